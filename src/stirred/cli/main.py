@@ -1,0 +1,66 @@
+"""The command ``stirred``: one module per verb, each loaded only when it is called."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from stirred.errors import StirredError
+
+# verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
+VERBS: dict[str, tuple[str, str]] = {
+    "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
+    "catalog": ("stirred.cli.catalog", "the published specifications"),
+    "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
+    "spec": ("stirred.cli.spec", "show, compose, compare, convert and export specifications"),
+}
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the examples in a description as they were written."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, run, and turn every expected error into one message and exit code 2."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="stirred",
+        description="Formally private official statistics that keep some numbers exact.",
+        formatter_class=Formatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    # Only the verb that is called is imported: help stays quick and a broken extra breaks one verb alone.
+    called = next((word for word in words if not word.startswith("-")), None)
+    for verb, (module_name, text) in VERBS.items():
+        sub = verbs.add_parser(verb, help=text, formatter_class=Formatter)
+        if verb == called:
+            module = importlib.import_module(module_name)
+            sub.description = module.__doc__
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    try:
+        arguments = parser.parse_args(words)
+        if arguments.version:
+            from importlib.metadata import version
+
+            print(version("stirred"))
+            return 0
+        if arguments.verb is None:
+            parser.print_help()
+            return 0
+        result: int = arguments.run(arguments)
+    except StirredError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0
+    else:
+        return result
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

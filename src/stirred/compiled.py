@@ -1,0 +1,20 @@
+"""One way to compile a kernel, so that every kernel has the same rules: no GIL, no bounds checks, cached, no fastmath."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def compiled(function: F) -> F:
+    """Compile a pure kernel over arrays; floating point stays in the order written.
+
+    >>> @compiled
+    ... def double(x): return 2 * x
+    >>> int(double(21))
+    42
+    """
+    result: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return result

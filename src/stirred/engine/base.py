@@ -1,0 +1,23 @@
+"""What a mechanism asks of the place where it runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Progress(Protocol):
+    """Receives how far a named step is; the same events feed the terminal, the web page and the log."""
+
+    def __call__(self, step: str, done: int, total: int) -> None: ...
+
+
+class Engine(Protocol):
+    """Runs pure kernels over independent groups (a stratum, a geounit, a parent), in any order."""
+
+    name: str
+
+    def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """Results in the order of the tasks, whatever ran first."""
+        ...
