@@ -1,0 +1,64 @@
+"""Every code block of the README and the docs runs as it is shown.
+
+``python`` blocks of a page share one namespace (lines with ``>>>`` are doctests); in ``console`` blocks each line that
+starts with ``$ stirred`` runs and must succeed, in one folder per page. A block that needs what a test machine lacks
+(a cluster, a full-size run) stands after the comment ``<!-- not run: reason -->``.
+"""
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"(<!-- not run: [^>]+-->\s*)?^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+STIRRED = Path(sys.executable).with_name("stirred")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return [(kind, text) for skip, kind, text in BLOCK.findall(page.read_text()) if not skip]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for kind, text in blocks(page):
+        if kind == "console":
+            run_commands(text)
+        elif ">>>" in text:
+            test = doctest.DocTestParser().get_doctest(text, namespace, page.name, str(page), 0)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+            output: list[str] = []
+            runner.run(test, out=output.append, clear_globs=False)
+            namespace = dict(test.globs)
+            assert not runner.failures, "".join(output)
+        else:
+            exec(compile(text, str(page), "exec"), namespace)
+
+
+def run_commands(text: str) -> None:
+    joined = text.replace("\\\n", " ")
+    for line in joined.splitlines():
+        if not line.startswith("$ stirred"):
+            continue
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        done = subprocess.run([str(STIRRED), *words[1:]], capture_output=True, text=True, env=dict(os.environ), check=False)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} → {target}")
+    assert not broken
