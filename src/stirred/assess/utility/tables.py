@@ -1,0 +1,130 @@
+"""Two tables of counts side by side, cell by cell, and their errors by geography and size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.utility.metrics import Array, all_metrics
+from stirred.errors import InputError
+
+# The Bureau's population-size classes for areas, and the classes of a cell's own count.
+AREA_BINS = (0, 1_000, 5_000, 10_000, 50_000, 100_000)
+CELL_BINS = (0, 10, 100)
+BLOCK_BINS = (0, 1, 10, 50, 100, 250, 500, 1_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A reference and a protected table aligned on the same cells (absent cells count zero).
+
+    >>> a = pa.table({"county": ["a", "b"], "count": [3, 4]})
+    >>> b = pa.table({"county": ["b", "c"], "count": [5, 1]})
+    >>> Pair.align(a, b, by=["county"]).frame.rows()
+    [('a', 3, 0), ('b', 4, 5), ('c', 0, 1)]
+    """
+
+    by: tuple[str, ...]
+    frame: pl.DataFrame  # by…, reference, protected; sorted by the by-columns
+
+    @staticmethod
+    def align(reference: pa.Table, protected: pa.Table, *, by: Sequence[str]) -> "Pair":
+        """Outer join on the cells, with zeros where a side has no row."""
+        keys = list(by)
+        for table, side in ((reference, "reference"), (protected, "protected")):
+            missing = [name for name in [*keys, "count"] if name not in table.column_names]
+            if missing:
+                raise InputError(
+                    f"the {side} table cannot be compared",
+                    why=f"it has no column {', '.join(missing)}",
+                    fix="give both tables the classifying columns and a column named count",
+                )
+        left = _counts(reference, keys, "reference")
+        right = _counts(protected, keys, "protected")
+        joined = (
+            left.join(right, on=keys, how="full", coalesce=True, nulls_equal=True)
+            if keys
+            else pl.concat([left, right], how="horizontal")
+        )
+        return Pair(by=tuple(keys), frame=joined.fill_null(0).sort(keys) if keys else joined.fill_null(0))
+
+    def arrays(self) -> tuple[Array, Array]:
+        """Reference and protected counts as floats, in the frame's order."""
+        return _floats(self.frame, "reference"), _floats(self.frame, "protected")
+
+    def over(self, by: Sequence[str]) -> "Pair":
+        """The margin of both tables over fewer variables."""
+        keys = [name for name in self.by if name in set(by)]
+        if not keys:
+            return Pair(by=(), frame=self.frame.select(pl.col("reference", "protected").sum()))
+        frame = self.frame.group_by(keys).agg(pl.col("reference", "protected").sum()).sort(keys)
+        return Pair(by=tuple(keys), frame=frame)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the two tables agree in every cell."""
+        return bool((self.frame["reference"] == self.frame["protected"]).all())
+
+
+def _counts(table: pa.Table, keys: list[str], name: str) -> pl.DataFrame:
+    frame = pl.DataFrame(pl.from_arrow(table.select([*keys, "count"])))
+    frame = frame.with_columns(pl.col(keys).cast(pl.String)) if keys else frame
+    if not keys:
+        return frame.select(pl.col("count").sum().alias(name))
+    return frame.group_by(keys).agg(pl.col("count").sum().alias(name))
+
+
+def _floats(frame: pl.DataFrame, name: str) -> Array:
+    return frame[name].to_numpy().astype(np.float64)
+
+
+def bin_labels(edges: Sequence[int]) -> list[str]:
+    """Names of the size classes.
+
+    >>> bin_labels((0, 10, 100))
+    ['0–9', '10–99', '100+']
+    """
+    last = f"{edges[-1]:,}+"
+    names = [str(a) if b == a + 1 else f"{a:,}–{b - 1:,}" for a, b in pairwise(edges)]
+    return [*names, last]
+
+
+def errors(
+    pair: Pair, *, table: str, level: str = "", area: Sequence[str] = (), edges: Sequence[int] = CELL_BINS
+) -> pl.DataFrame:
+    """Metrics of one table: all cells, and by size class of the area (or, with no ``area``, of the cell itself).
+
+    Columns: table, level, size, metric, value, cells, left_out; the class comes from the *reference*, so this frame
+    is computed from confidential data and stays internal.
+
+    >>> a = pa.table({"g": ["a", "b"], "count": [3, 400]}); b = pa.table({"g": ["a", "b"], "count": [4, 398]})
+    >>> errors(Pair.align(a, b, by=["g"]), table="t").filter(pl.col("metric") == "MAE")["value"].to_list()
+    [1.5, 1.0, 2.0]
+    """
+    labels = bin_labels(edges)
+    size = pl.col("reference").sum().over(list(area)) if area else pl.col("reference")
+    sizes = pair.frame.select(size.alias("size"))["size"].to_numpy()
+    classes = np.searchsorted(np.asarray(edges[1:]), sizes, side="right")
+    reference, protected = pair.arrays()
+    groups = [("all", np.ones(len(sizes), dtype=np.bool_))]
+    groups += [(label, classes == index) for index, label in enumerate(labels)]
+    rows = [
+        (table, level, label, metric.name, metric.value, metric.cells, metric.left_out)
+        for label, chosen in groups
+        for metric in all_metrics(reference[chosen], protected[chosen])
+    ]
+    return pl.DataFrame(rows, schema=METRIC_SCHEMA, orient="row")
+
+
+METRIC_SCHEMA: dict[str, type[pl.DataType]] = {
+    "table": pl.String,
+    "level": pl.String,
+    "size": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "cells": pl.Int64,
+    "left_out": pl.Int64,
+}
