@@ -54,7 +54,7 @@ def mape(reference: Array, protected: Array) -> tuple[float, int]:
 
 
 def percent_difference(reference: Array, protected: Array) -> Array:
-    """The Bureau's percent difference: 100·d/reference; at a zero reference 0 if d = 0, else d over the mean of the two (±200).
+    """The Bureau's percent difference: 100·d/reference; at a zero reference 0 if d = 0, else ±200 (d over the mean).
 
     >>> percent_difference(np.array([10.0, 0.0, 0.0]), np.array([12.0, 0.0, 7.0])).tolist()
     [20.0, 0.0, 200.0]
