@@ -1,0 +1,235 @@
+"""Who receives whose swap variables: Algorithm 1 of the paper over all strata at once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.engine import Engine, Local, Progress
+from stirred.mechanisms.swapping import kernel
+
+ROWS = 1 << 16  # records per call of the cipher: the words stay in the second-level cache
+
+
+class Words(Protocol):
+    """Where random words come from: 16 bytes per identifier, decided by (label, identifier, counter)."""
+
+    def blocks(self, label: str, ids: NDArray[np.uint64], *, counter: int = 0) -> NDArray[np.uint64]:
+        """Two words for each identifier."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """Record ``receivers[i]`` takes the swap variables of record ``givers[i]``; all others keep their own."""
+
+    receivers: NDArray[np.uint32]
+    givers: NDArray[np.uint32]
+    attempts: int = 1  # selections drawn, counting the strata that had to be selected again
+
+    def apply(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
+        """The column after the swap.
+
+        >>> both = np.array([0, 2], np.uint32)
+        >>> Moves(receivers=both, givers=both[::-1]).apply(np.array([7, 8, 9]))
+        array([9, 8, 7])
+        """
+        swapped = column.copy()
+        swapped[self.receivers] = column[self.givers]
+        return swapped
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    r"""The first word below which a record is selected: $\lfloor p\,2^{64} \rfloor$, and what is left of p at a tie.
+
+    >>> Threshold.of(Fraction(1, 2)).floor == 2**63
+    True
+    """
+
+    floor: int
+    rest: Fraction
+
+    @classmethod
+    def of(cls, rate: Fraction) -> "Threshold":
+        """The threshold of an exact rate between 0 and 1."""
+        scaled = rate * 2**64
+        return cls(int(scaled), scaled - int(scaled))
+
+
+def _tie(words: Words, label: str, identifier: np.uint64, counter: int, rest: Fraction) -> bool:
+    """Whether a record whose first word equals the threshold is selected: compare the digits that follow."""
+    deeper = 0
+    while rest:
+        block = words.blocks(f"{label}/tie/{counter}", np.array([identifier], np.uint64), counter=deeper)
+        for word in block[0]:
+            rest *= 2**64
+            digit = int(rest)
+            if int(word) != digit:
+                return int(word) < digit
+            rest -= digit
+        deeper += 1
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Draws one selection of the listed records in independent slices."""
+
+    words: Words
+    ids: NDArray[np.uint64]
+    strata: NDArray[np.uint32]
+    threshold: Threshold
+
+    def slice(
+        self, rows: NDArray[np.uint32] | slice, counter: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+        """Selected records among ``rows`` and the second word of each."""
+        ids, strata = self.ids[rows], self.strata[rows]
+        words = self.words.blocks("swap/select", ids, counter=counter)
+        n = strata.size
+        found, second, ties = np.empty(n, np.uint32), np.empty(n, np.uint64), np.empty(n, np.uint32)
+        sure = self.threshold.floor >= 2**64
+        floor = np.uint64(0 if sure else self.threshold.floor)
+        count, tied = kernel.select(words, strata, floor, sure, found, second, ties)
+        found, second = found[:count], second[:count]
+        lucky = [
+            i
+            for i in ties[:tied]
+            if _tie(self.words, "swap/select", ids[i], counter, self.threshold.rest)
+        ]
+        if lucky:
+            found = np.append(found, np.array(lucky, np.uint32))
+            second = np.append(second, words[lucky, 1])
+        if isinstance(rows, slice):
+            return found + np.uint32(rows.start), second.copy()
+        return rows[found], second.copy()
+
+
+def _slices(n: int) -> list[slice]:
+    return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
+
+
+def _joined(
+    parts: Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]],
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    rows, words = [np.empty(0, np.uint32)], [np.empty(0, np.uint64)]
+    for part_rows, part_words in parts:
+        rows.append(part_rows)
+        words.append(part_words)
+    return np.concatenate(rows), np.concatenate(words)
+
+
+def select(
+    selection: Selection, sizes: NDArray[np.uint32], engine: Engine
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32], int]:
+    """Select until no stratum of two or more records has exactly one selected; a stratum of one has none."""
+    strata = selection.strata
+    rows, words = _joined(engine.map(lambda part: selection.slice(part, 0), _slices(strata.size)))
+    counts = np.zeros(sizes.size, np.uint32)
+    kernel.tally(strata, rows, counts)
+    settled_rows: list[NDArray[np.uint32]] = []
+    settled_words: list[NDArray[np.uint64]] = []
+    pool: NDArray[np.uint32] | None = None
+    attempts = 1
+    while True:
+        lone = (counts == 1) & (sizes >= 2)
+        keep = counts[strata[rows]] != 1 if rows.size else np.zeros(0, np.bool_)
+        settled_rows.append(rows[keep])
+        settled_words.append(words[keep])
+        counts[counts == 1] = 0
+        if not lone.any():
+            break
+        among = strata if pool is None else strata[pool]
+        listed = np.empty(among.size, np.uint32)
+        listed = listed[: kernel.in_pending(among, lone, listed)]
+        pool = listed.copy() if pool is None else pool[listed]
+        again: NDArray[np.uint32] = pool
+        counter = attempts
+        rows, words = _joined(
+            engine.map(lambda part: selection.slice(again[part], counter), _slices(again.size))  # noqa: B023
+        )
+        kernel.tally(strata, rows, counts)
+        attempts += 1
+    return np.concatenate(settled_rows), np.concatenate(settled_words), counts, attempts
+
+
+def derange(
+    words: Words,
+    ids: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    grouped_rows: NDArray[np.uint32],
+    grouped_words: NDArray[np.uint64],
+) -> NDArray[np.uint32]:
+    """The place within its group whose values each selected record receives, uniform over derangements."""
+    images = np.empty(grouped_rows.size, np.uint32)
+    groups = np.flatnonzero(np.diff(starts)).astype(np.int64)
+    unfinished = np.empty(groups.size, np.int64)
+    failed = kernel.derange(groups, starts, grouped_words, starts[groups], images, unfinished)
+    counter = 0
+    while failed:
+        groups = unfinished[:failed].copy()
+        word_starts = np.concatenate(([0], np.cumsum(starts[groups + 1] - starts[groups]))).astype(np.int64)
+        rows = np.empty(word_starts[-1], np.uint32)
+        kernel.rows_of_groups(groups, starts, grouped_rows, word_starts, rows)
+        fresh = words.blocks("swap/derange", ids[rows], counter=counter)
+        counter += 1
+        column = np.ascontiguousarray(fresh[:, 0])
+        failed = kernel.derange(groups, starts, column, word_starts, images, unfinished)
+        if failed:
+            # the block's second word serves the next try of the groups that failed
+            again = unfinished[:failed].copy()
+            at = np.searchsorted(groups, again)
+            column = np.ascontiguousarray(fresh[:, 1])
+            failed = kernel.derange(again, starts, column, word_starts[at], images, unfinished)
+    return images
+
+
+def draw(
+    words: Words,
+    *,
+    ids: NDArray[np.uint64],
+    strata: NDArray[np.uint32],
+    rate: Fraction,
+    sizes: NDArray[np.uint32] | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Moves:
+    """One draw of the Permutation Swapping Algorithm; ``strata`` are dense codes, ``ids`` unique words.
+
+    A record takes no part when its stratum is ``kernel.OUT``. The draw is a function of the words and of the set
+    of (identifier, stratum) pairs alone.
+    """
+    engine = engine or Local()
+    if sizes is None:
+        sizes = stratum_sizes(strata)
+    report = progress or (lambda *_: None)
+    report("select", 0, 2)
+    selection = Selection(words=words, ids=ids, strata=strata, threshold=Threshold.of(rate))
+    rows, second, counts, attempts = select(selection, sizes, engine)
+    report("derange", 1, 2)
+    starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    grouped_rows, grouped_words = np.empty(rows.size, np.uint32), np.empty(rows.size, np.uint64)
+    kernel.group(strata, rows, second, starts[:-1].copy(), grouped_rows, grouped_words)
+    del rows, second
+    kernel.sort_groups(ids, starts, grouped_rows, grouped_words)
+    images = derange(words, ids, starts, grouped_rows, grouped_words)
+    givers = np.empty(grouped_rows.size, np.uint32)
+    kernel.spread(starts, grouped_rows, images, givers)
+    report("derange", 2, 2)
+    return Moves(receivers=grouped_rows, givers=givers, attempts=attempts)
+
+
+def stratum_sizes(strata: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """How many records every stratum has.
+
+    >>> stratum_sizes(np.array([0, 1, 1], np.uint32))
+    array([1, 2], dtype=uint32)
+    """
+    taking_part = strata[strata != kernel.OUT]
+    counts = np.zeros(int(taking_part.max()) + 1 if taking_part.size else 0, np.uint32)
+    kernel.sizes(strata, counts)
+    return counts
