@@ -1,0 +1,242 @@
+"""A census: confidential records with their schema, scanned rather than loaded."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.census import parse
+from stirred.census.geography import attach
+from stirred.census.readers import open_source, to_lazy
+from stirred.census.schema import RecordSchema, Schema
+from stirred.census.typed import raw, typed
+from stirred.errors import DataError, InputError, StirredError, did_you_mean
+
+if TYPE_CHECKING:
+    from stirred.spec import Domain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Census:
+    """Households and persons with their schema; nothing is read until it is asked for.
+
+    >>> census = Census.of({"geography": {"spine": ["county"]}},
+    ...                    {"household": {"county": ["b", "a", "b"], "size": [2, 1, 2]}})
+    >>> census.counts("household", ["county", "size"]).to_pydict()
+    {'county': ['a', 'b'], 'size': [1, 2], 'count': [1, 2]}
+    """
+
+    schema: Schema
+    files: Mapping[str, pl.LazyFrame] = field(default_factory=dict, repr=False)
+    folder: Path = field(default_factory=Path, repr=False)
+
+    @staticmethod
+    def of(schema: Schema | Mapping[str, object], tables: Mapping[str, object]) -> "Census":
+        """A census of tables in memory, from any data frame library; record types not described take all columns."""
+        if not isinstance(schema, Schema):
+            document = dict(schema)
+            records = document.get("record", {})
+            if isinstance(records, Mapping):
+                document["record"] = {**{name: {} for name in tables}, **records}
+            schema = parse.parse(document)
+        unknown = [name for name in tables if name not in schema.record_types]
+        if unknown:
+            raise InputError(
+                f"the schema has no record type {unknown[0]}",
+                fix=did_you_mean(unknown[0], schema.record_types),
+            )
+        return Census(schema=schema, files={name: to_lazy(table) for name, table in tables.items()})
+
+    @property
+    def domain(self) -> "Domain":
+        """The data sets that could have been collected, as the schema tells them."""
+        from stirred.census.domain import domain_of
+
+        return domain_of(self)
+
+    def file(self, record_type: str) -> pl.LazyFrame:
+        """The columns of the files as they are."""
+        self.schema.record(record_type)
+        if record_type in self.files:
+            return self.files[record_type]
+        return open_source(self.schema.record(record_type).source, self.folder)
+
+    def raw(self, record_type: str) -> pl.LazyFrame:
+        """The variables under their names, with the types of the file; what validation looks at."""
+        return raw(self.schema, self.schema.record(record_type), self.file(record_type))
+
+    def scan(self, record_type: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
+        """The records, lazily; columns a person lacks come from its household, off-spine codes from their files."""
+        record = self.schema.record(record_type)
+        with unshown(record_type):
+            own = typed(self.schema, record, self.file(record_type))
+            if columns is None:
+                return own
+            return self._resolve(record, own, list(dict.fromkeys(columns)))
+
+    def columns(self, record_type: str) -> tuple[str, ...]:
+        """The names of the columns a record type offers of itself."""
+        return tuple(self.scan(record_type).collect_schema().names())
+
+    def _resolve(self, record: RecordSchema, own: pl.LazyFrame, columns: list[str]) -> pl.LazyFrame:
+        there = own.collect_schema().names()
+        lacking = [name for name in columns if name not in there]
+        if not lacking:
+            return own.select(columns)
+        frame = own
+        if record.linked_to:
+            other = self.schema.record(record.linked_to)
+            reachable = self.columns(record.linked_to)
+            wanted = [name for name in self._needed(lacking) if name in reachable and name not in there]
+            if wanted:
+                frame = _join(frame, record.household, self.scan(other.name), other.id, wanted)
+                there = [*there, *wanted]
+        frame = attach(self.schema, frame, [name for name in columns if name not in there], self.folder)
+        there = frame.collect_schema().names()
+        for name in columns:
+            if name not in there:
+                raise InputError(
+                    f"{record.name} records have no column {name}", fix=did_you_mean(name, there)
+                )
+        return frame.select(columns)
+
+    def _needed(self, names: list[str]) -> list[str]:
+        """The columns asked for, and the levels of the spine that off-spine codes are looked up by."""
+        keys = [off.of for off in self.schema.geography.off_spine if off.name in names and off.of]
+        if self.schema.geography.areas and self.schema.spine:
+            keys.append(self.schema.spine[-1])
+        return list(dict.fromkeys([*names, *keys]))
+
+    def count(self, record_type: str) -> int:
+        """How many records there are."""
+        frame = self.scan(record_type).select(pl.len())
+        return int(_collect(frame, record_type).item())
+
+    def table(self, record_type: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The records as an Arrow table, in the order of the files."""
+        return _arrow(_collect(self.scan(record_type, columns), record_type))
+
+    def batches(
+        self, record_type: str, columns: Sequence[str] | None = None, *, rows: int = 1 << 20
+    ) -> Iterator[pa.RecordBatch]:
+        """The records in batches of at most ``rows``, in the order of the files, without holding them all."""
+        with unshown(record_type):
+            frame = self.scan(record_type, columns)
+            for part in frame.collect_batches(
+                chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"
+            ):
+                for start in range(0, part.height, rows):
+                    yield from _arrow(part.slice(start, rows)).combine_chunks().to_batches()
+
+    def counts(
+        self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
+    ) -> pa.Table:
+        """The table of counts: columns ``by`` and ``count``, sorted, only non-zero cells; the total when by is empty."""
+        return self._aggregate(record_type, by, where, pl.len().cast(pl.Int64).alias("count"), [])
+
+    def weighted(
+        self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
+    ) -> pa.Table:
+        """The table of summed survey weights: columns ``by`` and ``weight``; no amplification by sampling is claimed."""
+        weight = self.schema.record(record_type).weight
+        if not weight:
+            raise InputError(
+                f"{record_type} records have no weight", fix="name it in census.toml: weight = …"
+            )
+        return self._aggregate(record_type, by, where, pl.col(weight).sum().alias("weight"), [weight])
+
+    def _aggregate(
+        self,
+        record_type: str,
+        by: Sequence[str],
+        where: Mapping[str, Sequence[str]] | None,
+        value: pl.Expr,
+        extra: list[str],
+    ) -> pa.Table:
+        names = list(by)
+        if len(set(names)) < len(names):
+            raise InputError("a variable is named twice in a table", fix="name each variable once")
+        wanted = list(dict.fromkeys([*names, *(where or {}), *extra]))
+        frame = self.scan(record_type, wanted) if wanted else self.scan(record_type)
+        types = frame.collect_schema()
+        for name, codes in (where or {}).items():
+            frame = frame.filter(pl.col(name).is_in(_codes(codes, types[name], name)))
+        if not names:
+            return _arrow(_collect(frame.select(value), record_type))
+        result = _collect(frame.group_by(names).agg(value), record_type)
+        text = [name for name in names if isinstance(types[name], pl.Categorical | pl.Enum)]
+        if text:
+            # Files may encode the same text in several ways; cells that become equal as text are one cell.
+            last = result.columns[-1]
+            result = result.with_columns(pl.col(text).cast(pl.String)).group_by(names).agg(pl.col(last).sum())
+        return _arrow(result.sort(names, nulls_last=False))
+
+
+def read(path: str | Path) -> Census:
+    """The census that a census.toml describes; the schema is checked, the records are only scanned."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / "census.toml"
+    census = Census(schema=parse.load(path), folder=path.parent)
+    for record in census.schema.records:
+        census.scan(record.name)
+    return census
+
+
+class unshown:  # noqa: N801 — reads as a word in a with statement
+    """Inside, an error of the reading library becomes one that shows no value."""
+
+    def __init__(self, record_type: str) -> None:
+        self.record_type = record_type
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, StirredError):
+            return
+        if isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError):
+            from stirred.census.failures import explain
+
+            raise explain(error, self.record_type) from None
+
+
+def _collect(frame: pl.LazyFrame, record_type: str) -> pl.DataFrame:
+    with unshown(record_type):
+        result = frame.collect(engine="streaming")
+        assert isinstance(result, pl.DataFrame)
+        return result
+    raise DataError(f"the {record_type} records cannot be read")  # unreachable, for the type checker
+
+
+def _arrow(frame: pl.DataFrame) -> pa.Table:
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _join(
+    left: pl.LazyFrame, left_on: str, right: pl.LazyFrame, right_on: str, columns: list[str]
+) -> pl.LazyFrame:
+    right = right.select(right_on, *(name for name in columns if name != right_on))
+    if right_on in columns and right_on != left_on:
+        right = right.with_columns(pl.col(right_on).alias("\x00id"))
+        right_on = "\x00id"
+    here, there = left.collect_schema()[left_on], right.collect_schema()[right_on]
+    if here != there:  # the same identifiers read from two formats
+        left, right = (
+            left.with_columns(pl.col(left_on).cast(pl.String)),
+            right.with_columns(pl.col(right_on).cast(pl.String)),
+        )
+    return left.join(right, left_on=left_on, right_on=right_on, how="left", maintain_order="left")
+
+
+def _codes(codes: Sequence[str], dtype: pl.DataType, name: str) -> pl.Series:
+    try:
+        values: list[object] = (
+            [int(code) for code in codes] if dtype.is_integer() else [str(code) for code in codes]
+        )
+    except ValueError:
+        raise InputError(f"{name} holds integers", fix="restrict it to integer levels") from None
+    return pl.Series(values, dtype=dtype if dtype.is_integer() else pl.String)

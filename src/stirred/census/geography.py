@@ -1,0 +1,81 @@
+"""Geography that stands in files of its own: levels above the finest, and geographies beside the spine."""
+
+from pathlib import Path
+
+import polars as pl
+
+from stirred.census.readers import open_source
+from stirred.census.schema import Schema, Source
+from stirred.errors import SchemaError, did_you_mean
+
+
+def attach(schema: Schema, frame: pl.LazyFrame, lacking: list[str], folder: Path) -> pl.LazyFrame:
+    """The frame with the geographic columns it lacks, looked up by the code of the level that decides them."""
+    there = frame.collect_schema().names()
+    geography = schema.geography
+    finest = schema.spine[-1] if schema.spine else ""
+    levels = [name for name in lacking if name in schema.spine]
+    levels += [
+        off.of for off in geography.off_spine if off.name in lacking and off.of and off.of not in there
+    ]
+    if levels and geography.areas is not None and finest in there:
+        parents = ancestors(schema, folder)
+        frame = _look_up(
+            frame, finest, parents, [name for name in dict.fromkeys(levels) if name not in there]
+        )
+    for off in geography.off_spine:
+        if off.name in lacking and off.files:
+            table = crosswalk(schema, off.name, folder)
+            frame = _look_up(frame, off.of, table, [off.name])
+    return frame
+
+
+def crosswalk(schema: Schema, name: str, folder: Path) -> pl.LazyFrame:
+    """The file that says which off-spine area each area of the spine lies in: columns (level, name)."""
+    off = next(off for off in schema.geography.off_spine if off.name == name)
+    table = open_source(Source(files=off.files), folder)
+    columns = table.collect_schema().names()
+    source = off.column or off.name
+    for column in (off.key, source):
+        if column not in columns:
+            raise SchemaError(f"the file of {name} has no column {column}", fix=did_you_mean(column, columns))
+    return table.select(pl.col(off.key).alias(off.of), pl.col(source).alias(off.name))
+
+
+def area_table(schema: Schema, folder: Path) -> pl.LazyFrame:
+    """The file of areas as columns code, parent (null at the top) and level (null when not given), all text."""
+    areas = schema.geography.areas
+    if areas is None:
+        raise SchemaError("the geography has no file of areas", fix="add [geography.areas] to census.toml")
+    table = open_source(Source(files=areas.files), folder)
+    columns = table.collect_schema().names()
+    for column in filter(None, (areas.code, areas.parent, areas.level)):
+        if column not in columns:
+            raise SchemaError(f"the file of areas has no column {column}", fix=did_you_mean(column, columns))
+    parent = pl.col(areas.parent).cast(pl.String)
+    return table.select(
+        pl.col(areas.code).cast(pl.String).alias("code"),
+        pl.when(parent != "").then(parent).alias("parent"),
+        (pl.col(areas.level).cast(pl.String) if areas.level else pl.lit(None, dtype=pl.String)).alias(
+            "level"
+        ),
+    )
+
+
+def ancestors(schema: Schema, folder: Path) -> pl.LazyFrame:
+    """One row per finest area with the code of every level above it."""
+    table = area_table(schema, folder)
+    up = table.select("code", "parent").unique(subset="code", keep="first", maintain_order=True)
+    names = schema.spine
+    result = table.select(pl.col("code").alias(names[-1])).unique(maintain_order=True)
+    for below, name in zip(reversed(names), reversed(names[:-1]), strict=False):
+        result = result.join(up.rename({"code": below, "parent": name}), on=below, how="left")
+    return result.filter(pl.col(names[0]).is_not_null()) if len(names) > 1 else result
+
+
+def _look_up(frame: pl.LazyFrame, key: str, table: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
+    here = frame.collect_schema()[key]
+    table = table.select(pl.col(key).cast(here, strict=False), *names).unique(
+        subset=key, keep="first", maintain_order=True
+    )
+    return frame.join(table, on=key, how="left", maintain_order="left")

@@ -1,0 +1,260 @@
+"""From census.toml, or a dictionary of the same shape, to a Schema; every mistake is told at once."""
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import get_args
+
+from pydantic import BaseModel, ValidationError
+
+from stirred.census import presets
+from stirred.census.schema import (
+    Area,
+    Areas,
+    EditRule,
+    Geography,
+    Kind,
+    Kinds,
+    Levels,
+    Missing,
+    OffSpine,
+    RecordSchema,
+    Schema,
+    Source,
+    Variable,
+)
+from stirred.census.toml import CensusModel, CodesFrom, GeographyModel, MissingModel, RecordModel, RuleModel
+from stirred.census.toml import VariableModel as Model
+from stirred.census.toml import span as parse_span
+from stirred.errors import SchemaError, did_you_mean
+
+
+def load(path: Path) -> Schema:
+    """The schema in a TOML file."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise SchemaError(
+            f"cannot open {path.name}", why=error.strerror or "", fix="check the path"
+        ) from None
+    except UnicodeDecodeError:
+        raise SchemaError(f"{path.name} is no text file", fix="save it as UTF-8") from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"{path.name} is not valid TOML", why=str(error)) from None
+    return parse(document, folder=path.parent)
+
+
+def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Schema:
+    """The schema a dictionary describes.
+
+    >>> schema = parse({"geography": {"spine": ["state"]},
+    ...                 "record": {"household": {"id": "h", "variables": {"size": "1..7", "tenure": ["own", "rent"]}}}})
+    >>> schema.record("household").variable("size").levels
+    range(1, 8)
+    >>> parse({"geografy": {}})
+    Traceback (most recent call last):
+    ...
+    stirred.errors.SchemaError: the census schema has 1 mistake
+      why: geografy: unknown key, did you mean geography?
+      fix: correct the keys named here
+    """
+    try:
+        model = CensusModel.model_validate(document)
+    except ValidationError as error:
+        mistakes = list(_mistakes(error))
+        number = f"{len(mistakes)} mistake" + ("s" if len(mistakes) > 1 else "")
+        raise SchemaError(
+            f"the census schema has {number}", why="; ".join(mistakes), fix="correct the keys named here"
+        ) from None
+    from stirred.census.coherence import check_schema
+
+    schema = Schema(
+        name=model.name,
+        label=model.label,
+        geography=_geography(model.geography),
+        records=tuple(_record(name, record, model, folder) for name, record in model.record.items()),
+        rules=tuple(_rule(rule) for rule in model.rule),
+        largest_household=model.largest_household,
+        copies=model.copies,
+    )
+    check_schema(schema)
+    return schema
+
+
+def _mistakes(error: ValidationError) -> Iterator[str]:
+    for item in error.errors(include_url=False, include_context=False, include_input=False):
+        path = [part for part in item["loc"] if not _is_branch(part)]
+        where = ".".join(map(str, path))
+        if item["type"] == "extra_forbidden":
+            known = _known_keys(path[:-1])
+            yield f"{where}: unknown key, {did_you_mean(str(path[-1]), known)}"
+        else:
+            yield f"{where or 'census.toml'}: {item['msg'].removeprefix('Value error, ')}"
+
+
+def _is_branch(part: str | int) -> bool:
+    """Whether a step is pydantic's name for a branch of a union rather than a key."""
+    return isinstance(part, str) and (part.endswith("Model") or part == "CodesFrom" or "[" in part)
+
+
+def _known_keys(path: list[str | int]) -> list[str]:
+    models: list[type[BaseModel]] = [CensusModel]
+    for part in path:
+        deeper = []
+        for model in models:
+            if isinstance(part, str) and part in model.model_fields:
+                deeper += _models_in(model.model_fields[part].annotation)
+        models = deeper or models  # a name of a record type or an index keeps the models of the container
+    return sorted({key for model in models for key in model.model_fields})
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models_in(inner)]
+
+
+def _geography(model: GeographyModel) -> Geography:
+    names = tuple(model.spine) or (presets.spine(model.preset) if model.preset else ())
+    if model.preset:
+        presets.spine(model.preset)
+    widths = {**presets.GEOID_WIDTHS, **presets.NUTS_WIDTHS}
+    unknown = [name for name in model.level if name not in names]
+    if unknown:
+        raise SchemaError(
+            f"geography.level.{unknown[0]} is no level of the spine",
+            fix=did_you_mean(unknown[0], names or ("(no spine)",)),
+        )
+
+    def area(name: str) -> Area:
+        level = model.level.get(name)
+        if level is None and model.code:
+            return Area(name=name, columns=(model.code,), first=widths.get(name))
+        if level is None:
+            return Area(name=name)
+        columns = tuple(level.columns) or ((level.column,) if level.column else ())
+        return Area(name=name, columns=columns, first=level.first, label=level.label)
+
+    return Geography(
+        spine=tuple(area(name) for name in names),
+        off_spine=tuple(
+            OffSpine(name=name, **{**dict(m), "files": tuple(m.files)}) for name, m in model.off_spine.items()
+        ),
+        areas=Areas(**{**dict(model.areas), "files": tuple(model.areas.files)}) if model.areas else None,
+        typed_as=model.type,
+    )
+
+
+def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | None) -> RecordSchema:
+    linked_to = model.of or ("household" if model.household and "household" in census.record else "")
+    if model.household and not linked_to:
+        linked_to = next((n for n, r in census.record.items() if n != name and r.id), "")
+    kinds = None
+    if model.kind:
+        k = model.kind
+        kinds = Kinds(
+            column=k.column,
+            occupied=tuple(k.occupied),
+            vacant=tuple(k.vacant),
+            group_quarters=tuple(k.group_quarters),
+        )
+    return RecordSchema(
+        name=name,
+        source=Source(
+            files=tuple(model.files),
+            format=model.format,
+            separator=model.separator,
+            header=model.header,
+            encoding=model.encoding,
+            table=model.table,
+            ddi=model.ddi,
+            columns=tuple(model.columns),
+        ),
+        variables=tuple(_variable(key, variable, folder) for key, variable in model.variables.items()),
+        id=model.id,
+        household=model.household,
+        linked_to=linked_to,
+        size=model.size,
+        weight=model.weight,
+        kinds=kinds,
+        where=tuple((key, tuple(codes)) for key, codes in model.where.items()),
+    )
+
+
+def _variable(name: str, model: Model, folder: Path | None) -> Variable:
+    labels = tuple(model.labels.items())
+    levels: Levels | None = model.span()
+    if model.levels is not None:
+        levels = tuple(model.levels)  # type: ignore[assignment]
+    elif model.codes_from is not None:
+        levels, from_file = _codes(name, model.codes_from, folder)
+        labels = labels or from_file
+    kind: Kind
+    if model.type is not None:
+        kind = model.type
+    elif levels is None:
+        kind = "text"
+    else:
+        kind = "integer" if isinstance(levels, range) else "category"
+    given = model.missing if isinstance(model.missing, MissingModel) else MissingModel(policy=model.missing)
+    return Variable(
+        name=name,
+        column=model.column,
+        kind=kind,
+        levels=levels,
+        labels=labels,
+        label=model.label,
+        missing=Missing(policy=given.policy, codes=tuple(given.codes), empty_as=given.empty_as),  # type: ignore[arg-type]
+        imputed=model.imputed,
+    )
+
+
+def _codes(
+    name: str, given: str | CodesFrom, folder: Path | None
+) -> tuple[Levels, tuple[tuple[str, str], ...]]:
+    source = CodesFrom(file=given) if isinstance(given, str) else given
+    path = (folder or Path()) / source.file
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            sample = stream.readline()
+            stream.seek(0)
+            rows = list(csv.DictReader(stream, delimiter=next((c for c in "|;\t" if c in sample), ",")))
+    except (OSError, UnicodeDecodeError):
+        raise SchemaError(f"cannot read the codes of {name}", why=f"no readable file {source.file}") from None
+    header = list(rows[0]) if rows else []
+    code = source.code or (header[0] if header else "")
+    label = source.label or (header[1] if len(header) > 1 and not source.code else "")
+    for wanted in filter(None, (code, label)):
+        if wanted not in header:
+            raise SchemaError(
+                f"the code file of {name} has no column {wanted}",
+                fix=did_you_mean(wanted, header or ("(empty)",)),
+            )
+    codes = [row[code] for row in rows]
+    if not codes or len(set(codes)) < len(codes):
+        raise SchemaError(f"the code file of {name} lists " + ("a code twice" if codes else "no codes"))
+    labels = tuple((row[code], row[label] or "") for row in rows) if label else ()
+    if source.type == "integer":
+        try:
+            return tuple(int(c) for c in codes), labels
+        except ValueError:
+            raise SchemaError(f"the code file of {name} holds codes that are no integers") from None
+    return tuple(codes), labels
+
+
+def _rule(model: RuleModel) -> EditRule:
+    forbid = []
+    for key, value in model.forbid.items():
+        levels = (parse_span(value) or range(0)) if isinstance(value, str) else tuple(value)
+        forbid.append((key, levels))
+    return EditRule(
+        name=model.name,
+        record_type=model.record,
+        forbid=tuple(forbid),  # type: ignore[arg-type]
+        at_most=model.at_most,
+        total=model.total,
+        parts=tuple(model.parts),
+    )

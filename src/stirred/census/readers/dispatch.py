@@ -1,0 +1,83 @@
+"""Which reader opens which file."""
+
+import importlib
+from pathlib import Path
+
+import polars as pl
+
+from stirred.census.schema import Source
+from stirred.errors import SchemaError, did_you_mean
+
+# format → module with scan(source, folder) -> LazyFrame; loaded only when used
+FORMATS: dict[str, str] = {
+    "parquet": "parquet",
+    "arrow": "parquet",
+    "csv": "delimited",
+    "stat": "stat",
+    "duckdb": "database",
+    "ipums": "ipums",
+    "pl94": "pl94",
+    "ppmf": "ppmf",
+}
+ENDINGS: dict[str, str] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".psv": "csv",
+    ".gz": "csv",
+    ".zst": "csv",
+    ".sav": "stat",
+    ".zsav": "stat",
+    ".por": "stat",
+    ".dta": "stat",
+    ".sas7bdat": "stat",
+    ".xpt": "stat",
+    ".duckdb": "duckdb",
+    ".pl": "pl94",
+    ".dat": "ipums",
+}
+
+
+def format_of(source: Source, folder: Path) -> str:
+    """The format a source is written in."""
+    if source.format:
+        if source.format not in FORMATS:
+            raise SchemaError(
+                f"there is no reader for {source.format}", fix=did_you_mean(source.format, FORMATS)
+            )
+        return source.format
+    if source.ddi:
+        return "ipums"
+    first = source.files[0]
+    path = folder / first
+    if path.is_dir():
+        return _folder_format(path)
+    suffix = Path(first).suffix.lower()
+    if suffix not in ENDINGS:
+        raise SchemaError(
+            f"cannot tell the format of {first}", fix=f"set format to one of {', '.join(sorted(FORMATS))}"
+        )
+    return ENDINGS[suffix]
+
+
+def _folder_format(path: Path) -> str:
+    for inner in sorted(path.rglob("*")):
+        if inner.is_file() and not inner.name.startswith((".", "_")) and inner.suffix.lower() in ENDINGS:
+            return ENDINGS[inner.suffix.lower()]
+    return "parquet"
+
+
+def open_source(source: Source, folder: Path) -> pl.LazyFrame:
+    """A lazy frame over a record type's files."""
+    if not source.files:
+        raise SchemaError(
+            "a record type has no files", fix='add files = ["…"] to it, or use Census.of for tables in memory'
+        )
+    module = importlib.import_module(f"stirred.census.readers.{FORMATS[format_of(source, folder)]}")
+    frame: pl.LazyFrame = module.scan(source, folder)
+    return frame

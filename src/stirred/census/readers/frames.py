@@ -1,0 +1,46 @@
+"""Tables already in memory, from any library that narwhals or the Arrow C interface knows."""
+
+from collections.abc import Mapping
+
+import narwhals as nw
+import polars as pl
+import pyarrow as pa
+
+from stirred.errors import InputError
+
+
+def to_lazy(frame: object) -> pl.LazyFrame:
+    """A lazy frame of a polars, pandas, Arrow, DuckDB, … table, or of a dictionary of columns.
+
+    >>> to_lazy({"size": [1, 2]}).collect().height
+    2
+    """
+    if isinstance(frame, pl.LazyFrame):
+        return frame
+    if isinstance(frame, pl.DataFrame):
+        return frame.lazy()
+    if isinstance(frame, Mapping):
+        return pl.DataFrame(dict(frame)).lazy()
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    if isinstance(frame, pa.Table):
+        return _from_arrow(frame)
+    try:
+        native = nw.from_native(frame)  # type: ignore[call-overload]
+    except TypeError:
+        if hasattr(frame, "__arrow_c_stream__"):
+            return _from_arrow(pa.table(frame))
+        raise InputError(
+            f"cannot read a table from {type(frame).__name__}",
+            why="neither narwhals nor the Arrow interface knows it",
+            fix="hand over an Arrow table: pa.table(...)",
+        ) from None
+    if isinstance(native, nw.LazyFrame):
+        native = native.collect("pyarrow")
+    return _from_arrow(native.to_arrow())
+
+
+def _from_arrow(table: pa.Table) -> pl.LazyFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)  # a table is never a series
+    return frame.lazy()

@@ -1,0 +1,36 @@
+"""From the names in census.toml to the files on disk, sorted, so that the order never depends on the disk."""
+
+from pathlib import Path
+
+from stirred.errors import InputError
+
+
+def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ()) -> list[Path]:
+    """Files, globs and folders as a sorted list of files; a folder means all files below it with a fitting ending."""
+    found: list[Path] = []
+    for name in files:
+        path = folder / name
+        if any(mark in name for mark in "*?["):
+            matches = [p for p in sorted(_glob(folder, name)) if p.is_file()]
+        elif path.is_dir():
+            matches = sorted(p for p in path.rglob("*") if p.is_file() and _fits(p, endings))
+        else:
+            matches = [path] if path.is_file() else []
+        if not matches:
+            raise InputError(
+                f"no file {name}", why="nothing is there under that name", fix="check files in census.toml"
+            )
+        found += matches
+    return found
+
+
+def _fits(path: Path, endings: tuple[str, ...]) -> bool:
+    hidden = path.name.startswith((".", "_"))  # _SUCCESS, _metadata and the like are no data
+    return not hidden and (not endings or path.name.lower().endswith(endings))
+
+
+def _glob(folder: Path, pattern: str) -> list[Path]:
+    absolute = Path(pattern)
+    if absolute.is_absolute():
+        return list(Path(absolute.anchor).glob(str(absolute.relative_to(absolute.anchor))))
+    return list(folder.glob(pattern))

@@ -1,0 +1,240 @@
+"""What a census is made of: record types, variables, geography and the links between them, as frozen objects."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from stirred.errors import SchemaError, did_you_mean
+
+Kind = Literal["category", "integer", "number", "text"]
+MissingPolicy = Literal["error", "level", "keep"]
+Levels = tuple[str, ...] | tuple[int, ...] | range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """What an empty field or a missing code means: an error, a level of its own, or not in universe (kept empty)."""
+
+    policy: MissingPolicy = "error"
+    codes: tuple[str, ...] | tuple[int, ...] = ()
+    empty_as: str | int | None = None  # the level that stands for an empty field, under policy "level"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One column of a record type: its levels (listed, a range, or open) and what a missing value means.
+
+    >>> Variable(name="size", kind="integer", levels=range(1, 8)).level_count
+    7
+    """
+
+    name: str
+    column: str = ""  # its name in the file, when that differs
+    kind: Kind = "text"
+    levels: Levels | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    label: str = ""
+    missing: Missing = field(default_factory=Missing)
+    imputed: str = ""  # the column that says whether the value was imputed
+
+    @property
+    def source(self) -> str:
+        """The name of the column in the file."""
+        return self.column or self.name
+
+    @property
+    def all_levels(self) -> Levels | None:
+        """The levels a record may have, missing codes included where the policy makes them levels."""
+        if self.levels is None or self.missing.policy != "level":
+            return self.levels
+        more = [code for code in self._missing_levels if code not in self.levels]
+        return self.levels if not more else (*self.levels, *more)
+
+    @property
+    def level_count(self) -> int | None:
+        """How many levels there are, or None when the variable is open."""
+        levels = self.all_levels
+        return None if levels is None else len(levels)
+
+    @property
+    def _missing_levels(self) -> tuple[str | int, ...]:
+        empty = self.missing.empty_as
+        return (*self.missing.codes, *(() if empty is None else (empty,)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """A level of the spine: where its code comes from (columns joined, then cut to the first characters)."""
+
+    name: str
+    columns: tuple[str, ...] = ()
+    first: int | None = None
+    label: str = ""
+
+    @property
+    def derived(self) -> bool:
+        """Whether the code is put together from other columns of the file."""
+        return self.first is not None or len(self.columns) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffSpine:
+    """A geography beside the spine: places, voting districts, a 1-km grid; several may overlap.
+
+    ``of`` is the level of the spine that decides it (a block lies in one voting district), or empty when each
+    record carries its own code (a grid cell cuts through areas). ``nests_in`` is a level whose borders it respects.
+    """
+
+    name: str
+    of: str = ""
+    nests_in: str = ""
+    kind: Literal["areas", "grid"] = "areas"
+    cell_metres: int | None = None
+    label: str = ""
+    files: tuple[str, ...] = ()
+    key: str = ""
+    column: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Areas:
+    """A file of all areas with their parents: one row per area."""
+
+    files: tuple[str, ...]
+    code: str = "code"
+    parent: str = "parent"
+    level: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geography:
+    """The spine, coarsest level first, and the geographies beside it."""
+
+    spine: tuple[Area, ...] = ()
+    off_spine: tuple[OffSpine, ...] = ()
+    areas: Areas | None = None
+    typed_as: Literal["text", "integer"] = "text"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the spine's levels, coarsest first."""
+        return tuple(level.name for level in self.spine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Which levels of a column mark occupied homes, vacant ones and group quarters."""
+
+    column: str
+    occupied: tuple[str | int, ...] = ()
+    vacant: tuple[str | int, ...] = ()
+    group_quarters: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The files of a record type and how to read them."""
+
+    files: tuple[str, ...] = ()
+    format: str = ""
+    separator: str = ""
+    header: bool = True
+    encoding: str = "utf8"
+    table: str = ""
+    ddi: str = ""
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSchema:
+    """One record type: its files, identifier, link to its household, and variables."""
+
+    name: str
+    source: Source = field(default_factory=Source)
+    variables: tuple[Variable, ...] = ()
+    id: str = ""
+    household: str = ""  # the column that holds the id of the linked record
+    linked_to: str = ""  # the record type linked to
+    size: str = ""  # the variable that says how many persons live there
+    weight: str = ""
+    kinds: Kinds | None = None
+    where: tuple[tuple[str, tuple[str | int, ...]], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its variables."""
+        return tuple(variable.name for variable in self.variables)
+
+    def variable(self, name: str) -> Variable:
+        """The variable of that name."""
+        for variable in self.variables:
+            if variable.name == name:
+                return variable
+        raise SchemaError(
+            f"{self.name} records have no variable {name}",
+            fix=did_you_mean(name, self.names or ("(none declared)",)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditRule:
+    """What no census can hold, whatever the data: a forbidden combination, parts above a whole, a sum that is off.
+
+    ``forbid`` lists levels by variable: no record has all of them at once. ``at_most`` is (smaller, larger).
+    ``total`` equals the sum of ``parts``.
+    """
+
+    name: str
+    record_type: str
+    forbid: tuple[tuple[str, tuple[str | int, ...] | range], ...] = ()
+    at_most: tuple[str, str] | None = None
+    total: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables the rule speaks about."""
+        named = [name for name, _ in self.forbid]
+        return (*named, *(self.at_most or ()), *((self.total,) if self.total else ()), *self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """A census described: nothing in it comes from the records.
+
+    >>> schema = Schema(name="toy", geography=Geography(spine=(Area(name="state"), Area(name="county"))))
+    >>> schema.spine
+    ('state', 'county')
+    """
+
+    name: str
+    geography: Geography = field(default_factory=Geography)
+    records: tuple[RecordSchema, ...] = ()
+    rules: tuple[EditRule, ...] = ()
+    largest_household: int | None = None
+    copies: int = 1
+    label: str = ""
+
+    @property
+    def spine(self) -> tuple[str, ...]:
+        """The names of the spine's levels, coarsest first."""
+        return self.geography.names
+
+    @property
+    def record_types(self) -> tuple[str, ...]:
+        """The names of the record types."""
+        return tuple(record.name for record in self.records)
+
+    def record(self, name: str) -> RecordSchema:
+        """The record type of that name."""
+        for record in self.records:
+            if record.name == name:
+                return record
+        raise SchemaError(
+            f"the census has no record type {name}", fix=did_you_mean(name, self.record_types or ("(none)",))
+        )
+
+    def with_record(self, record: RecordSchema) -> "Schema":
+        """The same schema with one record type replaced."""
+        self.record(record.name)
+        return replace(self, records=tuple(record if r.name == record.name else r for r in self.records))

@@ -1,0 +1,164 @@
+"""From the columns of a file to the variables of the schema: renamed, typed, missing values told apart."""
+
+import polars as pl
+
+from stirred.census.schema import Area, Kind, RecordSchema, Schema, Variable
+from stirred.errors import DataError, SchemaError, did_you_mean
+
+INTEGER, NUMBER = pl.Int64(), pl.Float64()
+
+
+def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[Variable, ...]:
+    """Every column the record type offers, special ones included; without declared variables, all of the file's."""
+    geography = {level.name for level in schema.geography.spine if _derivable(level, columns)}
+    open_kind: Kind = "integer" if schema.geography.typed_as == "integer" else "text"
+    declared = {variable.name: variable for variable in record.variables}
+    if not declared:
+        declared = {name: Variable(name=name, kind=_kind(dtype)) for name, dtype in columns.items()}
+    special: dict[str, Variable] = {}
+    for name in filter(None, (record.id, record.household)):
+        special[name] = Variable(name=name)
+    for level in schema.geography.spine:
+        if level.name in geography:
+            special[level.name] = Variable(name=level.name, kind=open_kind, label=level.label)
+    for off in schema.geography.off_spine:
+        source = off.column or off.name
+        if not off.files and source in columns:
+            special[off.name] = Variable(name=off.name, column=source, label=off.label)
+    if record.size:
+        special[record.size] = Variable(name=record.size, kind="integer")
+    if record.weight:
+        special[record.weight] = Variable(name=record.weight, kind="number")
+    if record.kinds is not None:
+        whole = all(isinstance(code, int) for code in (*record.kinds.occupied, *record.kinds.vacant))
+        special[record.kinds.column] = Variable(name=record.kinds.column, kind="integer" if whole else "text")
+    for variable in record.variables:
+        if variable.imputed:
+            special.setdefault(variable.imputed, Variable(name=variable.imputed))
+    for name, _ in record.where:
+        special.setdefault(name, Variable(name=name, kind=_kind(columns.get(name, pl.String()))))
+    return tuple({**special, **declared}.values())
+
+
+def absent(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:
+    """The columns the schema speaks of that the file does not have."""
+    wanted = variables_of(schema, record, columns)
+    derived = {level.name for level in schema.geography.spine if _derivable(level, columns)}
+    return [v.source for v in wanted if v.name not in derived and v.source not in columns]
+
+
+def raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The variables under their own names with the types of the file; empty text is no value."""
+    columns = frame.collect_schema()
+    missing = absent(schema, record, columns)
+    if missing:
+        fix = f"{missing[0]}: {did_you_mean(missing[0], columns.names())}"
+        raise SchemaError(
+            f"the {record.name} file lacks " + ", ".join(missing), why="census.toml names it", fix=fix
+        )
+    levels = {level.name: level for level in schema.geography.spine if _derivable(level, columns)}
+    chosen = []
+    for variable in variables_of(schema, record, columns):
+        if variable.name in levels:
+            chosen.append(code_of(levels[variable.name], columns).alias(variable.name))
+            continue
+        value = pl.col(variable.source)
+        if columns[variable.source] == pl.String:
+            value = pl.when(value != "").then(value)
+        chosen.append(value.alias(variable.name))
+    return frame.select(chosen)
+
+
+def typed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The variables with the types of the schema; a value that does not fit stops the read, unshown."""
+    columns = frame.collect_schema()
+    shaped = raw(schema, record, frame)
+    types = shaped.collect_schema()
+    chosen = [convert(variable, types[variable.name]) for variable in variables_of(schema, record, columns)]
+    result = shaped.select(chosen)
+    for name, codes in record.where:
+        result = result.filter(pl.col(name).is_in(list(codes)))
+    return result
+
+
+def convert(variable: Variable, dtype: pl.DataType) -> pl.Expr:
+    """The expression that types one variable and applies its missing policy."""
+    value = pl.col(variable.name)
+    target = wanted_type(variable, dtype)
+    if target is not None:
+        value = value.map_batches(_Cast(variable.name, target), return_dtype=target, is_elementwise=True)
+    missing = variable.missing
+    if missing.policy == "level" and missing.empty_as is not None:
+        value = value.fill_null(pl.lit(missing.empty_as, dtype=None if target is None else target))
+    if missing.policy == "keep" and missing.codes:
+        value = pl.when(~value.is_in(list(missing.codes))).then(value)
+    return value.alias(variable.name)
+
+
+def wanted_type(variable: Variable, dtype: pl.DataType) -> pl.DataType | None:
+    """The type to convert to, or None when the file's type will do."""
+    textual = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Enum | pl.Categorical)
+    whole = variable.kind == "integer" or (
+        variable.levels is not None and isinstance(variable.levels[0], int)
+    )
+    if whole:
+        return None if dtype.is_integer() else INTEGER
+    if variable.kind == "number":
+        return None if dtype.is_numeric() else NUMBER
+    if variable.kind == "category":
+        return None if textual else pl.String()
+    return pl.String() if dtype.is_float() else None  # open codes keep text or integers; 1.0 means 1
+
+
+def cast_or_null(values: pl.Series, target: pl.DataType) -> pl.Series:
+    """Values in another type, null where they do not fit; a float is a whole number or does not fit."""
+    if values.dtype.is_float() and not target.is_float():
+        whole = values.cast(INTEGER, strict=False)
+        values = whole.zip_with(
+            (whole.cast(NUMBER) == values).fill_null(value=False), pl.Series([None], dtype=INTEGER)
+        )
+    if values.dtype == pl.Boolean and target == pl.String:
+        values = values.cast(pl.Int8)
+    if values.dtype == pl.String and target.is_numeric():
+        values = values.str.strip_chars()
+    return values.cast(target, strict=False)
+
+
+class _Cast:
+    """A conversion that counts what does not fit instead of showing it."""
+
+    def __init__(self, column: str, target: pl.DataType) -> None:
+        self.column = column
+        self.target = target
+
+    def __call__(self, values: pl.Series) -> pl.Series:
+        result = cast_or_null(values, self.target)
+        bad = result.null_count() - values.null_count()
+        if bad:
+            kind = "a number" if self.target.is_numeric() else "text"
+            raise DataError(
+                f"column {self.column}: {bad} values of a batch are not {kind}",
+                why="the values do not fit the type in census.toml",
+                fix="see all problems with: stirred data check census.toml",
+            )
+        return result
+
+
+def code_of(level: Area, columns: pl.Schema) -> pl.Expr:
+    """The code of an area: its column, or columns joined and cut."""
+    sources = level.columns or (level.name,)
+    if not level.derived:
+        value = pl.col(sources[0])
+        return pl.when(value != "").then(value) if columns[sources[0]] == pl.String else value
+    joined = pl.concat_str([pl.col(name).cast(pl.String) for name in sources])
+    return joined if level.first is None else joined.str.slice(0, level.first)
+
+
+def _derivable(level: Area, columns: pl.Schema) -> bool:
+    return all(name in columns for name in (level.columns or (level.name,)))
+
+
+def _kind(dtype: pl.DataType) -> Kind:
+    if dtype.is_integer():
+        return "integer"
+    return "number" if dtype.is_numeric() else "text"
