@@ -1,0 +1,203 @@
+r"""The protection loss budget of the Permutation Swapping Algorithm from a stratum's size and the swap rate.
+
+A permutation that moves k of n records is drawn with probability $c\,w(k)$, $w(k) = o^k/d(k)$, $o = p/(1-p)$, and
+two data sets at distance Δ ≥ 2 turn a permutation that moves k records into one that moves k′, |k − k′| ≤ Δ. So a
+stratum loses at most $\ln(w(k)/w(k'))/\Delta$ per record: the paper's Theorem 1 bounds it, ``tight`` maximises it.
+Every function here rounds away from the truth only upwards. Proofs: proof.md, Sections 1 and 2.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+
+import mpmath
+
+from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.swapping.derangements import derangements, step_ratio_bound
+from stirred.spec.budget import Budget
+from stirred.spec.numerals import fraction_of
+
+Rate = Fraction | int | str
+HALF = Fraction(1, 2)
+
+TIGHT_THEOREM_1 = "some universe, up to f(b) → 0 (the paper's Theorem 4: four hold and four swap types)"
+TIGHT_SIZE = (
+    "some universe, exactly (all hold and all swap values of the stratum different, or Proposition 9's margins); "
+    "not every universe, pair or output"
+)
+
+
+def rate_of(rate: Rate) -> Fraction:
+    """A swap rate as an exact number in [0, 1]; floats are refused.
+
+    >>> rate_of("1/20")
+    Fraction(1, 20)
+    """
+    p = fraction_of(rate, "swap rate")
+    if not 0 <= p <= 1:
+        raise InputError(
+            f"the swap rate {str(rate)[:40]} is outside [0, 1]", why="it is a probability", fix='write "1/20"'
+        )
+    return p
+
+
+def stratum_of(b: int) -> int:
+    """A stratum size: a count of records, not negative.
+
+    >>> stratum_of(10)
+    10
+    """
+    if isinstance(b, bool) or not isinstance(b, int):
+        raise InputError("a stratum size is a whole number", why=f"it is of type {type(b).__name__}")
+    if b < 0:
+        raise InputError(f"a stratum cannot hold {b} records", why="it counts records", fix="give 0 or more")
+    return b
+
+
+def odds(p: Fraction) -> Fraction:
+    """o = p/(1−p).
+
+    >>> odds(Fraction(1, 100))
+    Fraction(1, 99)
+    """
+    return p / (1 - p)
+
+
+def _degenerate(b: int, p: Fraction) -> Budget | None:
+    """0 where no two data sets of a universe differ, ∞ where some output is impossible from one of them."""
+    if b <= 1:  # a stratum of one record never differs inside a universe: b = 1 cannot occur
+        return Budget.zero()
+    return Budget.infinite() if p in (0, 1) else None
+
+
+@lru_cache(maxsize=4096)
+def _theorem_1(b: int, p: Fraction) -> Budget:
+    o = odds(p)
+    return Budget.log(max(o, (b + 1) / o))
+
+
+def theorem_1(b: int, rate: Rate) -> Budget:
+    r"""The paper's Theorem 1: $\max\{\ln o,\ \ln(b+1) - \ln o\}$; 0 if b = 0, ∞ if p is 0 or 1.
+
+    >>> theorem_1(264331, "1/100").exact, theorem_1(264331, "1/100").upper()
+    ('ln(26168868)', Decimal('17.080082'))
+    """
+    b, p = stratum_of(b), rate_of(rate)
+    found = _degenerate(b, p)
+    return _theorem_1(b, p) if found is None else found
+
+
+@lru_cache(maxsize=4096)
+def _tight(b: int, p: Fraction) -> Budget:
+    o = odds(p)
+    if b == 3:  # d(1) = 0: the formula below would divide by it
+        return largest_loss(3, p)
+    # For b ≥ 4 and b = 2 the maximum over all (k, k′, Δ) stands at (b−2, b, 2) or (2, 0, 2): proof.md, Theorem B.
+    return Budget.log(max(o * o, step_ratio_bound(b) / (o * o))) * HALF
+
+
+def tight(b: int, rate: Rate) -> Budget:
+    r"""The largest loss per unit of any stratum of at most b records.
+
+    $\max\{\ln o,\ \tfrac12\ln\frac{d(b)}{d(b-2)} - \ln o\}$;
+    exact up to 60 records and at b = 3, where d(1) = 0 spoils the formula; above 60, d(b)/d(b−2) ≤ b(b−1)+1.
+
+    >>> tight(264331, "1/100").upper(), tight(3, "1/2").exact
+    (Decimal('17.080076'), '1/2*ln(2)')
+    """
+    b, p = stratum_of(b), rate_of(rate)
+    found = _degenerate(b, p)
+    return _tight(b, p) if found is None else found
+
+
+def largest_loss(n: int, rate: Rate) -> Budget:
+    r"""The same by brute force: the maximum of $\ln(w(k)/w(k'))/\max(2, |k-k'|)$ over k, k′ in {0, 2, …, n}.
+
+    >>> largest_loss(10, "1/20") == tight(10, "1/20")
+    True
+    """
+    n, p = stratum_of(n), rate_of(rate)
+    found = _degenerate(n, p)
+    if found is not None:
+        return found
+    o = odds(p)
+    moved = [0, *range(2, n + 1)]
+    best = Budget.zero()
+    for k in moved:
+        for other in moved:
+            ratio = o ** (k - other) * Fraction(derangements(other), derangements(k))
+            if ratio > 1:
+                best = max(best, Budget.log(ratio) * Fraction(1, max(2, abs(k - other))))
+    return best
+
+
+def smallest_budget(b: int) -> tuple[Budget, Fraction]:
+    r"""The smallest ε of Theorem 1 and, to six decimals, the swap rate that reaches it.
+
+    $\tfrac12\ln(b+1)$ at $p = \sqrt{b+1}/(\sqrt{b+1}+1)$.
+
+    >>> smallest_budget(10)[0].upper(2), float(smallest_budget(10)[1])
+    (Decimal('1.20'), 0.768338)
+    """
+    if stratum_of(b) <= 1:
+        return Budget.zero(), Fraction(1, 2)
+    with mpmath.workdps(60):
+        root = mpmath.sqrt(b + 1)
+        rate = Fraction(int(mpmath.nint(root / (root + 1) * 10**6)), 10**6)
+    return Budget.log(b + 1) * HALF, rate
+
+
+def rates_for(b: int, epsilon: Budget | Rate, *, decimals: int = 6) -> tuple[Fraction, Fraction]:
+    r"""The two swap rates that reach ε by Theorem 1, rounded inward so that every rate between keeps it.
+
+    $(b+1)e^{-\varepsilon} \le o \le e^{\varepsilon}$; each end is checked again with exact budgets.
+
+    >>> [float(rate) for rate in rates_for(10, 3)]
+    [0.353863, 0.952574]
+    """
+    b, target = stratum_of(b), Budget.of(epsilon)
+    if b <= 1 or not target.is_finite:
+        return Fraction(0), Fraction(1)
+    least, at = smallest_budget(b)
+    if target < least:
+        raise BudgetError(
+            f"no swap rate gives a stratum of {b} records ε = {target}",
+            why=f"the smallest is {least} (about {least.upper(2)}), at a swap rate of {float(at):.6f} ({_percent(at)} %)",
+            fix=f"ask for ε ≥ {least.upper(6)}, or match on more variables so that strata are smaller",
+        )
+    while decimals <= 60:
+        low, high = _inward(b, target, decimals)
+        if low <= high:
+            return low, high
+        decimals += 6  # near the minimum the two rates lie closer together than the grid
+    raise BudgetError(
+        f"the two swap rates for ε = {target} agree to 60 decimals", fix="ask for a slightly larger ε"
+    )
+
+
+def _percent(rate: Fraction) -> str:
+    """As few decimals as still tell the rate from 100 %."""
+    for places in range(4):
+        if (text := f"{float(rate * 100):.{places}f}") != f"{100:.{places}f}":
+            return text
+    return f"{float(rate * 100):.6f}"
+
+
+def _inward(b: int, target: Budget, decimals: int) -> tuple[Fraction, Fraction]:
+    """The smallest and largest rate on a decimal grid whose exact budget does not exceed the target."""
+    grid = 10**decimals
+    with mpmath.workdps(decimals + 40):
+        epsilon = mpmath.mpf(str(target.upper(decimals + 30)))
+        low_odds, high_odds = (b + 1) * mpmath.exp(-epsilon), mpmath.exp(epsilon)
+        low = int(mpmath.floor(low_odds / (1 + low_odds) * grid)) - 1
+        high = int(mpmath.ceil(high_odds / (1 + high_odds) * grid)) + 1
+    low, high = max(low, 1), min(high, grid - 1)
+    # The guesses are one step too wide on purpose; exact comparison decides.
+    while low <= high and not _keeps(b, Fraction(low, grid), target):
+        low += 1
+    while high >= low and not _keeps(b, Fraction(high, grid), target):
+        high -= 1
+    return Fraction(low, grid), Fraction(high, grid)
+
+
+def _keeps(b: int, p: Fraction, target: Budget) -> bool:
+    return _theorem_1(b, p) <= target
