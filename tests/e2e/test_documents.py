@@ -51,14 +51,18 @@ def run_commands(text: str) -> None:
         if not line.startswith("$ stirred"):
             continue
         words = shlex.split(line.removeprefix("$ "), comments=True)
-        done = subprocess.run([str(STIRRED), *words[1:]], capture_output=True, text=True, env=dict(os.environ), check=False)
+        done = subprocess.run(
+            [str(STIRRED), *words[1:]], capture_output=True, text=True, env=dict(os.environ), check=False
+        )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    broken = []
-    for page in [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
-            if "://" not in target and not (page.parent / target).exists():
-                broken.append(f"{page.relative_to(ROOT)} → {target}")
+    pages = [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+    broken = [
+        f"{page.relative_to(ROOT)} → {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+        if "://" not in target and not (page.parent / target).exists()
+    ]
     assert not broken

@@ -11,7 +11,19 @@ import stirred
 ROOT = Path(stirred.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 # Each room may import the rooms before it and itself.
-ORDER = ["errors", "compiled", "spec", "chance", "census", "engine", "mechanisms", "catalog", "assess", "report", "publish"]
+ORDER = [
+    "errors",
+    "compiled",
+    "spec",
+    "chance",
+    "census",
+    "engine",
+    "mechanisms",
+    "catalog",
+    "assess",
+    "report",
+    "publish",
+]
 TOP = ["web", "cli", "paper"]
 
 

@@ -1,0 +1,6 @@
+"""What people read: one offline HTML file of words, charts and tables."""
+
+from stirred.report.document import Chart, Facts, Note, Report, Section, Table, Words
+from stirred.report.html import render
+
+__all__ = ["Chart", "Facts", "Note", "Report", "Section", "Table", "Words", "render"]

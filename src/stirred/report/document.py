@@ -1,0 +1,146 @@
+"""A report as plain values: sections of words, facts, tables and charts, before any HTML."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from stirred.errors import InputError
+
+Audience = Literal["public", "internal"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Paragraphs, plain text (no markup is interpreted)."""
+
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A sentence that must not be overlooked."""
+
+    text: str
+    tone: Literal["warning", "good", "plain"] = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Terms and what they are, in two columns."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Columns and rows of text; columns named in ``numeric`` are set flush right and sort as numbers."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise InputError(
+                "a table of the report is ragged", why=f"a row of {self.caption!r} has another width"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A Vega-Lite specification with the sentence that says what it shows; its data also stands below it as a table."""
+
+    name: str  # unique in the report; letters, digits and hyphens
+    title: str
+    sentence: str
+    spec: dict[str, object] = field(repr=False)
+    data: Table | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markup:
+    """HTML made by another trusted part of Stirred (the specification card)."""
+
+    html: str = field(repr=False)
+
+
+Block = Words | Note | Facts | Table | Chart | Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A titled part that opens with what it says in a sentence."""
+
+    title: str
+    lead: str
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A whole report for one audience.
+
+    >>> Report(title="t", subtitle="", audience="public", sections=()).watermarks()
+    ()
+    >>> Report(title="t", subtitle="", audience="internal", private=False, sections=()).watermarks()
+    ('NOT PRIVATE', 'INTERNAL')
+    """
+
+    title: str
+    subtitle: str
+    audience: Audience
+    sections: tuple[Section, ...]
+    private: bool = True  # False: some packet in it was made with a test key
+
+    def watermarks(self) -> tuple[str, ...]:
+        """What stands across every page."""
+        marks = () if self.private else ("NOT PRIVATE",)
+        return (*marks, "INTERNAL") if self.audience == "internal" else marks
+
+    def charts(self) -> tuple[Chart, ...]:
+        """All charts, in reading order."""
+        found = [block for section in self.sections for block in section.blocks if isinstance(block, Chart)]
+        names = [chart.name for chart in found]
+        if len(set(names)) < len(names):
+            raise InputError("two charts of a report have the same name", fix="give each chart its own name")
+        return tuple(found)
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, numeric: Sequence[str] = ()
+) -> Table:
+    """A table from any values; numbers are written with thousands separators, floats with four digits.
+
+    >>> table("t", ["a", "n"], [["x", 12345]], numeric=["n"]).rows
+    (('x', '12,345'),)
+    """
+    return Table(
+        caption=caption,
+        columns=tuple(columns),
+        rows=tuple(tuple(shown(value) for value in row) for row in rows),
+        numeric=frozenset(numeric),
+    )
+
+
+def shown(value: object) -> str:
+    """A value as the report writes it.
+
+    >>> [shown(v) for v in (1234567, 0.123456, 1234.5, float("nan"), None, "x")]
+    ['1,234,567', '0.1235', '1,234.5', '–', '–', 'x']
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        if value != value:
+            return "–"
+        if abs(value) == float("inf"):
+            return "∞" if value > 0 else "−∞"
+        return (
+            f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+        )
+    return str(value)
