@@ -1,0 +1,28 @@
+"""Where randomness comes from: a key, streams by name, and samplers whose law is exactly the one they claim."""
+
+from stirred.chance.bernoulli import Threshold, bernoulli, threshold
+from stirred.chance.binomial import binomial
+from stirred.chance.gaussian import DiscreteGaussian, discrete_gaussian, discrete_laplace
+from stirred.chance.integers import integers, product_floor
+from stirred.chance.key import Key
+from stirred.chance.multiset import MultisetDigest
+from stirred.chance.permutations import derangement, permutation
+from stirred.chance.stream import Stream, Uniform
+
+__all__ = [
+    "DiscreteGaussian",
+    "Key",
+    "MultisetDigest",
+    "Stream",
+    "Threshold",
+    "Uniform",
+    "bernoulli",
+    "binomial",
+    "derangement",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "integers",
+    "permutation",
+    "product_floor",
+    "threshold",
+]

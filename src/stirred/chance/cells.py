@@ -1,0 +1,105 @@
+"""Draws that have a place: draw number i of a stream is computed from its own bytes, alone or with its neighbours.
+
+Draw i of a law of ``width`` bytes reads the bytes i·width … (i+1)·width − 1 of the main keystream and, when these
+do not decide, the extension of that position. So ``draw_range(stream, start, n)`` is ``at_positions(stream,
+start … start + n − 1)``, and ``at(key, label, ids)`` is ``at_positions(key.stream(label), ids)``.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance.cipher import BLOCK, CHUNK, SLACK
+from stirred.chance.key import Key
+from stirred.chance.names import Part
+from stirred.chance.stream import Stream
+from stirred.compiled import compiled
+from stirred.errors import InputError
+
+# what a kernel writes where the first words do not decide; no law comes near it
+UNDECIDED: Final = np.iinfo(np.int64).min
+
+
+class Cells(ABC):
+    """A law whose draws are addressed by number."""
+
+    width: ClassVar[int]
+
+    @abstractmethod
+    def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
+        """Fill ``out`` from the first words, UNDECIDED where they are not enough; say how many that are."""
+
+    @abstractmethod
+    def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
+        """Decide one draw with the extension of its position."""
+
+    def draw(self, stream: Stream, n: int, *, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """The next ``n`` draws of the stream, which moves on."""
+        start = stream.claim(n, self.width)
+        return self.draw_range(stream, start // self.width, n, out=out)
+
+    def draw_range(
+        self, stream: Stream, start: int, n: int, *, out: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """Draws number start … start + n − 1, wherever the stream stands."""
+        result = np.empty(n, dtype=np.int64) if out is None else out
+        if result.shape != (n,) or result.dtype != np.int64 or not result.flags.c_contiguous:
+            raise InputError(
+                "draws need a contiguous array of 64-bit integers", why="out has another shape or type"
+            )
+        position = start * self.width
+        skip = position % BLOCK
+        source = stream.keystream(position - skip)
+        buffer = np.empty((CHUNK + SLACK) // 4 + 1, dtype=np.uint32)
+        per_word = self.width // 4
+        done = 0
+        while done < n:
+            count = min(n - done, (CHUNK - skip) // self.width)
+            source.into(buffer, skip + count * self.width)
+            first = skip // 4
+            words = buffer[first : first + count * per_word]
+            part = result[done : done + count]
+            if self._decide(words, part):
+                for i in np.flatnonzero(part == UNDECIDED):
+                    own = words[i * per_word : (i + 1) * per_word]
+                    part[i] = self._settle(stream, position + (done + int(i)) * self.width, own)
+            done += count
+            skip = 0
+        return result
+
+    def at_positions(self, stream: Stream, positions: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Single draws by number, in any order, without those between."""
+        numbers = np.asarray(positions).astype(np.uint64, copy=False)
+        result = np.empty(len(numbers), dtype=np.int64)
+        per_word, per_block = self.width // 4, BLOCK // self.width
+        step = CHUNK // BLOCK
+        for start in range(0, len(numbers), step):
+            part = numbers[start : start + step]
+            blocks = stream.blocks(part // np.uint64(per_block))
+            words = _chosen(blocks.view(np.uint32), part, per_block, per_word)
+            drawn = result[start : start + step]
+            if self._decide(words, drawn):
+                for i in np.flatnonzero(drawn == UNDECIDED):
+                    own = words[i * per_word : (i + 1) * per_word]
+                    drawn[i] = self._settle(stream, int(part[i]) * self.width, own)
+        return result
+
+    def at(self, key: Key, label: Part | tuple[Part, ...], ids: NDArray[Any]) -> NDArray[np.int64]:
+        """The draws of single cells: the id is the draw's number in the stream of this label."""
+        stream = key.stream(*label) if isinstance(label, tuple) else key.stream(label)
+        return self.at_positions(stream, ids)
+
+
+@compiled
+def _chosen(
+    words: NDArray[np.uint32], numbers: NDArray[np.uint64], per_block: int, per_word: int
+) -> NDArray[np.uint32]:
+    """Of each block the words that belong to the draw."""
+    out = np.empty(len(numbers) * per_word, dtype=np.uint32)
+    for i in range(len(numbers)):
+        place = np.int64(numbers[i] % np.uint64(per_block)) * per_word
+        for j in range(per_word):
+            out[i * per_word + j] = words[i, place + j]
+    return out

@@ -1,0 +1,98 @@
+r"""Whole numbers below a bound, each exactly equally likely: $\lfloor U m \rfloor$ with U read as far as needed.
+
+A 64-bit word w leaves $U m$ in $[w m, (w + 1) m) / 2^{64}$; unless that interval contains a whole number in its
+inside the result is known. The chance of a tie is below $m / 2^{64}$ (proof.md, Section 3).
+"""
+
+from operator import index
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
+from stirred.compiled import compiled
+from stirred.errors import InputError
+
+
+@compiled
+def product_floor(word: np.uint64, bound: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """The 128-bit product of two 64-bit words: the high half is ⌊U·bound⌋ unless the low half exceeds 2^64 − bound.
+
+    >>> product_floor(np.uint64(1 << 63), np.uint64(10))
+    (5, 0)
+    """
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a1, a0 = word >> half, word & mask
+    b1, b0 = bound >> half, bound & mask
+    low = a0 * b0
+    middle = a1 * b0 + (low >> half)
+    other = a0 * b1 + (middle & mask)
+    return a1 * b1 + (middle >> half) + (other >> half), (other << half) | (low & mask)
+
+
+@compiled
+def _scaled(words: NDArray[np.uint64], bounds: NDArray[np.uint64], shift: int, out: NDArray[np.int64]) -> int:
+    """⌊w·m / 2^b⌋ for b = 64 − shift; undecided draws are marked −1 and counted."""
+    ties = 0
+    one = np.uint64(1)
+    for i in range(len(words)):
+        bound = bounds[i if len(bounds) > 1 else 0]
+        word = (words[i] >> np.uint64(shift)) << np.uint64(shift)
+        high, low = product_floor(word, bound)
+        last_high, last_low = product_floor(word | ((one << np.uint64(shift)) - one), bound)
+        # the largest U the word allows lies just below (w + 1): one more `bound` than the last product
+        carry = last_low + bound - one
+        if carry < last_low:
+            last_high += one
+        if last_high == high:
+            out[i] = np.int64(high)
+        else:
+            out[i] = -1
+            ties += 1
+    return ties
+
+
+def floors(
+    stream: Stream,
+    start: int,
+    bounds: NDArray[np.uint64],
+    n: int,
+    *,
+    word_bits: int = 64,
+    extension_bits: int = EXTENSION_BITS,
+) -> NDArray[np.int64]:
+    """⌊U_i · bound_i⌋ for the n draws of 8 bytes from position ``start`` on (one bound, or one per draw)."""
+    out = np.empty(n, dtype=np.int64)
+    words = stream.at(start).words64(n)
+    if _scaled(words, bounds, 64 - word_bits, out):
+        for i in np.flatnonzero(out < 0):
+            value = int(words[i]) >> (64 - word_bits)
+            uniform = Uniform(stream, start + 8 * int(i), value, word_bits, chunk=extension_bits)
+            out[i] = floor_of(uniform, int(bounds[i if len(bounds) > 1 else 0]))
+    return out
+
+
+def floor_of(uniform: Uniform, bound: int) -> int:
+    """⌊U·bound⌋, reading as many more bits as that takes."""
+    while True:
+        low = uniform.value * bound >> uniform.bits
+        if low == ((uniform.value + 1) * bound - 1) >> uniform.bits:
+            return low
+        uniform.extend()
+
+
+def integers(
+    stream: Stream, bound: int, n: int, *, word_bits: int = 64, extension_bits: int = EXTENSION_BITS
+) -> NDArray[np.int64]:
+    """``n`` numbers from 0 … bound − 1, each with probability exactly 1 / bound; bound up to 2^63.
+
+    >>> from stirred.chance.key import Key
+    >>> integers(Key.for_tests(1).stream("ones"), 1, 3)
+    array([0, 0, 0])
+    """
+    size = index(bound)
+    if not 1 <= size <= 1 << 63:
+        raise InputError("a bound lies between 1 and 2^63")
+    start = stream.claim(n, 8)
+    bounds = np.array([size], dtype=np.uint64)
+    return floors(stream, start, bounds, n, word_bits=word_bits, extension_bits=extension_bits)

@@ -1,0 +1,180 @@
+"""The key: 256 secret bits from which all randomness of a run comes.
+
+Everything is derived by HMAC-SHA-512 or HMAC-SHA-256 of a purpose and an injective encoding of a name, so neither
+order, thread, process nor engine decides a bit. A run binds the key to its mechanism, parameters and census first
+(:meth:`Key.bind`): the same key with anything changed gives independent noise.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance.cipher import encrypt
+from stirred.chance.multiset import Column, MultisetDigest
+from stirred.chance.names import Part, encode
+from stirred.chance.stream import Stream
+from stirred.errors import InputError, PrivacyError
+
+_HEADER: Final = "stirred-key-1 "
+
+
+class Key:
+    """A secret of 256 bits; the name of a stream, not the order of calls, decides its bits.
+
+    >>> key = Key.for_tests(1)
+    >>> key
+    Key(for tests, not private)
+    >>> run = key.bind("swapping", '{"rate": "1/20"}', b"census digest")
+    >>> bool((run.stream("swap", 7).words32(4) == run.stream("swap", 7).words32(4)).all())
+    True
+    """
+
+    __slots__ = ("_bound", "_secret", "private")
+
+    def __init__(self, secret: bytes, *, private: bool = True, bound: bool = False) -> None:
+        if len(secret) != 32:
+            raise InputError("a key has 32 bytes", why=f"{len(secret)} were given", fix="Key.fresh()")
+        self._secret = secret
+        self._bound = bound
+        self.private = private
+
+    @classmethod
+    def fresh(cls) -> "Key":
+        """A new key from the operating system."""
+        return cls(secrets.token_bytes(32))
+
+    @classmethod
+    def for_tests(cls, seed: int) -> "Key":
+        """A key anyone can guess: what is made with it is marked as not private."""
+        return cls(hashlib.sha256(b"stirred test key" + encode((seed,))).digest(), private=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Key":
+        """The key of a file that :meth:`save` wrote; refused when others may read it."""
+        place = Path(path)
+        try:
+            text = place.read_text(encoding="ascii")
+            mode = place.stat().st_mode
+        except FileNotFoundError:
+            raise InputError(f"no key file at {place}", fix="make one: Key.fresh().save(path)") from None
+        except (OSError, UnicodeDecodeError):
+            raise _not_a_key(place) from None
+        if os.name == "posix" and mode & 0o077:
+            raise PrivacyError(
+                f"others may read {place}",
+                why="a key is the noise of a release",
+                fix="chmod 600, or a new key",
+            )
+        kind, _, digits = text.strip().removeprefix(_HEADER).partition(" ")
+        try:
+            secret = bytes.fromhex(digits)
+        except ValueError:
+            raise _not_a_key(place) from None
+        if not text.startswith(_HEADER) or kind not in {"private", "tests"} or len(secret) != 32:
+            raise _not_a_key(place)
+        return cls(secret, private=kind == "private")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the key to a new file that only its owner may read."""
+        place = Path(path)
+        try:
+            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise PrivacyError(
+                f"{place} exists",
+                why="a key that is overwritten is lost, with all it made",
+                fix="choose another file",
+            ) from None
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"{_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
+
+    def bind(self, *context: Part) -> "Key":
+        """The key of one run: mechanism, canonical parameters and census digest go in, so nothing is ever reused."""
+        return Key(self._derive("bind", context)[:32], private=self.private, bound=True)
+
+    def stream(self, *name: Part) -> Stream:
+        """The stream of this name."""
+        return Stream(self._derive("stream", name))
+
+    def digest(self, *parts: bytes) -> bytes:
+        """A keyed digest of 32 bytes; the parts are kept apart."""
+        return self._derive("digest", parts)[:32]
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits that tell keys apart and say nothing about them."""
+        return self._derive("fingerprint", ())[:8].hex()
+
+    def blocks(
+        self,
+        label: Part | tuple[Part, ...],
+        ids: NDArray[np.uint64],
+        *,
+        counter: int = 0,
+        out: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.uint64]:
+        """Sixteen random bytes for each id, as two 64-bit words: AES(subkey of the label, id ‖ counter).
+
+        >>> key = Key.for_tests(1)
+        >>> both = key.blocks("household", np.array([5, 9], dtype=np.uint64))
+        >>> bool((key.blocks("household", np.array([9], dtype=np.uint64)) == both[1]).all())
+        True
+        """
+        inputs = np.empty((len(ids), 2), dtype=np.uint64) if out is None else out
+        if inputs.shape != (len(ids), 2) or inputs.dtype != np.uint64:
+            raise InputError(
+                "blocks need room for two 64-bit words per id", fix="np.empty((n, 2), dtype=np.uint64)"
+            )
+        inputs[:, 0] = ids
+        inputs[:, 1] = counter
+        return encrypt(self._label("blocks", label), inputs, out=inputs)
+
+    def multiset(self) -> MultisetDigest:
+        """A digest of rows that does not depend on their order, fed batch by batch."""
+        return MultisetDigest(self._derive("multiset", ())[:32])
+
+    def multiset_digest(self, columns: Sequence[Column]) -> bytes:
+        """The order-free keyed digest (32 bytes) of a table given as columns of integers."""
+        digest = self.multiset()
+        digest.update(columns)
+        return digest.value()
+
+    def _label(self, purpose: str, label: Part | tuple[Part, ...]) -> bytes:
+        return self._derive(purpose, label if isinstance(label, tuple) else (label,))[:32]
+
+    def _derive(self, purpose: str, name: tuple[Part, ...]) -> bytes:
+        return hmac.digest(self._secret, encode(("stirred", purpose)) + encode(name), "sha512")
+
+    def __repr__(self) -> str:
+        return "Key(private)" if self.private else "Key(for tests, not private)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and hmac.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Workers get the key of one run; the key of all runs stays in its process."""
+        if self.private and not self._bound:
+            raise PrivacyError(
+                "this key is not sent to other processes",
+                why="it opens every release ever made with it",
+                fix="bind it to the run first: key.bind(mechanism, parameters, census digest)",
+            )
+        return _rebuilt, (self._secret, self.private, self._bound)
+
+
+def _rebuilt(secret: bytes, private: bool, bound: bool) -> Key:  # noqa: FBT001
+    return Key(secret, private=private, bound=bound)
+
+
+def _not_a_key(place: Path) -> InputError:
+    return InputError(f"{place} is no key file", why="it was not written by Key.save, or is damaged")

@@ -1,0 +1,163 @@
+r"""Distribution functions of whole-number laws as intervals, to any precision.
+
+A law answers ``steps(bits)``: numbers ``low[i] ≤ 2^bits F(first + i) ≤ high[i]`` for consecutive values, both lists
+rising. Weights follow recurrences evaluated in outward-rounded whole numbers; what lies beyond the last weight is
+bounded by a geometric series (proof.md, Section 5).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import NamedTuple, Protocol
+
+from stirred.chance.enclosure import exp_minus
+
+
+class Steps(NamedTuple):
+    """Intervals of $2^{bits} F(k)$ for k = first, first + 1, …"""
+
+    first: int
+    low: list[int]
+    high: list[int]
+
+
+class Law(Protocol):
+    """A probability law on the whole numbers."""
+
+    def steps(self, bits: int) -> Steps:
+        """Enclose the distribution function, the values left out weighing less than about 2^-bits."""
+        ...
+
+
+class Ratios(NamedTuple):
+    """Weights w(0) = 1, w(k+1) = w(k) r(k), r(k+1) = r(k) s, as intervals at ``bits``."""
+
+    bits: int
+    first: tuple[int, int]
+    change: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Falling:
+    r"""Weights $e^{-\varphi(k)}$ for k ≥ 0 with $\varphi(k) = a k^2 + b k$; on one side or mirrored at 0.
+
+    The discrete Gaussian is $a = 1 / 2\sigma^2, b = 0$, the discrete Laplace $a = 0, b = 1 / s$.
+
+    >>> law = Falling(Fraction(0), Fraction(1), mirrored=False)   # geometric: F(0) = 1 - 1/e
+    >>> steps = law.steps(20)
+    >>> steps.low[steps.first + 1] <= 2**20 * 0.6321205588 <= steps.high[steps.first + 1]
+    True
+    """
+
+    square: Fraction
+    linear: Fraction
+    mirrored: bool
+
+    def exponent(self, k: int) -> Fraction:
+        """φ(k)."""
+        return self.square * k * k + self.linear * k
+
+    def steps(self, bits: int) -> Steps:
+        guard = 2 * self._length(bits).bit_length() + 16
+        lows, highs, beyond = self._weights(bits, bits + guard)
+        # sums from the far end, so that small numbers meet small numbers: tail(k) = Σ_{j ≥ k} w(j)
+        tail_low = list(accumulate(reversed(lows)))[::-1]
+        tail_high = [t + beyond for t in list(accumulate(reversed(highs)))[::-1]]
+        if self.mirrored:
+            total_low = 2 * tail_low[0] - highs[0]
+            total_high = 2 * tail_high[0] - lows[0]
+        else:
+            total_low, total_high = tail_low[0], tail_high[0]
+        # survival: P(X ≥ k) for k = 1 …
+        up_low = [(t << bits) // total_high for t in tail_low[1:]]
+        up_high = [-((-t << bits) // total_low) for t in tail_high[1:]]
+        one = 1 << bits
+        low = [one - t for t in up_high]
+        high = [one - t for t in up_low]
+        if not self.mirrored:
+            return Steps(-1, [0, *low], [0, *high])
+        # F(-k) = P(X ≥ k)
+        return Steps(-len(up_low), up_low[::-1] + low, up_high[::-1] + high)
+
+    def _length(self, bits: int) -> int:
+        """About how many weights exceed 2^-bits: φ(k) > bits ln 2 beyond."""
+        reach = 7 * (bits + 8) // 10 + 1
+        lengths = []
+        if self.square:
+            lengths.append(int((reach / self.square)) + 1)
+        if self.linear:
+            lengths.append(int((reach / self.linear)) ** 2 + 1)
+        return int(min(lengths) ** 0.5) + 2
+
+    def _weights(self, bits: int, work: int) -> tuple[list[int], list[int], int]:
+        r_low, r_high = exp_minus(self.square + self.linear, work)
+        s_low, s_high = exp_minus(2 * self.square, work)
+        if not self.square:
+            s_low = s_high = 1 << work
+        low = high = 1 << work
+        lows, highs = [low], [high]
+        stop = 1 << max(work - bits - 8, 1)
+        while high > stop:
+            low = low * r_low >> work
+            high = (high * r_high >> work) + 1
+            lows.append(low)
+            highs.append(high)
+            r_low = r_low * s_low >> work
+            r_high = min(r_high, (r_high * s_high >> work) + 1)
+        # w(K+j) ≤ w(K) r^j with the last ratio r: Σ_{j ≥ 1} ≤ w(K) r / (1 - r)
+        beyond = high * r_high // ((1 << work) - r_high) + 1
+        return lows, highs, beyond
+
+
+@dataclass(frozen=True, slots=True)
+class Binomial:
+    """The number of yes among ``trials`` coins of probability p, 0 < p < 1.
+
+    >>> Binomial(1, Fraction(1, 4)).steps(8).first
+    -1
+    """
+
+    trials: int
+    p: Fraction
+
+    def steps(self, bits: int) -> Steps:
+        n = self.trials
+        spread = int(n * self.p * (1 - self.p)) + 1
+        work = bits + 2 * spread.bit_length() + 24
+        mode = min(n, int((n + 1) * self.p))
+        a, b = self.p.numerator, self.p.denominator - self.p.numerator
+        rising = ((a * (n - k), b * (k + 1)) for k in range(mode, n))
+        sinking = ((b * k, a * (n - k + 1)) for k in range(mode, 0, -1))
+        up_low, up_high, above = _chain(rising, bits, work)
+        down_low, down_high, below = _chain(sinking, bits, work)
+        lows = down_low[::-1] + [1 << work] + up_low
+        highs = down_high[::-1] + [1 << work] + up_high
+        total_low, total_high = sum(lows), sum(highs) + above + below
+        one = 1 << bits
+        first = mode - len(down_low)
+        low = [min(one, (t << bits) // total_high) for t in accumulate(lows)]
+        high = [min(one, -((-(t + below) << bits) // total_low)) for t in accumulate(highs)]
+        if first == 0:
+            first, low, high = -1, [0, *low], [0, *high]
+        if mode + len(up_low) == n:
+            low[-1] = high[-1] = one
+        return Steps(first, low, high)
+
+
+def _chain(ratios: Iterator[tuple[int, int]], bits: int, work: int) -> tuple[list[int], list[int], int]:
+    """Weights by rational ratios that fall; what follows the last one is at most geometric."""
+    low = high = 1 << work
+    lows: list[int] = []
+    highs: list[int] = []
+    stop = 1 << (work - bits - 8)
+    for top, bottom in ratios:
+        if high <= stop and 2 * top <= bottom:
+            return lows, highs, high  # ratio at most 1/2 from here on
+        if high <= stop and top < bottom:
+            return lows, highs, high * top // (bottom - top) + 1
+        low = low * top // bottom
+        high = -(-high * top // bottom)
+        lows.append(low)
+        highs.append(high)
+    return lows, highs, 0

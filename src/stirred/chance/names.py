@@ -1,0 +1,45 @@
+"""Names of streams as bytes, one to one: two different names never meet in the same bits."""
+
+from operator import index
+
+from stirred.errors import InputError
+
+Part = str | bytes | int
+
+
+def encode(parts: tuple[Part, ...]) -> bytes:
+    """Write a name so that it can be read back: each part is a letter for its type, its length, its bytes.
+
+    Self-delimiting parts make the concatenation injective, so ``("a", "b")`` and ``("ab",)`` differ.
+
+    >>> encode(("a", 1)) != encode(("a1",)) != encode(("a", "1"))
+    True
+    """
+    return b"".join(_part(part) for part in parts)
+
+
+def _part(part: Part) -> bytes:
+    if isinstance(part, str):
+        return _framed(b"s", part.encode())
+    if isinstance(part, bytes):
+        return _framed(b"b", part)
+    if isinstance(part, bool):
+        raise _refused(part)
+    try:
+        number = index(part)
+    except TypeError:
+        raise _refused(part) from None
+    # the shortest two's complement is not needed, only a function of the number alone
+    return _framed(b"i", number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True))
+
+
+def _framed(kind: bytes, body: bytes) -> bytes:
+    return kind + len(body).to_bytes(8, "big") + body
+
+
+def _refused(part: object) -> InputError:
+    return InputError(
+        f"a {type(part).__name__} cannot be part of a stream's name",
+        why="names are made of strings, bytes and integers, so that equal names mean equal bits",
+        fix="write it as a string, e.g. str(fraction)",
+    )

@@ -1,0 +1,124 @@
+"""A stream: the random bits that belong to one name, readable from any position.
+
+Layout. A stream has two AES-256 keys. The *main* keystream gives every draw its first word, at a position that can be
+computed (draw number × width). The *extension* gives every position infinitely many further bits, block after block:
+AES(extension key, position (12 bytes) ‖ level (4 bytes)). A draw reads its extension only when the first word cannot
+decide, so what one draw needs never moves another draw.
+"""
+
+from operator import index
+from typing import Final
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from stirred.chance.cipher import BLOCK, Keystream, counters, encrypt, keystream
+from stirred.errors import InputError
+
+EXTENSION_BITS: Final = 8 * BLOCK
+
+
+class Stream:
+    """Random bits that depend on the key and the name alone; reading moves ``position`` (in bytes).
+
+    >>> from stirred.chance.key import Key
+    >>> stream = Key.for_tests(1).stream("doc")
+    >>> a, b = stream.words32(3), stream.words32(2)
+    >>> bool((stream.at(0).words32(5) == [*a, *b]).all())
+    True
+    """
+
+    __slots__ = ("_extension", "_main", "position")
+
+    def __init__(self, secret: bytes, position: int = 0) -> None:
+        if len(secret) != 64:
+            raise InputError("a stream's secret has 64 bytes", fix="make streams with key.stream(name)")
+        self._main, self._extension = secret[:32], secret[32:]
+        self.position = position
+
+    def __repr__(self) -> str:
+        return f"Stream(position={self.position})"
+
+    def __reduce__(self) -> tuple[type["Stream"], tuple[bytes, int]]:
+        return Stream, (self._main + self._extension, self.position)
+
+    def at(self, position: int) -> "Stream":
+        """The same stream, read from byte ``position`` on."""
+        place = index(position)
+        if place < 0:
+            raise InputError("a stream starts at position 0", why="a negative position was asked for")
+        return Stream(self._main + self._extension, place)
+
+    def bytes(self, n: int) -> bytes:
+        """The next ``n`` bytes."""
+        found = keystream(self._main, self.position, n).tobytes()
+        self.position += n
+        return found
+
+    def words32(self, n: int) -> NDArray[np.uint32]:
+        """The next ``n`` words of 32 bits, from the next multiple of 4 bytes on."""
+        start = self.claim(n, 4)
+        return self._aligned(start, 4 * n).view(np.uint32)
+
+    def words64(self, n: int) -> NDArray[np.uint64]:
+        """The next ``n`` words of 64 bits, from the next multiple of 8 bytes on."""
+        start = self.claim(n, 8)
+        return self._aligned(start, 8 * n).view(np.uint64)
+
+    def claim(self, n: int, width: int) -> int:
+        """Move past the next ``n`` draws of ``width`` bytes and say where the first one starts."""
+        start = -(-self.position // width) * width
+        self.position = start + n * width
+        return start
+
+    def keystream(self, position: int) -> Keystream:
+        """The main keystream from ``position``, a multiple of 16, for kernels that fill their own buffers."""
+        return Keystream(self._main, position // BLOCK)
+
+    def blocks(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Single 16-byte blocks of the main keystream by number, each as two 64-bit words."""
+        inputs = np.empty((len(numbers), 2), dtype=np.uint64)
+        counters(numbers, inputs)
+        return encrypt(self._main, inputs, out=inputs)
+
+    def extension(self, position: int, level: int) -> int:
+        """128 more bits for the draw at ``position``: the block ``level`` of its own endless string."""
+        block = position.to_bytes(12, "big") + level.to_bytes(4, "big")
+        encryptor = Cipher(algorithms.AES256(self._extension), modes.ECB()).encryptor()
+        return int.from_bytes(encryptor.update(block), "big")
+
+    def _aligned(self, start: int, size: int) -> NDArray[np.uint8]:
+        skip = start % BLOCK
+        if skip == 0:
+            return keystream(self._main, start, size)
+        return keystream(self._main, start, size).copy()
+
+
+class Uniform:
+    """One uniform real number in [0, 1), known to as many bits as were needed so far.
+
+    $U \\in [v, v + 1) / 2^b$; ``extend`` makes $b$ larger. The first word fixed the leading bits.
+    """
+
+    __slots__ = ("_chunk", "_level", "_position", "_stream", "bits", "value")
+
+    def __init__(
+        self,
+        stream: Stream,
+        position: int,
+        value: int,
+        bits: int,
+        *,
+        chunk: int = EXTENSION_BITS,
+        level: int = 0,
+    ) -> None:
+        self._stream, self._position, self._chunk, self._level = stream, position, chunk, level
+        self.value, self.bits = value, bits
+
+    def extend(self) -> None:
+        """Read the next bits of the extension (fewer than 128 at a time only in tests)."""
+        more = self._stream.extension(self._position, self._level) >> (EXTENSION_BITS - self._chunk)
+        self.value = (self.value << self._chunk) | more
+        self.bits += self._chunk
+        self._level += 1
