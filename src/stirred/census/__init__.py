@@ -1,6 +1,8 @@
 """What is protected: a census with its schema, geography and readers."""
 
 from stirred.census.census import Census, read
+from stirred.census.expand import expand
 from stirred.census.schema import Geography, RecordSchema, Schema, Variable
+from stirred.census.standard import pl94, ppmf
 
-__all__ = ["Census", "Geography", "RecordSchema", "Schema", "Variable", "read"]
+__all__ = ["Census", "Geography", "RecordSchema", "Schema", "Variable", "expand", "pl94", "ppmf", "read"]

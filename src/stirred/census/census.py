@@ -16,7 +16,7 @@ from stirred.census.typed import raw, typed
 from stirred.errors import DataError, InputError, StirredError, did_you_mean
 
 if TYPE_CHECKING:
-    from stirred.spec import Domain
+    from stirred.spec.domain import Domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,0 +1,107 @@
+"""The domain a schema describes, in the words of specifications: nothing in it is read off the records."""
+
+from collections.abc import Iterator
+
+from stirred.census.census import Census
+from stirred.census.schema import EditRule, RecordSchema, Schema, Variable
+from stirred.census.typed import variables_of
+from stirred.spec.domain import Constraint, Dependency, Domain, RecordType
+from stirred.spec.domain import Variable as SpecVariable
+
+
+def domain_of(census: Census) -> Domain:
+    """Record types with their levels, functional dependencies from geography and links, edit constraints.
+
+    >>> census = Census.of({"geography": {"spine": ["state", "county"]}, "record": {"household": {"size": "size"}}},
+    ...                    {"household": {"state": ["a"], "county": ["a1"], "size": [2]}})
+    >>> sorted(census.domain.closure("household", ["county"]))
+    ['county', 'state']
+    """
+    schema = census.schema
+    own = {record.name: _variables(census, record) for record in schema.records}
+    types = []
+    for record in schema.records:
+        variables = dict(own[record.name])
+        if record.linked_to:
+            variables = {**own[record.linked_to], **variables}
+        known = tuple(_variable(variable) for variable in variables.values())
+        types.append(RecordType(name=record.name, variables=known))
+    return Domain(
+        name=schema.name,
+        label=schema.label,
+        record_types=tuple(types),
+        spine=schema.spine,
+        dependencies=tuple(_dependencies(schema, own)),
+        constraints=tuple(_constraints(schema)),
+        copies=schema.copies,
+        largest_household=largest_household(schema),
+        size_variable=next((record.size for record in schema.records if record.size), ""),
+    )
+
+
+def largest_household(schema: Schema) -> int | None:
+    """The declared bound on persons in a household: stated, or the largest level of the size variable."""
+    if schema.largest_household is not None:
+        return schema.largest_household
+    for record in schema.records:
+        if record.size and record.size in record.names:
+            levels = record.variable(record.size).levels
+            if levels is not None and all(isinstance(level, int) for level in levels):
+                return max(1, *(int(level) for level in levels), 1)
+    return None
+
+
+def _variables(census: Census, record: RecordSchema) -> dict[str, Variable]:
+    columns = census.file(record.name).collect_schema()
+    found = {variable.name: variable for variable in variables_of(census.schema, record, columns)}
+    for off in census.schema.geography.off_spine:
+        if off.files and off.of in found:
+            found[off.name] = Variable(name=off.name, label=off.label)
+    return found
+
+
+def _variable(variable: Variable) -> SpecVariable:
+    levels = variable.all_levels
+    named = None if levels is None else tuple(str(level) for level in levels)
+    return SpecVariable(name=variable.name, levels=named, label=variable.label)
+
+
+def _dependencies(schema: Schema, own: dict[str, dict[str, Variable]]) -> Iterator[Dependency]:
+    for off in schema.geography.off_spine:
+        if off.of:
+            yield Dependency(of=(off.of,), determines=(off.name,))
+        if off.nests_in:
+            yield Dependency(of=(off.name,), determines=(off.nests_in,))
+    for record in schema.records:
+        if record.id:
+            rest = tuple(name for name in own[record.name] if name != record.id)
+            if rest:
+                yield Dependency(record_type=record.name, of=(record.id,), determines=rest)
+        if record.household and record.linked_to:
+            reached = tuple(name for name in own[record.linked_to] if name != record.household)
+            if reached:
+                yield Dependency(record_type=record.name, of=(record.household,), determines=reached)
+
+
+def _constraints(schema: Schema) -> Iterator[Constraint]:
+    for rule in schema.rules:
+        yield Constraint(
+            words=rule.name,
+            record_type=rule.record_type,
+            variables=rule.variables,
+            kind="structural zero" if rule.forbid else "edit",
+        )
+    largest = largest_household(schema)
+    if largest is not None:
+        yield Constraint(
+            words=f"a household has at most {largest} persons", record_type="household", kind="size"
+        )
+
+
+def words(rule: EditRule) -> str:
+    """What a rule says, when its name does not."""
+    if rule.forbid:
+        return "no record has " + " with ".join(name for name, _ in rule.forbid)
+    if rule.at_most:
+        return f"{rule.at_most[0]} is at most {rule.at_most[1]}"
+    return f"{rule.total} = " + " + ".join(rule.parts)

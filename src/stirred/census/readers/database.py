@@ -1,0 +1,67 @@
+"""Tables and views of a DuckDB database (extra ``duckdb``), opened read-only and streamed in batches."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from stirred.census.readers.extras import optional
+from stirred.census.readers.paths import resolve
+from stirred.census.schema import Source
+from stirred.errors import DataError, SchemaError, did_you_mean
+
+ROWS = 100_000
+
+
+def scan(source: Source, folder: Path) -> pl.LazyFrame:
+    """A lazy frame over one table or view; only the columns asked for leave the database."""
+    library = optional("duckdb", "duckdb", why="DuckDB databases are read with it")
+    path = resolve(source.files, folder)[0]
+    with _connect(library, path) as connection:
+        names = [
+            row[0]
+            for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
+        ]
+        if not source.table:
+            raise SchemaError(f"say which table of {path.name} holds the records", fix='add table = "…"')
+        if source.table not in names:
+            raise SchemaError(
+                f"{path.name} has no table {source.table}",
+                fix=did_you_mean(source.table, names or ("(no tables)",)),
+            )
+        empty = connection.execute(f"SELECT * FROM {_quoted(source.table)} LIMIT 0").to_arrow_table()
+    frame = pl.from_arrow(empty)
+    assert isinstance(frame, pl.DataFrame)
+    schema = dict(frame.schema)
+
+    def chunks(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch: int | None
+    ) -> Iterator[pl.DataFrame]:
+        # a query without columns still has rows to count
+        chosen = list(schema) if columns is None else columns or list(schema)[:1]
+        query = f"SELECT {', '.join(map(_quoted, chosen))} FROM {_quoted(source.table)}"
+        if rows is not None and predicate is None:
+            query += f" LIMIT {int(rows)}"
+        with _connect(library, path) as connection:
+            for part in connection.execute(query).to_arrow_reader(batch or ROWS):
+                piece = pl.from_arrow(part)
+                assert isinstance(piece, pl.DataFrame)
+                yield piece if predicate is None else piece.filter(predicate)
+
+    return register_io_source(chunks, schema=schema)
+
+
+def _connect(library: ModuleType, path: Path) -> Any:
+    try:
+        return library.connect(str(path), read_only=True)
+    except library.Error:
+        raise DataError(
+            f"cannot open {path.name}", why="it is no DuckDB database, or another program holds it"
+        ) from None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

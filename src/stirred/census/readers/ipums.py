@@ -1,0 +1,84 @@
+"""IPUMS extracts: fixed-width or CSV data with the DDI codebook, read by ipumspy (extra ``ipums``).
+
+The codebook says where each variable stands; the data are cut by a lazy query, so that an extract of any size streams.
+In a hierarchical extract ``table`` names the record type ("H" or "P").
+"""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stirred.census.readers import delimited
+from stirred.census.readers.extras import optional
+from stirred.census.readers.paths import resolve
+from stirred.census.schema import Source
+from stirred.errors import DataError, SchemaError
+
+LINE = "\x00line"
+
+
+def scan(source: Source, folder: Path) -> pl.LazyFrame:
+    """A lazy frame of an extract, with the names of its codebook; numbers with implied decimals are scaled."""
+    book = codebook(source, folder)
+    if any(name.lower().endswith((".csv", ".csv.gz")) for name in source.files):
+        return delimited.scan(source, folder)
+    paths = resolve(source.files, folder)
+    lines = pl.scan_csv(
+        paths, separator="\x01", has_header=False, quote_char=None, new_columns=[LINE], infer_schema=False, glob=False,
+        empty_string_is_null=False,
+    )  # fmt: skip
+    described = book.data_description
+    hierarchical = book.file_description.structure == "hierarchical"
+    if hierarchical:
+        described = _of_record_type(book, source)
+        lines = lines.filter(_field(_rectype(book)) == source.table)
+    return lines.select(_typed(variable) for variable in described)
+
+
+def codebook(source: Source, folder: Path) -> Any:
+    """The DDI codebook of an extract, which says names, places, codes and labels of its variables."""
+    readers = optional("ipumspy.readers", "ipums", why="IPUMS codebooks are read with it")
+    name = source.ddi or str(Path(source.files[0]).name.split(".")[0]) + ".xml"
+    path = folder / name
+    if not path.is_file():
+        raise SchemaError(
+            f"no codebook {name}", why="an IPUMS extract is read with its DDI file", fix='add ddi = "….xml"'
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # ipumspy reminds of the citation; the docs do that once
+            return readers.read_ipums_ddi(path)
+    except Exception:
+        raise DataError(
+            f"cannot read the codebook {name}", why="it is no DDI file", fix="download it again"
+        ) from None
+
+
+def _of_record_type(book: Any, source: Source) -> list[Any]:
+    kinds = list(book.file_description.rectypes)
+    if source.table not in kinds:
+        raise SchemaError(
+            "the extract is hierarchical: say which records to read",
+            fix="add table = one of " + ", ".join(kinds),
+        )
+    return [v for v in book.data_description if source.table in (v.rectype or "").split() or not v.rectype]
+
+
+def _rectype(book: Any) -> Any:
+    idvar = book.file_description.rectype_idvar
+    return next(v for v in book.data_description if v.id == idvar or v.name == idvar)
+
+
+def _field(variable: Any) -> pl.Expr:
+    return pl.col(LINE).str.slice(variable.start, variable.end - variable.start)
+
+
+def _typed(variable: Any) -> pl.Expr:
+    value = _field(variable).str.strip_chars()
+    value = pl.when(value != "").then(value)
+    if variable.vartype == "numeric" and variable.shift:
+        # Implied decimals: the codebook says how many. A field that is no number stays text and is counted by validation.
+        value = value.cast(pl.Float64, strict=False) / pl.lit(10.0**variable.shift)
+    return value.alias(variable.name)

@@ -1,0 +1,88 @@
+"""The Census Bureau's P.L. 94-171 files in the 2020 legacy layout: a geographic header and three segments of tables.
+
+Fields are separated by ``|``, without a header line; the files join on LOGRECNO. U.S. Census Bureau, "2020 Census State
+Redistricting Data (Public Law 94-171) Summary File: Technical Documentation" (2021), chapter 6.
+"""
+
+from pathlib import Path
+
+import polars as pl
+
+from stirred.census.readers.paths import resolve
+from stirred.census.schema import Source
+from stirred.errors import DataError
+
+_GEO = """
+FILEID STUSAB SUMLEV GEOVAR GEOCOMP CHARITER CIFSN LOGRECNO GEOID GEOCODE REGION DIVISION STATE STATENS COUNTY
+COUNTYCC COUNTYNS COUSUB COUSUBCC COUSUBNS SUBMCD SUBMCDCC SUBMCDNS ESTATE ESTATECC ESTATENS CONCIT CONCITCC CONCITNS
+PLACE PLACECC PLACENS TRACT BLKGRP BLOCK AIANHH AIHHTLI AIANHHFP AIANHHCC AIANHHNS AITS AITSFP AITSCC AITSNS TTRACT
+TBLKGRP ANRC ANRCCC ANRCNS CBSA MEMI CSA METDIV NECTA NMEMI CNECTA NECTADIV CBSAPCI NECTAPCI UA UATYPE UR CD116 CD118
+CD119 CD120 CD121 SLDU18 SLDU22 SLDU24 SLDU26 SLDU28 SLDL18 SLDL22 SLDL24 SLDL26 SLDL28 VTD VTDI ZCTA SDELM SDSEC SDUNI
+PUMA AREALAND AREAWATR BASENAME NAME FUNCSTAT GCUNI POP100 HU100 INTPTLAT INTPTLON LSADC PARTFLAG UGA
+"""
+GEO = _GEO.split()
+# tables of each segment with their number of cells
+SEGMENTS: dict[str, tuple[tuple[str, int], ...]] = {
+    "01": (("P001", 71), ("P002", 73)),
+    "02": (("P003", 71), ("P004", 73), ("H001", 3)),
+    "03": (("P005", 10),),
+}
+LINKS = ["FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO"]
+COUNTS_IN_HEADER = ("AREALAND", "AREAWATR", "POP100", "HU100")
+
+
+def cells(segment: str) -> list[str]:
+    """The names of a segment's cells.
+
+    >>> cells("03")[0], cells("03")[-1], len(cells("01")), len(cells("02"))
+    ('P0050001', 'P0050010', 144, 147)
+    """
+    return [f"{table}{cell:04d}" for table, size in SEGMENTS[segment] for cell in range(1, size + 1)]
+
+
+def scan(source: Source, folder: Path) -> pl.LazyFrame:
+    """Header and tables side by side, one row per area; ``table`` keeps one summary level ("750" is the block)."""
+    paths = [path for path in resolve(source.files, folder, (".pl",)) if path.suffix == ".pl"]
+    if len(paths) == 1:
+        paths = sorted(paths[0].parent.glob("*.pl"))
+    header = _one(paths, "geo")
+    frame = _read(header, GEO, COUNTS_IN_HEADER)
+    if source.table:
+        frame = frame.filter(pl.col("SUMLEV") == source.table)
+    for segment in SEGMENTS:
+        part = _read(_one(paths, f"000{segment}"), [*LINKS, *cells(segment)], tuple(cells(segment)))
+        frame = frame.join(
+            part.drop("FILEID", "STUSAB", "CHARITER", "CIFSN"),
+            on="LOGRECNO",
+            how="left",
+            maintain_order="left",
+        )
+    return frame
+
+
+def _one(paths: list[Path], mark: str) -> Path:
+    found = [path for path in paths if path.name[2:].startswith(mark)]
+    if len(found) != 1:
+        raise DataError(
+            f"expected one PL 94-171 file …{mark}….pl, found {len(found)}",
+            fix="put the header and the three segments of one state in the folder",
+        )
+    return found[0]
+
+
+def _read(path: Path, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame:
+    with path.open("rb") as stream:
+        fields = stream.readline(1 << 20).count(b"|") + 1
+    if fields != len(names):
+        raise DataError(
+            f"{path.name} has {fields} fields instead of {len(names)}",
+            why="the layout is another vintage's, or the separator is not |",
+        )
+    frame = pl.scan_csv(
+        path, separator="|", has_header=False, quote_char=None, infer_schema=False, new_columns=names,
+        encoding="utf8-lossy", glob=False,
+    )  # fmt: skip
+    # LOGRECNO is zero-padded in some vintages and not in others
+    number = pl.col("LOGRECNO").str.strip_chars_start("0")
+    # a field that is no number stays empty here and is reported by validation as missing
+    return frame.with_columns(number, pl.col(counts).cast(pl.Int64, strict=False))

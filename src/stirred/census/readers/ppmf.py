@@ -1,0 +1,38 @@
+"""Privacy-protected microdata and microdata detail files (PPMF, MDF): delimited text with a header, all codes text."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from stirred.census.readers import delimited, parquet
+from stirred.census.readers.paths import resolve
+from stirred.census.schema import Source
+from stirred.errors import DataError
+
+GEOGRAPHY = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+
+
+def scan(source: Source, folder: Path) -> pl.LazyFrame:
+    """A lazy frame of the microdata with all codes as text, whichever way the file was saved."""
+    paths = resolve(source.files, folder)
+    if paths[0].suffix == ".parquet":
+        frame = parquet.scan(source, folder)
+    else:
+        comments = _comment_lines(paths[0])
+        if comments:
+            frame = pl.scan_csv(
+                paths, separator=source.separator or "|", infer_schema=False, comment_prefix="#", glob=False
+            )
+        else:
+            frame = delimited.scan(replace(source, separator=source.separator), folder)
+    columns = frame.collect_schema().names()
+    lacking = [name for name in GEOGRAPHY if name not in columns]
+    if lacking:
+        raise DataError(f"{paths[0].name} is no PPMF", why="it lacks " + ", ".join(lacking))
+    return frame
+
+
+def _comment_lines(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(1) == b"#"
