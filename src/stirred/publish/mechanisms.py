@@ -1,0 +1,41 @@
+"""From a plan's [[mechanism]] to the mechanism itself."""
+
+from fractions import Fraction
+
+from stirred.errors import PlanError
+from stirred.mechanisms.base import Mechanism
+from stirred.publish import models
+
+
+def fraction(text: str, *, key: str) -> Fraction:
+    """An exact number from a plan.
+
+    >>> fraction("1/20", key="rate")
+    Fraction(1, 20)
+    """
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise PlanError(
+            f"the plan's {key} is no exact number",
+            why=f"{text!r} is neither p/q nor a decimal",
+            fix=f'{key} = "1/20"',
+        ) from None
+
+
+def build(config: models.SwapConfig | models.TopDownConfig) -> Mechanism:
+    """The mechanism a plan describes; heavy rooms are loaded only when they are needed."""
+    if isinstance(config, models.SwapConfig):
+        from stirred.mechanisms.swapping import PermutationSwapping
+
+        rate = fraction(config.rate, key="rate")
+        if not 0 <= rate <= 1:
+            raise PlanError(
+                "the plan's rate is no probability",
+                why=f"{config.rate} lies outside 0 to 1",
+                fix='write a share: rate = "1/20" for five percent',
+            )
+        return PermutationSwapping(
+            match=config.match, swap=config.swap, rate=rate, resolution=config.resolution
+        )
+    raise PlanError("TopDown cannot be planned yet", fix="use permutation-swapping")
