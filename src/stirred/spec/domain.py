@@ -1,0 +1,146 @@
+"""The data sets that could have been collected: who is eligible for protection."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from stirred.errors import SpecificationError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A column of one record type; its levels by number, by name, or not stated.
+
+    >>> Variable(name="tenure", levels=("owned", "rented")).size
+    2
+    """
+
+    name: str
+    levels: int | tuple[str, ...] | None = None
+    label: str = ""
+
+    @property
+    def size(self) -> int | None:
+        return len(self.levels) if isinstance(self.levels, tuple) else self.levels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordType:
+    """Persons, households, housing units, group quarters: one file of the census."""
+
+    name: str
+    variables: tuple[Variable, ...] = ()
+
+    def names(self) -> frozenset[str]:
+        return frozenset(variable.name for variable in self.variables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """A functional dependency inside a record type: block → block group. An empty record type means every one."""
+
+    record_type: str = ""
+    of: tuple[str, ...]
+    determines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{' × '.join(self.of)} → {', '.join(self.determines)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """What holds for every data set of the domain: an edit constraint, a structural zero.
+
+    Such a constraint is no invariant (the paper's Remark 3). One that was read off the confidential file is an
+    invariant in disguise and is refused.
+    """
+
+    words: str
+    record_type: str = ""
+    variables: tuple[str, ...] = ()
+    kind: Literal["edit", "structural zero", "admissible values", "size"] = "edit"
+    reads_data: bool = False
+
+    def __post_init__(self) -> None:
+        if self.reads_data:
+            raise SpecificationError(
+                f"this is no constraint of the domain: {self.words}",
+                why="it reads the confidential file, so it holds for some data sets and not for others",
+                fix="declare what it reads as an invariant of the multiverse",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    r"""The domain $\mathcal X$: record types, variables, geography, and what holds for every data set.
+
+    >>> domain = Domain(name="CEF", spine=("state", "county", "block"))
+    >>> sorted(domain.closure("household", ["county"]))
+    ['county', 'state']
+    """
+
+    name: str
+    record_types: tuple[RecordType, ...] = ()
+    spine: tuple[str, ...] = ()  # coarsest → finest; each level determines the ones before it
+    dependencies: tuple[Dependency, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    copies: int = 1  # the largest number of records one contributor was imputed into
+    largest_household: int | None = None
+    size_variable: str = ""  # a household variable that counts its persons exactly, if there is one
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.copies < 1:
+            raise SpecificationError("a contributor has at least one record", fix="copies=1")
+        if self.largest_household is not None and self.largest_household < 1:
+            raise SpecificationError("the largest household has at least one person")
+
+    def record_type(self, name: str) -> RecordType:
+        for record_type in self.record_types:
+            if record_type.name == name:
+                return record_type
+        known = [record_type.name for record_type in self.record_types]
+        raise SpecificationError(f"unknown record type {name!r}", why=f"domain {self.name}", fix=did_you_mean(name, known))
+
+    def has(self, record_type: str) -> bool:
+        return any(known.name == record_type for known in self.record_types)
+
+    def variable(self, record_type: str, name: str) -> Variable:
+        variables = self.record_type(record_type).variables
+        for variable in variables:
+            if variable.name == name:
+                return variable
+        known = [variable.name for variable in variables]
+        raise SpecificationError(f"unknown variable {name!r}", why=f"of {record_type}", fix=did_you_mean(name, known))
+
+    def levels(self, record_type: str, name: str) -> tuple[str, ...] | None:
+        """The names of a variable's levels, where the domain states them."""
+        for known in self.record_types:
+            if known.name == record_type:
+                for variable in known.variables:
+                    if variable.name == name and isinstance(variable.levels, tuple):
+                        return variable.levels
+        return None
+
+    def rules(self, record_type: str) -> tuple[Dependency, ...]:
+        """The functional dependencies of one record type, those of the spine included."""
+        steps = tuple(
+            Dependency(record_type=record_type, of=(fine,), determines=(coarse,))
+            for coarse, fine in zip(self.spine, self.spine[1:], strict=False)
+        )
+        return steps + tuple(d for d in self.dependencies if d.record_type in {"", record_type})
+
+    def closure(self, record_type: str, variables: "frozenset[str] | tuple[str, ...] | list[str]") -> frozenset[str]:
+        """All variables that these determine (the attribute closure under the functional dependencies)."""
+        known = set(variables)
+        rules = self.rules(record_type)
+        grown = True
+        while grown:
+            grown = False
+            for rule in rules:
+                if known.issuperset(rule.of) and not known.issuperset(rule.determines):
+                    known.update(rule.determines)
+                    grown = True
+        return frozenset(known)
+
+    def __str__(self) -> str:
+        return self.name

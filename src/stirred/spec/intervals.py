@@ -1,0 +1,103 @@
+"""Enclosures of real numbers by two binary fractions, so that rounding always errs on the announced side.
+
+Addition and multiplication are exact on the endpoints before they are rounded outward; roots come from integer roots;
+only the logarithm is mpmath's, and it is widened by far more than mpmath's stated error.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+import mpmath
+from mpmath.libmp import from_rational, mpf_log, mpf_sub, round_nearest, to_rational
+
+# Guard bits between the precision mpmath works at and the width we claim.
+GUARD = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """low ≤ value ≤ high.
+
+    >>> box = Interval.log(Fraction(2), 8)
+    >>> box.low < Fraction(693147180559945309417232121, 10**27) < box.high
+    True
+    """
+
+    low: Fraction
+    high: Fraction
+
+    @staticmethod
+    def point(value: Fraction) -> "Interval":
+        return Interval(value, value)
+
+    @staticmethod
+    def log(q: Fraction, bits: int) -> "Interval":
+        """An enclosure of ln q, q > 1, of width about 2^-bits relative to max(1, ln q).
+
+        ln q is computed as ln p − ln r from the two integers, which stay cheap however many digits they have.
+        """
+        p, r = q.numerator, q.denominator
+        if (p - r) * (1 << 16) < r:  # q close to 1: ln p − ln r would cancel
+            work = bits + GUARD + r.bit_length()
+        else:
+            work = bits + GUARD + 16 + max(p.bit_length(), r.bit_length()).bit_length()
+        numerator = mpf_log(from_rational(p, 1, work + GUARD, round_nearest), work, round_nearest)
+        denominator = mpf_log(from_rational(r, 1, work + GUARD, round_nearest), work, round_nearest)
+        middle = Fraction(*to_rational(mpf_sub(numerator, denominator)))
+        # each logarithm is off by less than 2^(magnitude − work + 2); both magnitudes are below 2^size
+        size = max(p.bit_length(), r.bit_length()).bit_length() + 1
+        slack = Fraction(1, 1 << (work - size - 8))
+        return Interval(max(Fraction(0), middle - slack), middle + slack)
+
+    def __add__(self, other: "Interval") -> "Interval":
+        return Interval(self.low + other.low, self.high + other.high)
+
+    def __mul__(self, other: "Interval") -> "Interval":
+        corners = (self.low * other.low, self.low * other.high, self.high * other.low, self.high * other.high)
+        return Interval(min(corners), max(corners))
+
+    def scaled(self, factor: Fraction) -> "Interval":
+        ends = (self.low * factor, self.high * factor)
+        return Interval(min(ends), max(ends))
+
+    def sqrt(self, bits: int) -> "Interval":
+        return Interval(_root_below(max(self.low, Fraction(0)), bits), _root_above(max(self.high, Fraction(0)), bits))
+
+    def exp(self, bits: int) -> "Interval":
+        """An enclosure of e to this power."""
+        with mpmath.workprec(bits + GUARD + 16):
+            low = Fraction(*to_rational(mpmath.exp(mpmath.mpf(self.low.numerator) / self.low.denominator)._mpf_))
+            high = Fraction(*to_rational(mpmath.exp(mpmath.mpf(self.high.numerator) / self.high.denominator)._mpf_))
+        # the argument carries a relative error of 2^-(bits+48), which exp turns into |argument| times as much
+        slack = Fraction(2 + int(max(abs(self.low), abs(self.high))), 1 << (bits + GUARD))
+        return Interval(low * (1 - slack), high * (1 + slack)).outward(bits)
+
+    def outward(self, bits: int) -> "Interval":
+        """The same enclosure with short endpoints, so that long sums stay cheap."""
+        return Interval(_shorten(self.low, bits, up=False), _shorten(self.high, bits, up=True))
+
+
+def _scale_bits(value: Fraction, bits: int) -> int:
+    """How far to shift so that the integer part carries at least ``bits`` significant bits."""
+    return max(0, bits - value.numerator.bit_length() + value.denominator.bit_length()) if value else 0
+
+
+def _shorten(value: Fraction, bits: int, *, up: bool) -> Fraction:
+    shift = _scale_bits(abs(value), bits)
+    whole, rest = divmod(value.numerator << shift, value.denominator)
+    return Fraction(whole + (1 if up and rest else 0), 1 << shift)
+
+
+def _root_below(value: Fraction, bits: int) -> Fraction:
+    shift = _scale_bits(value, 2 * bits + 4)
+    shift += shift % 2
+    return Fraction(isqrt((value.numerator << shift) // value.denominator), 1 << (shift // 2))
+
+
+def _root_above(value: Fraction, bits: int) -> Fraction:
+    shift = _scale_bits(value, 2 * bits + 4)
+    shift += shift % 2
+    whole = -((-value.numerator << shift) // value.denominator)
+    root = isqrt(whole)
+    return Fraction(root + (root * root < whole), 1 << (shift // 2))

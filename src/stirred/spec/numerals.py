@@ -1,0 +1,72 @@
+"""Fractions from and to text, however many digits they have, and floats refused."""
+
+import re
+from fractions import Fraction
+
+from stirred.errors import BudgetError
+
+_SHAPE = re.compile(r"\s*[+-]?(\d+(/\d+)?|\d*\.\d+|\d+\.\d*)([eE][+-]?\d+)?\s*")
+_CHUNK = 4000  # below the interpreter's limit on digits of one conversion
+
+
+def fraction_of(value: object, what: str) -> Fraction:
+    """An int, a Fraction, or text such as "1/20" and "0.05"; floats and truth values are refused.
+
+    >>> fraction_of("0.1", "rate")
+    Fraction(1, 10)
+    """
+    if isinstance(value, bool):
+        raise BudgetError(f"this {what} is no number", why="it is a truth value", fix='give 3, "1/20" or a Fraction')
+    if isinstance(value, int | Fraction):
+        return Fraction(value)
+    if isinstance(value, str):
+        return _parsed(value, what)
+    if isinstance(value, float):
+        raise BudgetError(
+            f"this {what} is a float",
+            why="a float is rarely the number it shows, and a promise must be exact",
+            fix=f'write it as text: "{value}", or as a Fraction',
+        )
+    raise BudgetError(f"this {what} is no number", why=f"it is of type {type(value).__name__}", fix='give 3 or "1/20"')
+
+
+def _parsed(text: str, what: str) -> Fraction:
+    if not _SHAPE.fullmatch(text):
+        raise BudgetError(f"cannot read this {what}: {text[:40]!r}", why="it is no fraction", fix='write "1/20" or "0.05"')
+    text = text.strip()
+    if "/" in text:
+        top, _, bottom = text.partition("/")
+        denominator = integer(bottom)
+        if denominator == 0:
+            raise BudgetError(f"cannot read this {what}: {text[:40]!r}", why="it divides by zero")
+        sign = -1 if top.startswith("-") else 1
+        return Fraction(sign * integer(top.lstrip("+-")), denominator)
+    if text.isdigit():
+        return Fraction(integer(text))
+    return Fraction(text)
+
+
+def integer(digits: str) -> int:
+    """Digits of any length as an int."""
+    if len(digits) <= _CHUNK:
+        return int(digits)
+    cut = len(digits) // 2
+    return integer(digits[:-cut]) * 10**cut + integer(digits[-cut:])
+
+
+def digits(number: int) -> str:
+    """An int of any length as digits."""
+    if number < 0:
+        return "-" + digits(-number)
+    if number.bit_length() < 3 * _CHUNK:
+        return str(number)
+    cut = number.bit_length() * 3 // 20
+    high, low = divmod(number, 10**cut)
+    return digits(high) + digits(low).rjust(cut, "0")
+
+
+def text_of(value: Fraction) -> str:
+    """p/q, or p alone."""
+    if value.denominator == 1:
+        return digits(value.numerator)
+    return f"{digits(value.numerator)}/{digits(value.denominator)}"

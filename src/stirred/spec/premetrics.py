@@ -1,0 +1,157 @@
+"""Input premetrics: the distance of data sets, and with it the unit that is protected.
+
+Distances are taken on the joint file: a person's record carries its household's variables, and a unit that differs
+without any person differing (a vacant unit, an empty facility) counts as one record. Otherwise two censuses that
+differ only in tenure or vacancy would be at person distance 0, and no constant would relate persons and households.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from stirred.errors import IncompatibleError, SpecificationError
+from stirred.spec.multiverse import plural
+
+if TYPE_CHECKING:
+    from stirred.spec.domain import Domain
+    from stirred.spec.multiverse import Multiverse
+
+Link = Literal["kept", "free"]
+PERSON = "person"
+HOUSEHOLDS = frozenset({"household", "housing unit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """d_self ≤ factor · d_other in every universe, and why; budgets are multiplied by the factor."""
+
+    factor: Fraction
+    because: str = ""
+
+    def __mul__(self, other: "Constant") -> "Constant":
+        return Constant(self.factor * other.factor, "; ".join(filter(None, (self.because, other.because))))
+
+
+class InputPremetric:
+    """A distance of data sets whose unit is what differs at distance 1; subclass it (frozen) for one of your own."""
+
+    __slots__ = ()
+
+    @property
+    def unit(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def smallest_distance(self) -> str:
+        """What differs at distance 1, in words."""
+        return f"one {self.unit}"
+
+    def joined(self, other: "InputPremetric") -> "InputPremetric":
+        """The premetric in which specifications under the two are accounted together."""
+        if self == other:
+            return self
+        raise IncompatibleError(
+            "cannot compose these specifications",
+            why=f"no rule relates {self} and {other}",
+            fix="state both under one input premetric first: spec.per(unit)",
+        )
+
+    def constant(self, to: "InputPremetric", domain: "Domain", multiverse: "Multiverse") -> Constant:
+        """The smallest c known with d_self ≤ c·d_to in every universe; refused where none is known."""
+        if self == to:
+            return Constant(Fraction(1))
+        raise IncompatibleError(f"cannot restate {self} as {to}", why="no rule relates the two")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPremetric(InputPremetric):
+    """A distance that counts records of one type.
+
+    ``link`` matters for persons only. "kept": a person's change touches one household, and a move from one household
+    to another counts as two changes. "free": a move is one change, and touches two households. ``copies`` > 1 counts
+    contributors before imputation, each copied into at most that many records.
+    """
+
+    record_type: str
+    link: Link = "kept"
+    copies: int = 1
+    symbol: ClassVar[str] = "d"
+
+    def __post_init__(self) -> None:
+        if self.copies < 1:
+            raise SpecificationError("a contributor has at least one record", fix="copies=1")
+        if self.link not in ("kept", "free"):
+            raise SpecificationError(f"unknown link {self.link!r}", fix='link="kept" or link="free"')
+        if self.record_type != PERSON:
+            object.__setattr__(self, "link", "kept")
+
+    @property
+    def unit(self) -> str:
+        return self.record_type
+
+    @property
+    def smallest_distance(self) -> str:
+        whose = f" with up to {self.copies} imputed copies" if self.copies > 1 else ""
+        return f"one {self.record_type}{whose}: {self.change}"
+
+    @property
+    def change(self) -> str:
+        raise NotImplementedError
+
+    def joined(self, other: InputPremetric) -> InputPremetric:
+        if not isinstance(other, RecordPremetric):
+            return InputPremetric.joined(self, other)
+        units = {self.record_type, other.record_type}
+        if len(units) > 1 and not (PERSON in units and units <= HOUSEHOLDS | {PERSON}) and not units <= HOUSEHOLDS:
+            return InputPremetric.joined(self, other)
+        unit = PERSON if PERSON in units else min(units)
+        people = [p for p in (self, other) if p.record_type == PERSON]
+        link: Link = "kept" if not people or any(p.link == "kept" for p in people) else "free"
+        kind = Hamming if Hamming in (type(self), type(other)) else type(self)
+        return kind(unit, link=link, copies=max(self.copies, other.copies))
+
+    def constant(self, to: InputPremetric, domain: "Domain", multiverse: "Multiverse") -> Constant:
+        if not isinstance(to, RecordPremetric):
+            return InputPremetric.constant(self, to, domain, multiverse)
+        from stirred.spec.units import record_constant
+
+        return record_constant(self, to, domain, multiverse)
+
+    def __str__(self) -> str:
+        more = ", may move" if self.link == "free" else ""
+        copied = f", {self.copies} copies" if self.copies > 1 else ""
+        return f"{self.symbol}({self.record_type}{more}{copied})"
+
+
+@dataclass(frozen=True, slots=True)
+class Hamming(RecordPremetric):
+    r"""Change one record: $d(x, x') = |x \ominus x'|/2$ if $|x| = |x'|$, else ∞ (Equation 5; order ignored).
+
+    >>> print(Hamming("household"), "-", Hamming("household").smallest_distance)
+    d_Ham(household) - one household: its record changed
+    """
+
+    symbol: ClassVar[str] = "d_Ham"
+
+    @property
+    def change(self) -> str:
+        return "its record changed"
+
+    __str__ = RecordPremetric.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricDifference(RecordPremetric):
+    r"""Add or remove one record: $d(x, x') = |x \ominus x'|$. One changed record is at distance 2.
+
+    >>> print(SymmetricDifference("person"))
+    d_Sym(person)
+    """
+
+    symbol: ClassVar[str] = "d_Sym"
+
+    @property
+    def change(self) -> str:
+        return f"added to or removed from the {plural(self.record_type)}"
+
+    __str__ = RecordPremetric.__str__

@@ -1,0 +1,158 @@
+"""The specification: five parts that together say what is promised.
+
+Composition keeps the parts it was made of and converts once, at the end: (ε₁ + ε₂)²/2 is not ε₁²/2 + ε₂²/2, so
+converting step by step would make the sum depend on where the brackets stand.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from stirred.errors import BudgetError, IncompatibleError, SpecificationError
+from stirred.spec.budget import Bound, Budget, Status
+from stirred.spec.divergences import NormalizedRenyi, OutputPremetric
+from stirred.spec.domain import Domain
+from stirred.spec.multiverse import Invariant, Multiverse
+from stirred.spec.premetrics import InputPremetric, RecordPremetric
+from stirred.spec.statement import BudgetFunction, Evidence, Part
+
+if TYPE_CHECKING:
+    from stirred.spec.compare import Comparison
+    from stirred.spec.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specification:
+    r"""$D(P_x, P_{x'}) \le \varepsilon_{\mathcal D}\, d(x, x')$ for all $x, x'$ in every universe $\mathcal D$.
+
+    >>> from stirred.spec import Hamming, Margin, Multiplicative
+    >>> spec = Specification(
+    ...     domain=Domain(name="households"), multiverse=Multiverse.of(Margin("household", ("block",))),
+    ...     input_premetric=Hamming("household"), output_premetric=Multiplicative(), budget=Budget.log(5022308))
+    >>> print(spec)
+    households | {households by block} | d_Ham(household) | D_mult | ε = 15.4295
+    """
+
+    domain: Domain
+    multiverse: Multiverse
+    input_premetric: InputPremetric
+    output_premetric: OutputPremetric
+    budget: Budget
+    evidence: Evidence = Evidence()
+    bounds: tuple[Bound, ...] = ()
+    untouched: tuple[str, ...] = ()  # records that are released exactly, in words
+    notes: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()  # what it was composed of; empty: itself
+    varies: BudgetFunction | None = None  # how the budget differs by universe; None: the same in all
+    smallest_distance: int = 1  # the smallest distance between two different data sets of one universe
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.multiverse, Multiverse):
+            from stirred.spec.universe import refuse_single_universe
+
+            refuse_single_universe()
+        if not isinstance(self.budget, Budget):
+            raise BudgetError("the budget of a specification is a Budget", fix='budget=Budget.of("1/20")')
+
+    @property
+    def flavor(self) -> tuple[Domain, Multiverse, InputPremetric, OutputPremetric]:
+        return (self.domain, self.multiverse, self.input_premetric, self.output_premetric)
+
+    @property
+    def rho_squared(self) -> Budget:
+        """The usual zCDP parameter: the square of this budget, which is ρ."""
+        if not isinstance(self.output_premetric, NormalizedRenyi):
+            raise SpecificationError(
+                f"a budget under {self.output_premetric} has no ρ²", fix="spec.under(NormalizedRenyi()).rho_squared"
+            )
+        return self.budget.squared()
+
+    @property
+    def statements(self) -> tuple[Part, ...]:
+        """The parts with their own units and premetrics, as they were first stated."""
+        return self.parts or (
+            Part(
+                input_premetric=self.input_premetric,
+                output_premetric=self.output_premetric,
+                budget=self.budget,
+                source=self.evidence.source,
+                varies=self.varies,
+            ),
+        )
+
+    def __add__(self, other: "Specification") -> "Specification":
+        """Publish both outputs: budgets compose in the output premetric's own way, invariants join."""
+        if not isinstance(other, Specification):
+            return NotImplemented
+        from stirred.spec.composition import compose
+
+        return compose([self, other])
+
+    def given(self, more: "Multiverse | Invariant") -> "Specification":
+        """The same promise inside smaller universes (Proposition 5, second half): weaker, at the same budget."""
+        from stirred.spec.composition import given
+
+        return given(self, more)
+
+    def without(self, *dropped: Invariant) -> "Specification":
+        """The same release with fewer invariants declared: infinite loss (Proposition 1), unless the rest determines them."""
+        from stirred.spec.composition import without
+
+        return without(self, dropped)
+
+    def per(
+        self, unit: "str | InputPremetric", *, link: Literal["kept", "free"] | None = None, copies: int | None = None
+    ) -> "Specification":
+        """The same promise for another unit, with the constant that relates the two."""
+        from stirred.spec.composition import per
+
+        return per(self, unit, link=link, copies=copies)
+
+    def under(self, output_premetric: OutputPremetric) -> "Specification":
+        """The same promise in another output premetric, where a conversion holds at every distance."""
+        from stirred.spec.composition import under
+
+        return under(self, output_premetric)
+
+    def within(self, budget: Budget) -> "Specification":
+        """A weaker promise: the same flavor with a larger budget."""
+        if budget < self.budget:
+            raise BudgetError(
+                "cannot promise less loss than is proved",
+                why=f"proved {self.budget}, asked for {budget}",
+                fix="give a budget at least as large",
+            )
+        return replace(self, budget=budget, parts=(), varies=None, bounds=())
+
+    def post_processed(self, by: str) -> "Specification":
+        """Whatever is computed from the output alone keeps the promise."""
+        return replace(self, notes=tuple(sorted({*self.notes, f"post-processing: {by}"})))
+
+    def then(self, other: "Specification", *, stability: int | None = None) -> "Specification":
+        """Chaining: ``other`` reads this one's output and nothing else."""
+        from stirred.spec.chaining import chain
+
+        return chain(self, other, stability=stability).specification
+
+    def implies(self, other: "Specification") -> "Verdict":
+        """Whether every mechanism that satisfies this specification satisfies the other."""
+        from stirred.spec.implication import implies
+
+        return implies(self, other)
+
+    def compare(self, other: "Specification") -> "Comparison":
+        from stirred.spec.compare import compare
+
+        return compare(self, other)
+
+    def __str__(self) -> str:
+        symbol = self.output_premetric.budget_symbol
+        budget = f"{symbol} = {self.budget}"
+        if isinstance(self.output_premetric, NormalizedRenyi):
+            budget = f"ρ² = {self.rho_squared}"
+        flavor = (self.domain, self.multiverse, self.input_premetric, self.output_premetric)
+        return " | ".join([*(str(part) for part in flavor), budget])
+
+
+__all__ = ["Bound", "BudgetFunction", "Evidence", "Part", "Specification", "Status"]
+_ = (IncompatibleError, RecordPremetric, Sequence)

@@ -1,0 +1,123 @@
+"""The constants between units of protection: persons, households, changed records, added ones, imputed copies.
+
+Every rule is a bound d_self ≤ c·d_to between two data sets of one universe, so a budget under d_self becomes c times
+that budget under d_to.
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stirred.errors import IncompatibleError
+from stirred.spec.multiverse import Margin, Multiverse, plural
+from stirred.spec.premetrics import HOUSEHOLDS, PERSON, Constant, Hamming, RecordPremetric
+
+if TYPE_CHECKING:
+    from stirred.spec.domain import Domain
+
+ONE = Constant(Fraction(1))
+
+
+def record_constant(
+    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
+) -> Constant:
+    """The constant from one record premetric to another.
+
+    >>> from stirred.spec.domain import Domain
+    >>> domain = Domain(name="toy")
+    >>> none = Multiverse.none()
+    >>> record_constant(Hamming("household"), Hamming("person"), domain, none).factor
+    Fraction(1, 1)
+    >>> record_constant(Hamming("household"), Hamming("person", link="free"), domain, none).factor
+    Fraction(2, 1)
+    """
+    same_unit = source.record_type == to.record_type or {source.record_type, to.record_type} <= HOUSEHOLDS
+    if same_unit:
+        found = _links(source, to) * _kinds(source, to, domain, multiverse)
+    elif source.record_type in HOUSEHOLDS and to.record_type == PERSON:
+        found = _household_to_person(source, to, domain, multiverse)
+    elif source.record_type == PERSON and to.record_type in HOUSEHOLDS:
+        found = _person_to_household(source, to, domain, multiverse)
+    else:
+        raise IncompatibleError(
+            f"cannot restate {source} as {to}",
+            why=f"no rule bounds how many {plural(source.record_type)} change with one {to.record_type}",
+            fix="persons and households can be converted into each other",
+        )
+    return found * _copies(source, to)
+
+
+def _copies(source: RecordPremetric, to: RecordPremetric) -> Constant:
+    if to.copies == source.copies or to.copies == 1:
+        return ONE
+    return Constant(
+        Fraction(to.copies),
+        f"one contributor may have been imputed into {to.copies} records, so the budget is {to.copies} times as large",
+    )
+
+
+def _links(source: RecordPremetric, to: RecordPremetric) -> Constant:
+    if source.link == "kept" and to.link == "free":
+        return Constant(Fraction(2), "a person who moves between households counts twice under the first distance")
+    return ONE
+
+
+def _kinds(source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse") -> Constant:
+    if isinstance(source, Hamming) == isinstance(to, Hamming):
+        return ONE
+    if isinstance(to, Hamming):
+        return Constant(Fraction(2), "changing one record is removing one and adding one: Hamming 1 = symmetric difference 2")
+    _require_fixed_number(source, domain, multiverse)
+    return Constant(Fraction(1, 2), "the number of records is invariant: Hamming 1 = symmetric difference 2")
+
+
+def _require_fixed_number(source: RecordPremetric, domain: "Domain", multiverse: "Multiverse") -> None:
+    total = Margin(source.record_type)
+    if not multiverse.refines(Multiverse.of(total), domain):
+        raise IncompatibleError(
+            f"cannot restate {source}",
+            why=f"it is infinite between data sets with different numbers of {plural(source.record_type)}, "
+            "and that number is not among the invariants",
+            fix=f'spec.given(Margin("{source.record_type}")) first, if that number is published exactly',
+        )
+
+
+def _household_to_person(
+    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
+) -> Constant:
+    if isinstance(to, Hamming):
+        if to.link == "free":
+            step = Constant(Fraction(2), "household to person with constant 2: a person who moves alters two households")
+        else:
+            step = Constant(
+                Fraction(1),
+                "household to person with constant 1: a person's change leaves the household link alone, "
+                "so it alters one household (the paper passes over this; with moves it would be 2)",
+            )
+        kind = ONE if isinstance(source, Hamming) else Constant(Fraction(2), "Hamming 1 = symmetric difference 2")
+        return step * kind
+    # one person more or less alters one household: its old record goes, its new one comes
+    step = Constant(Fraction(2), "a person added or removed replaces one household record by another")
+    if isinstance(source, Hamming):
+        _require_fixed_number(source, domain, multiverse)
+        return step * Constant(Fraction(1, 2), "the number of households is invariant")
+    return step
+
+
+def _person_to_household(
+    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
+) -> Constant:
+    largest = domain.largest_household
+    if largest is None:
+        raise IncompatibleError(
+            f"cannot restate {source} as {to}",
+            why="the domain does not say how large a household may be",
+            fix="Domain(largest_household=99_999)",
+        )
+    words = f"one household holds up to {largest:,} persons"
+    if not isinstance(source, Hamming):
+        factor = 2 * largest if isinstance(to, Hamming) else largest
+        return Constant(Fraction(factor), words)
+    _require_fixed_number(source, domain, multiverse)
+    if isinstance(to, Hamming) or source.link == "kept":
+        return Constant(Fraction(largest), words)
+    return Constant(Fraction(largest, 2), words + ", and adding or removing a household is half a change")
