@@ -1,0 +1,150 @@
+"""The slow, independent path: PIQP for least squares, HiGHS for rounding. Fallback, and oracle of the tests."""
+
+from typing import Any
+
+import numpy as np
+import piqp
+from numpy.typing import NDArray
+from scipy import sparse
+
+from stirred.errors import InfeasibleError
+from stirred.mechanisms.topdown.rounding import Network
+from stirred.mechanisms.topdown.solve import FREE, Held, Problem, Solution, held_sums, merged, worst_violation
+
+Floats = NDArray[np.float64]
+
+
+def structure(problem: Problem) -> dict[str, Any]:
+    """The sparse matrices of the lifted problem, which parents of one shape share.
+
+    Variables are the allowed cells and, for every query that groups cells, one sum per child and group; the
+    objective is then diagonal. Equalities: each sum, the parent's cells, and held sums with equal bounds.
+    """
+    C, n = problem.linear.shape
+    gid, w, diag = merged(problem.groups, problem.weights)
+    child, cell = np.nonzero(problem.allowed)
+    N = len(child)
+    number = np.full((C, n), -1)
+    number[child, cell] = np.arange(N)
+    rows, cols, values, quadratic = [], [], [], [diag[problem.classes[child]]]
+    at, lifted = 0, N
+    for q in range(len(gid)):
+        if not w[:, q].any():
+            continue
+        m = int(gid[q].max()) + 1
+        inside = gid[q][cell] >= 0
+        rows += [at + child[inside] * m + gid[q][cell][inside], at + np.arange(C * m)]
+        cols += [np.flatnonzero(inside), lifted + np.arange(C * m)]
+        values += [np.ones(int(inside.sum())), -np.ones(C * m)]
+        quadratic.append(np.repeat(w[problem.classes, q], m))
+        at += C * m
+        lifted += C * m
+    live = np.flatnonzero(problem.allowed.any(axis=0))
+    position = np.full(n, -1)
+    position[live] = np.arange(len(live))
+    rows.append(at + position[cell])
+    cols.append(np.arange(N))
+    values.append(np.ones(N))
+    parent_at = at
+    at += len(live)
+    A = sparse.csc_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), shape=(at, lifted))
+    return {"A": A, "P": np.concatenate(quadratic), "child": child, "cell": cell, "live": live, "parent": parent_at,
+            "gid": gid, "w": w, "diag": diag}  # fmt: skip
+
+
+def piqp_solve(problem: Problem, parts: dict[str, Any] | None = None, *, eps: float = 1e-9) -> Solution:
+    """Centred PIQP: the unknown is the difference from a reference point, so no huge linear term hides the optimum."""
+    C, n = problem.linear.shape
+    parts = structure(problem) if parts is None else parts
+    A, P, child, cell, live = (parts[k] for k in ("A", "P", "child", "cell", "live"))
+    N, size = len(child), A.shape[1]
+    # Reference: the parent spread evenly over the children that may have the cell; its gradient is the linear term.
+    reference = np.where(problem.allowed, problem.parent / np.maximum(problem.allowed.sum(axis=0), 1), 0.0)
+    gradient = _times_hessian(reference, problem, parts) - problem.linear
+    linear = np.zeros(size)
+    linear[:N] = gradient[child, cell]
+    b = np.zeros(A.shape[0])
+    b[parts["parent"] :] = problem.parent[live] - reference.sum(axis=0)[live]
+    lower = np.full(size, -np.inf)
+    lower[:N] = -reference[child, cell]
+    blocks, lows, highs = [], [], []
+    for held in problem.held:
+        matrix, low, high = _held_rows(held, child, cell, size)
+        shift = held_sums(reference, held).ravel()
+        blocks.append(matrix)
+        lows.append(low - shift)
+        highs.append(high - shift)
+    solver = piqp.SparseSolver()
+    solver.settings.eps_abs = eps
+    solver.settings.eps_rel = eps
+    solver.settings.eps_duality_gap_abs = eps
+    solver.settings.eps_duality_gap_rel = eps
+    G = sparse.csc_matrix(sparse.vstack(blocks)) if blocks else None
+    h_l = np.where(np.concatenate(lows) < -FREE / 2, -np.inf, np.concatenate(lows)) if blocks else None
+    h_u = np.where(np.concatenate(highs) > FREE / 2, np.inf, np.concatenate(highs)) if blocks else None
+    solver.setup(sparse.diags(P, format="csc"), linear, A, b, G, h_l, h_u, lower, np.full(size, np.inf))
+    status = solver.solve()
+    if status != piqp.PIQP_SOLVED:
+        raise InfeasibleError(
+            "the least-squares step of one parent has no solution",
+            why=f"the generic solver stopped with status {status}",
+            fix="see which constraints meet there: stirred topdown --check",
+        )
+    X = np.zeros((C, n))
+    X[child, cell] = np.maximum(np.asarray(solver.result.x)[:N] + reference[child, cell], 0.0)
+    return Solution(X, 0.0, worst_violation(X, problem.held), int(solver.result.info.iter), "piqp")
+
+
+def least_squares(problem: Problem, X: Floats) -> float:
+    """The objective without its constant: ½ x'Hx − b'x over all children."""
+    parts = dict(zip(("gid", "w", "diag"), merged(problem.groups, problem.weights), strict=True))
+    return float(0.5 * (X * _times_hessian(X, problem, parts)).sum() - (problem.linear * X).sum())
+
+
+def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDArray[np.int64]]:
+    """The least cost of the rounding network by HiGHS, and the flow that has it."""
+    import highspy
+
+    highs = highspy.Highs()
+    highs.silent()
+    m = len(net.tail)
+    nodes = len(net.supply)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = m, nodes
+    model.col_cost_ = net.cost
+    model.col_lower_, model.col_upper_ = np.zeros(m), net.capacity.astype(float)
+    model.row_lower_ = model.row_upper_ = net.supply.astype(float)
+    incidence = sparse.csc_matrix(
+        (np.r_[np.ones(m), -np.ones(m)], (np.r_[net.tail, net.head], np.r_[np.arange(m), np.arange(m)])), (nodes, m)
+    )
+    model.a_matrix_.start_, model.a_matrix_.index_ = incidence.indptr, incidence.indices
+    model.a_matrix_.value_ = incidence.data
+    if integer:
+        model.integrality_ = [highspy.HighsVarType.kInteger] * m
+    highs.passModel(model)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        raise InfeasibleError("no rounding of one parent's children keeps every sum", why="the linear programme is infeasible")
+    flow = np.asarray(highs.getSolution().col_value)
+    return float(highs.getObjectiveValue()), np.rint(flow).astype(np.int64)
+
+
+def _times_hessian(X: Floats, problem: Problem, parts: dict[str, Any]) -> Floats:
+    gid, w, diag = parts["gid"], parts["w"], parts["diag"]
+    out: Floats = X * diag[problem.classes][:, None]
+    for q in range(len(gid)):
+        inside = gid[q] >= 0
+        if not inside.any():
+            continue
+        sums = np.zeros((len(X), int(gid[q].max()) + 1))
+        np.add.at(sums.T, gid[q][inside], X[:, inside].T)
+        out[:, inside] += w[problem.classes, q][:, None] * sums[:, gid[q][inside]]
+    return out
+
+
+def _held_rows(held: Held, child: NDArray[np.int64], cell: NDArray[np.int64], size: int) -> tuple[Any, Floats, Floats]:
+    C, m = held.low.shape
+    inside = held.groups[cell] >= 0
+    rows = child[inside] * m + held.groups[cell][inside]
+    matrix = sparse.csc_matrix((np.ones(len(rows)), (rows, np.flatnonzero(inside))), shape=(C * m, size))
+    return matrix, held.low.ravel().astype(float), held.high.ravel().astype(float)

@@ -1,0 +1,136 @@
+"""What a TopDown run measures: histogram, queries, exact budget shares by level, constraints; written in TOML."""
+
+import tomllib
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from stirred.errors import BudgetError, InputError, did_you_mean
+from stirred.mechanisms.topdown.histogram import Histogram, Query
+
+Mode = Literal["classic", "gls"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One constraint as declared: what is held, where, and with which right-hand side.
+
+    ``exact``: the query's answers at the level equal the census's. ``facilities``: the answers lie between the number
+    of units of each kind and ``largest`` times it. ``zero``: the listed cells hold nobody, in any census.
+    ``at-least``, ``at-most``: a public number per answer.
+    """
+
+    name: str
+    kind: Literal["exact", "facilities", "zero", "at-least", "at-most"]
+    query: str = ""
+    level: str = ""
+    cells: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    values: tuple[int, ...] = ()
+    largest: int = 99_999
+    lower: tuple[int, ...] = ()  # by answer, 1 where every facility houses somebody
+    units: str = ""  # the record type of the facilities
+    kinds: str = ""  # the axis source, in the units' own columns, that sorts facilities by answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Histogram, queries, and for each level its share of ρ² and its queries' shares of that.
+
+    >>> w = Workload.preset("small")
+    >>> w.histogram.cells, w.levels[-1], w.rho_squared
+    (16, 'block', Fraction(293764, 114921))
+    """
+
+    name: str
+    record: str
+    histogram: Histogram
+    queries: tuple[Query, ...]
+    levels: tuple[str, ...]
+    rho_squared: Fraction
+    level_shares: dict[str, Fraction]
+    query_shares: dict[str, dict[str, Fraction]]
+    passes: dict[str, tuple[tuple[str, ...], ...]]
+    rules: tuple[Rule, ...] = ()
+    mode: Mode = "gls"
+    title: str = ""
+    source: str = ""
+    given: str = ""  # the workload whose published microdata this one must agree with
+    given_map: tuple[tuple[str, str], ...] = ()  # its axis → the recode here that it equals
+    where: tuple[tuple[str, tuple[int, ...]], ...] = ()  # which records are counted
+    columns: tuple[tuple[str, str], ...] = ()  # axis → the column of the microdata
+
+    def __post_init__(self) -> None:
+        _must_be_one(sum(self.level_shares.values(), Fraction(0)), f"the level shares of {self.name}")
+        for level in self.levels:
+            if self.level_shares.get(level, Fraction(0)) > 0:
+                shares = self.query_shares.get(level, {})
+                _must_be_one(sum(shares.values(), Fraction(0)), f"the query shares of {self.name} at level {level}")
+                names = [query.name for query in self.queries]
+                for name in shares:
+                    if name not in names:
+                        raise InputError(
+                            f"level {level} gives a share to query {name}, which is not declared",
+                            fix=did_you_mean(name, names),
+                        )
+
+    def query(self, name: str) -> Query:
+        """The query of that name."""
+        for query in self.queries:
+            if query.name == name:
+                return query
+        raise InputError(f"no query {name} in workload {self.name}", fix=did_you_mean(name, [q.name for q in self.queries]))
+
+    def rho(self, level: str, query: str) -> Fraction:
+        """The part of ρ² one geounit of the level spends on the query."""
+        share = self.query_shares.get(level, {}).get(query, Fraction(0))
+        return self.rho_squared * self.level_shares.get(level, Fraction(0)) * share
+
+    def with_rho_squared(self, rho_squared: Fraction) -> "Workload":
+        """The same shares of another total."""
+        return replace(self, rho_squared=rho_squared)
+
+    @classmethod
+    def preset(cls, name: str) -> "Workload":
+        """One of the workloads that come with Stirred."""
+        known = presets()
+        if name not in known:
+            raise InputError(f"there is no workload {name}", fix=did_you_mean(name, known) + ", or give a TOML file")
+        text = (resources.files(__package__) / "presets" / f"{name}.toml").read_text("utf8")
+        return cls.parse(text)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Workload":
+        """A workload from a TOML file."""
+        return cls.parse(Path(path).read_text("utf8"))
+
+    @classmethod
+    def parse(cls, text: str) -> "Workload":
+        """A workload from TOML text; unknown keys are refused."""
+        from stirred.mechanisms.topdown.reading import workload
+
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError("the workload is not valid TOML", why=str(error)) from None
+        return workload(document)
+
+
+def presets() -> tuple[str, ...]:
+    """The names of the workloads that come with Stirred.
+
+    >>> "pl94-persons" in presets()
+    True
+    """
+    folder = resources.files(__package__) / "presets"
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def _must_be_one(total: Fraction, what: str) -> None:
+    if total != 1:
+        raise BudgetError(
+            f"{what} sum to {total}, not to 1",
+            why="every root-to-leaf path must spend exactly the total",
+            fix="write the shares as exact fractions of one denominator",
+        )
