@@ -4,5 +4,20 @@ from stirred.census.census import Census, read
 from stirred.census.expand import expand
 from stirred.census.schema import Geography, RecordSchema, Schema, Variable
 from stirred.census.standard import pl94, ppmf
+from stirred.census.validation import Problem, Problems, check, validate
 
-__all__ = ["Census", "Geography", "RecordSchema", "Schema", "Variable", "expand", "pl94", "ppmf", "read"]
+__all__ = [
+    "Census",
+    "Geography",
+    "Problem",
+    "Problems",
+    "RecordSchema",
+    "Schema",
+    "Variable",
+    "check",
+    "expand",
+    "pl94",
+    "ppmf",
+    "read",
+    "validate",
+]

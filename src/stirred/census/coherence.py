@@ -70,8 +70,7 @@ def _records(schema: Schema) -> Iterator[str]:
                 if any(isinstance(code, str) != text for code in extra if code is not None):
                     yield f"{here}.missing: codes are written as the levels are, all text or all integers"
         if record.kinds is not None:
-            k = record.kinds
-            listed = [*k.occupied, *k.vacant, *k.group_quarters]
+            listed = record.kinds.listed
             if len(set(listed)) < len(listed):
                 yield f"{where}.kind: a level stands for two kinds"
         reserved = {"count"} & {*record.names, *schema.spine}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from stirred.census.census import Census
-from stirred.census.schema import EditRule, RecordSchema, Schema, Variable
+from stirred.census.schema import RecordSchema, Schema, Variable
 from stirred.census.typed import variables_of
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType
 from stirred.spec.domain import Variable as SpecVariable
@@ -96,12 +96,3 @@ def _constraints(schema: Schema) -> Iterator[Constraint]:
         yield Constraint(
             words=f"a household has at most {largest} persons", record_type="household", kind="size"
         )
-
-
-def words(rule: EditRule) -> str:
-    """What a rule says, when its name does not."""
-    if rule.forbid:
-        return "no record has " + " with ".join(name for name, _ in rule.forbid)
-    if rule.at_most:
-        return f"{rule.at_most[0]} is at most {rule.at_most[1]}"
-    return f"{rule.total} = " + " + ".join(rule.parts)

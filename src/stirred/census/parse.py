@@ -160,6 +160,7 @@ def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | N
             occupied=tuple(k.occupied),
             vacant=tuple(k.vacant),
             group_quarters=tuple(k.group_quarters),
+            housing_units=tuple(k.housing_units),
         )
     return RecordSchema(
         name=name,

@@ -123,12 +123,21 @@ class Geography:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinds:
-    """Which levels of a column mark occupied homes, vacant ones and group quarters."""
+    """Which levels of a column mark occupied homes, vacant ones and group quarters.
+
+    ``housing_units`` are levels that say home without saying whether anyone lives there; then the size tells.
+    """
 
     column: str
     occupied: tuple[str | int, ...] = ()
     vacant: tuple[str | int, ...] = ()
     group_quarters: tuple[str | int, ...] = ()
+    housing_units: tuple[str | int, ...] = ()
+
+    @property
+    def listed(self) -> tuple[str | int, ...]:
+        """Every level that stands for some kind."""
+        return (*self.occupied, *self.vacant, *self.group_quarters, *self.housing_units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

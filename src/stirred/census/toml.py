@@ -159,6 +159,7 @@ class KindModel(Strict):
     occupied: list[Code] = []
     vacant: list[Code] = []
     group_quarters: list[Code] = []
+    housing_units: list[Code] = []
 
 
 class RecordModel(Strict):

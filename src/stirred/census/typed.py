@@ -30,7 +30,7 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
     if record.weight:
         special[record.weight] = Variable(name=record.weight, kind="number")
     if record.kinds is not None:
-        whole = all(isinstance(code, int) for code in (*record.kinds.occupied, *record.kinds.vacant))
+        whole = all(isinstance(code, int) for code in record.kinds.listed)
         special[record.kinds.column] = Variable(name=record.kinds.column, kind="integer" if whole else "text")
     for variable in record.variables:
         if variable.imputed:
@@ -56,16 +56,22 @@ def raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFra
         raise SchemaError(
             f"the {record.name} file lacks " + ", ".join(missing), why="census.toml names it", fix=fix
         )
+    return present(schema, record, frame)
+
+
+def present(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """As ``raw``, with those variables whose columns are there."""
+    columns = frame.collect_schema()
     levels = {level.name: level for level in schema.geography.spine if _derivable(level, columns)}
     chosen = []
     for variable in variables_of(schema, record, columns):
         if variable.name in levels:
             chosen.append(code_of(levels[variable.name], columns).alias(variable.name))
-            continue
-        value = pl.col(variable.source)
-        if columns[variable.source] == pl.String:
-            value = pl.when(value != "").then(value)
-        chosen.append(value.alias(variable.name))
+        elif variable.source in columns:
+            value = pl.col(variable.source)
+            if columns[variable.source] == pl.String:
+                value = pl.when(value != "").then(value)
+            chosen.append(value.alias(variable.name))
     return frame.select(chosen)
 
 
@@ -110,18 +116,15 @@ def wanted_type(variable: Variable, dtype: pl.DataType) -> pl.DataType | None:
     return pl.String() if dtype.is_float() else None  # open codes keep text or integers; 1.0 means 1
 
 
-def cast_or_null(values: pl.Series, target: pl.DataType) -> pl.Series:
-    """Values in another type, null where they do not fit; a float is a whole number or does not fit."""
-    if values.dtype.is_float() and not target.is_float():
-        whole = values.cast(INTEGER, strict=False)
-        values = whole.zip_with(
-            (whole.cast(NUMBER) == values).fill_null(value=False), pl.Series([None], dtype=INTEGER)
-        )
-    if values.dtype == pl.Boolean and target == pl.String:
-        values = values.cast(pl.Int8)
-    if values.dtype == pl.String and target.is_numeric():
-        values = values.str.strip_chars()
-    return values.cast(target, strict=False)
+def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
+    """A value in another type, null where it does not fit; a float is a whole number or does not fit."""
+    if dtype.is_float() and not target.is_float():
+        value = pl.when(value == value.floor()).then(value).cast(INTEGER, strict=False)
+    if dtype == pl.Boolean and target == pl.String:
+        value = value.cast(pl.Int8)
+    if dtype == pl.String and target.is_numeric():
+        value = value.str.strip_chars()
+    return value.cast(target, strict=False)
 
 
 class _Cast:
@@ -132,7 +135,10 @@ class _Cast:
         self.target = target
 
     def __call__(self, values: pl.Series) -> pl.Series:
-        result = cast_or_null(values, self.target)
+        frame = values.to_frame("value")
+        result = (
+            frame.select(loosely(pl.col("value"), values.dtype, self.target)).to_series().rename(values.name)
+        )
         bad = result.null_count() - values.null_count()
         if bad:
             kind = "a number" if self.target.is_numeric() else "text"

@@ -1,0 +1,6 @@
+"""What is wrong with a census, all at once, by column, rule and count; never by value or record."""
+
+from stirred.census.validation.check import check, validate
+from stirred.census.validation.problems import Problem, Problems
+
+__all__ = ["Problem", "Problems", "check", "validate"]

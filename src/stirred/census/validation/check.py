@@ -1,0 +1,128 @@
+"""The checks in their order: files, columns, then what holds between columns, records and areas."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stirred.census import parse
+from stirred.census.census import Census
+from stirred.census.failures import reason
+from stirred.census.readers.delimited import guess_separator
+from stirred.census.readers.dispatch import format_of
+from stirred.census.readers.parquet import ENDINGS
+from stirred.census.readers.paths import resolve
+from stirred.census.schema import RecordSchema
+from stirred.census.validation.columns import check_columns
+from stirred.census.validation.links import check_links
+from stirred.census.validation.loose import loose
+from stirred.census.validation.problems import Problem, Problems
+from stirred.census.validation.rules import check_rules
+from stirred.census.validation.tree import check_geography
+from stirred.errors import MissingExtraError, StirredError
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+_READING = (pl.exceptions.PolarsError, pa.ArrowException, OSError, StirredError)
+
+
+def check(path: str | Path, *, progress: Progress | None = None) -> Problems:
+    """All problems of the census that a census.toml describes; damaged files are problems, not errors."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / "census.toml"
+    return validate(Census(schema=parse.load(path), folder=path.parent), progress=progress)
+
+
+def validate(census: Census, *, progress: Progress | None = None) -> Problems:
+    """All problems of a census at once, by column, rule and count.
+
+    >>> census = Census.of({"record": {"household": {"variables": {"size": "1..7"}}}}, {"household": {"size": [1, 9, 0]}})
+    >>> print(validate(census))
+    1 rule is broken
+      household.size: values outside the listed levels (2 records)
+    """
+    tell = progress or (lambda _step, _done, _total: None)
+    steps = len(census.schema.records) + 3
+    found: list[Problem] = []
+    counts: dict[str, int] = {}
+    for done, record in enumerate(census.schema.records):
+        tell(f"{record.name} records", done, steps)
+        damaged = list(_files(census, record))
+        found += damaged
+        if damaged:
+            continue
+        try:
+            counts[record.name], problems = check_columns(census, record)
+            hint = (
+                separator_hint(census, record) if any(problem.of == "columns" for problem in problems) else ""
+            )
+            found += [
+                replace(problem, fix=hint) if problem.of == "columns" else problem for problem in problems
+            ]
+        except MissingExtraError:
+            raise
+        except _READING as error:
+            found.append(_unreadable(record.name, error))
+    lenient = loose(census, list(counts))
+    between: dict[str, Callable[[], Iterable[Problem]]] = {
+        "links": lambda: check_links(lenient, counts),
+        "geography": lambda: check_geography(lenient),
+        "rules": lambda: check_rules(lenient),
+    }
+    for done, (name, step) in enumerate(between.items(), start=len(census.schema.records)):
+        tell(name, done, steps)
+        try:
+            found += step()
+        except _READING as error:
+            found.append(_unreadable(name, error))
+    tell("done", steps, steps)
+    return Problems(problems=tuple(found), checked=counts)
+
+
+def _files(census: Census, record: RecordSchema) -> Iterator[Problem]:
+    """Files that cannot be opened at all, each by its name."""
+    if record.name in census.files:
+        return
+    try:
+        kind = format_of(record.source, census.folder)
+        if kind != "parquet":
+            return
+        for path in resolve(record.source.files, census.folder, ENDINGS):
+            try:
+                pq.read_metadata(path)
+            except (pa.ArrowException, OSError):
+                rule = "the file is no complete Parquet file"
+                fix = "copy or write it again"
+                yield Problem(
+                    record_type=record.name, column=path.name, rule=rule, count=1, of="files", fix=fix
+                )
+    except (StirredError, IndexError) as error:
+        why, fix = _why(error)
+        yield Problem(record_type=record.name, column="", rule=why, count=1, of="files", fix=fix)
+
+
+def _unreadable(name: str, error: BaseException) -> Problem:
+    why, fix = _why(error)
+    return Problem(record_type=name, column="", rule=why, count=1, of="files", fix=fix)
+
+
+def _why(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, StirredError):
+        return (f"{error.what}: {error.why}" if error.why else error.what), error.fix
+    return reason(error)
+
+
+def separator_hint(census: Census, record: RecordSchema) -> str:
+    """What to write when a delimited file was read with the wrong separator; empty when it was not."""
+    source = record.source
+    try:
+        if record.name in census.files or format_of(source, census.folder) != "csv":
+            return ""
+        path = resolve(source.files, census.folder)[0]
+    except (StirredError, IndexError):
+        return ""
+    better = guess_separator(path)
+    return f'separator = "{better}"' if source.separator and source.separator != better else ""

@@ -1,0 +1,83 @@
+"""The report of a validation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stirred.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One rule that some records break, and how many."""
+
+    record_type: str
+    column: str
+    rule: str
+    count: int
+    of: str = "records"  # what is counted
+    fix: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.record_type}.{self.column}" if self.column else self.record_type
+        unit = self.of[:-1] if self.count == 1 and self.of.endswith("s") else self.of
+        return f"{where}: {self.rule} ({self.count:,} {unit})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problems:
+    """All problems found, and how many records were looked at.
+
+    >>> print(Problems(problems=(Problem(record_type="household", column="size", rule="not a listed level", count=2),)))
+    1 rule is broken
+      household.size: not a listed level (2 records)
+    >>> bool(Problems())
+    False
+    """
+
+    problems: tuple[Problem, ...] = ()
+    checked: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.problems)
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __str__(self) -> str:
+        if not self.problems:
+            return "no problems in " + _looked_at(self.checked)
+        number = len(self.problems)
+        head = "1 rule is broken" if number == 1 else f"{number} rules are broken"
+        return "\n".join([head, *(f"  {problem}" for problem in self.problems)])
+
+    def raise_if_any(self) -> None:
+        """Raise a DataError that lists every problem."""
+        if self.problems:
+            fixes = list(dict.fromkeys(problem.fix for problem in self.problems if problem.fix))
+            raise DataError(
+                "the records break the schema",
+                why="; ".join(map(str, self.problems)),
+                fix="; ".join(fixes) or "correct the records, or the rule in census.toml",
+            )
+
+    def to_json(self) -> dict[str, object]:
+        """The report as one JSON document."""
+        return {
+            "ok": not self.problems,
+            "checked": dict(self.checked),
+            "problems": [
+                {
+                    "record_type": problem.record_type,
+                    "column": problem.column,
+                    "rule": problem.rule,
+                    "count": problem.count,
+                    "of": problem.of,
+                    "fix": problem.fix,
+                }
+                for problem in self.problems
+            ],
+        }
+
+
+def _looked_at(checked: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name} records" for name, count in checked.items()) or "no records"

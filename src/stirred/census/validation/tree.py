@@ -1,0 +1,157 @@
+"""Geography that is a tree: every area has one parent, no chain of parents is a cycle, every code is known."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from stirred.census.census import Census
+from stirred.census.geography import area_table, crosswalk
+from stirred.census.validation.problems import Problem
+
+TWO_PARENTS = "areas that lie in two areas of the level above"
+JOIN = 'if codes repeat between parents, join them: [geography.level.NAME] columns = ["parent", "child"]'
+
+
+def check_geography(census: Census) -> Iterator[Problem]:
+    """The spine as the records carry it, geographies beside it, and the file of areas."""
+    if census.schema.geography.areas is not None:
+        yield from _areas(census)
+    for record in census.schema.records:
+        yield from _spine(census, record.name)
+
+
+def _spine(census: Census, record_type: str) -> Iterator[Problem]:
+    geography = census.schema.geography
+    there = census.columns(record_type)
+    levels = [name for name in census.schema.spine if name in there]
+    beside = [off for off in geography.off_spine if not off.files and off.name in there]
+    named = [*levels, *(off.name for off in beside)]
+    if named:
+        distinct = census.scan(record_type).select(named).unique().collect(engine="streaming")
+        assert isinstance(distinct, pl.DataFrame)
+        for coarse, fine in pairwise(levels):
+            yield from _function(distinct, record_type, fine, coarse, TWO_PARENTS, JOIN)
+        for off in beside:
+            if off.of in levels:
+                rule = f"areas that lie in two areas of {off.name}"
+                yield from _function(
+                    distinct, record_type, off.of, off.name, rule, "leave out of = … if it may cut them"
+                )
+            if off.nests_in in named:
+                rule = f"areas that cross the borders of {off.nests_in}"
+                yield from _function(
+                    distinct, record_type, off.name, off.nests_in, rule, "leave out nests_in = …"
+                )
+        yield from _looked_up(census, record_type, distinct)
+
+
+def _function(
+    distinct: pl.DataFrame, record_type: str, fine: str, coarse: str, rule: str, fix: str
+) -> Iterator[Problem]:
+    """Problems where ``fine`` does not determine ``coarse``."""
+    pairs = distinct.lazy().select(fine, coarse).drop_nulls().unique()
+    twice = pairs.group_by(fine).agg(pl.len().alias("parents")).filter(pl.col("parents") > 1)
+    count = int(twice.select(pl.len()).collect().item())
+    if count:
+        yield Problem(record_type=record_type, column=fine, rule=rule, count=count, of="areas", fix=fix)
+
+
+def _looked_up(census: Census, record_type: str, distinct: pl.DataFrame) -> Iterator[Problem]:
+    """Codes of records that the files of areas or of off-spine geographies do not know."""
+    schema, folder = census.schema, census.folder
+    finest = schema.spine[-1] if schema.spine else ""
+    if schema.geography.areas is not None and finest in distinct.columns:
+        known = area_table(schema, folder).select(pl.col("code").alias(finest))
+        yield from _unknown(
+            distinct, record_type, finest, known, "codes that the file of areas does not know"
+        )
+    for off in schema.geography.off_spine:
+        if off.files:
+            table = crosswalk(schema, off.name, folder)
+            table = table.with_columns(pl.col(off.of).cast(pl.String))
+            pairs = table.unique().group_by(off.of).agg(pl.len().alias("n")).filter(pl.col("n") > 1)
+            twice = int(pairs.select(pl.len()).collect().item())
+            if twice:
+                rule = f"areas of {off.of} that its file puts in two areas"
+                yield Problem(record_type="geography", column=off.name, rule=rule, count=twice, of="areas")
+            if off.of in distinct.columns:
+                rule = f"codes that the file of {off.name} does not know"
+                yield from _unknown(distinct, record_type, off.of, table.select(off.of), rule)
+
+
+def _unknown(
+    distinct: pl.DataFrame, record_type: str, column: str, known: pl.LazyFrame, rule: str
+) -> Iterator[Problem]:
+    codes = distinct.lazy().select(pl.col(column).cast(pl.String)).drop_nulls().unique()
+    count = int(codes.join(known, on=column, how="anti").select(pl.len()).collect().item())
+    if count:
+        yield Problem(record_type=record_type, column=column, rule=rule, count=count, of="areas")
+
+
+def _areas(census: Census) -> Iterator[Problem]:
+    table = area_table(census.schema, census.folder).collect(engine="streaming")
+    assert isinstance(table, pl.DataFrame)
+    spine = census.schema.spine
+    pairs = table.select("code", "parent").drop_nulls("code").unique(maintain_order=True)
+    parents = pairs.group_by("code").agg(pl.len().alias("n")).filter(pl.col("n") > 1).height
+    nowhere = (
+        pairs.drop_nulls("parent")
+        .join(pairs.select("code"), left_on="parent", right_on="code", how="anti")
+        .height
+    )
+    repeated = table.height - table.unique().height
+    endless, depth = _chains(pairs.unique(subset="code", keep="first", maintain_order=True))
+    found = [
+        ("code", "areas without a code", table["code"].null_count()),
+        ("code", "areas listed twice", repeated),
+        ("parent", "areas with two parents", parents),
+        ("parent", "areas whose parent is not listed", nowhere),
+        ("parent", "areas whose chain of parents is a cycle", endless),
+        (
+            "parent",
+            f"areas deeper than the {len(spine)} levels of the spine",
+            int((depth >= len(spine)).sum()),
+        ),
+    ]
+    level = table.select("code", "parent", "level").drop_nulls("level")
+    if level.height:
+        rank = {name: index for index, name in enumerate(spine)}
+        found.append(
+            ("level", "levels that the spine does not name", int((~level["level"].is_in(list(rank))).sum()))
+        )
+        above = level.select(pl.col("code").alias("parent"), pl.col("level").alias("above")).unique(
+            subset="parent"
+        )
+        both = level.join(above, on="parent", how="inner")
+        order = both.select(
+            pl.col(name).replace_strict(rank, default=None, return_dtype=pl.Int64)
+            for name in ("level", "above")
+        )
+        found.append(
+            (
+                "level",
+                "areas whose parent is not one level up",
+                int((order["level"] != order["above"] + 1).sum()),
+            )
+        )
+    for column, rule, count in found:
+        if count:
+            yield Problem(record_type="geography", column=column, rule=rule, count=count, of="areas")
+
+
+def _chains(pairs: pl.DataFrame) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+    """How many areas lead into a cycle, and the depth of all others (the top has depth 0)."""
+    count = pairs.height
+    index = pl.DataFrame({"parent": pairs["code"], "at": np.arange(count, dtype=np.int64)})
+    at = pairs.join(index, on="parent", how="left", maintain_order="left")["at"].fill_null(count).to_numpy()
+    # Pointer doubling: after k rounds each area has followed 2^k parents; an area still below the top is in a cycle.
+    jump = np.append(at, count)
+    depth = np.append(np.where(at == count, 0, 1), 0)
+    for _ in range(max(1, count.bit_length())):
+        depth, jump = depth + np.where(jump == count, 0, depth[jump]), jump[jump]
+        if (jump == count).all():
+            break
+    ended = jump[:count] == count
+    return int((~ended).sum()), depth[:count][ended]
