@@ -1,0 +1,167 @@
+"""The catalog itself: published specifications by name."""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from stirred.catalog import releases
+from stirred.catalog.entries import UNKNOWN, Entry, Row, unstated_row
+from stirred.catalog.published import (
+    DELTA,
+    LARGEST_2010,
+    PAPER,
+    PRODUCTS,
+    RATES_2010,
+    SOURCE_2010,
+    UNSTATED,
+    WHAT_IF_RATES,
+    WHAT_IF_SOURCE,
+    WHAT_IFS,
+    Product,
+    WhatIf,
+)
+from stirred.errors import InputError, did_you_mean
+from stirred.spec import Specification
+
+_BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
+_HOUSEHOLDS = (
+    "household parts count per person with constant 1 (a person's change leaves the household link alone), then ρ² add"
+)
+
+
+def _of_product(product: Product) -> Entry:
+    return Entry(
+        name=product.name,
+        title=product.title,
+        source=product.source,
+        conversion=product.conversion,
+        make=lambda _: releases.product(product),
+        published=product.published,
+    )
+
+
+def _of_what_if(row: WhatIf) -> Entry:
+    words = [name.replace("_", " ") for name in row.match]
+    return Entry(
+        name=row.name,
+        title=f"What if 2020 had swapped: {row.swap[0].replace('_', ' ')}s within {' × '.join(words)}",
+        source=WHAT_IF_SOURCE,
+        conversion=_BY_THEOREM,
+        make=lambda rate: releases.what_if(row, rate or WHAT_IF_RATES[0]),
+        rates=WHAT_IF_RATES,
+        b=row.largest,
+        where=f"largest stratum: {row.largest:,} households ({row.where})",
+        hypothetical=True,
+    )
+
+
+_PL, _DHC = ("pl-persons-2020", "pl-units-2020"), ("dhc-persons-2020", "dhc-units-2020")
+_SUMS = (
+    Entry(
+        name="pl-2020",
+        title="2020 Redistricting Data (P.L. 94-171)",
+        source=f"sum of {' and '.join(_PL)}; {PAPER}, Theorem 2",
+        conversion=_HOUSEHOLDS,
+        make=lambda _: releases.pl(),
+        published="2021-08-12",
+        parts=_PL,
+    ),
+    Entry(
+        name="dhc-2020",
+        title="2020 Demographic and Housing Characteristics File (without the redistricting data)",
+        source=f"sum of {' and '.join(_DHC)}; {PAPER}, Table 3",
+        conversion=_HOUSEHOLDS,
+        make=lambda _: releases.dhc(),
+        published="2023-05-25",
+        parts=_DHC,
+    ),
+    Entry(
+        name="das-2020",
+        title="The whole 2020 Disclosure Avoidance System, from the exact budgets",
+        source=f"sum of the seven products; {PAPER}, Table 4",
+        conversion=_HOUSEHOLDS,
+        make=lambda _: releases.das_2020(),
+        published="2021-08-12",
+        parts=tuple(product.name for product in PRODUCTS),
+        omits=UNSTATED,
+    ),
+    Entry(
+        name="das-2020-printed",
+        title="The whole 2020 Disclosure Avoidance System, from the paper's rounded figures",
+        source=f"{PAPER}, Table 4: 15.29 + 19.776 + 17.79 + 2.515",
+        conversion=_HOUSEHOLDS,
+        make=lambda _: releases.das_2020_printed(),
+        published="2021-08-12",
+        parts=tuple(product.name for product in PRODUCTS),
+        omits=UNSTATED,
+    ),
+    Entry(
+        name="das-2010",
+        title="The 2010 Disclosure Avoidance System, as if it had been a PSA",
+        source=SOURCE_2010,
+        conversion=_BY_THEOREM,
+        make=lambda rate: releases.das_2010(rate or RATES_2010[0]),
+        rates=RATES_2010,
+        b=LARGEST_2010,
+        where="largest stratum: about 3.65 million households; 2 to 4 % swapped, purportedly",
+        published="2011-02-03",
+    ),
+)
+_PRODUCTS = {product.name: _of_product(product) for product in PRODUCTS}
+_TOTALS = {entry.name: entry for entry in _SUMS}
+_ORDER = (*_PL, "pl-2020", *_DHC, "dhc-2020", "ddhc-a-2020", "ddhc-b-2020", "sdhc-2020")
+
+
+class Catalog(Mapping[str, Specification]):
+    """Published specifications by name: ``catalog["das-2020"]``.
+
+    >>> from stirred.catalog import catalog
+    >>> print(catalog["pl-persons-2020"].rho_squared.exact)
+    293764/114921
+    >>> catalog["das-2002"]
+    Traceback (most recent call last):
+    ...
+    stirred.errors.InputError: the catalog has no entry 'das-2002'
+      fix: did you mean das-2020, das-2010 or das-2020-printed?
+    """
+
+    def __init__(self) -> None:
+        known = {**_PRODUCTS, **_TOTALS}
+        entries = [known[name] for name in (*_ORDER, "das-2020", "das-2020-printed", "das-2010")]
+        self._entries = {entry.name: entry for entry in (*entries, *map(_of_what_if, WHAT_IFS))}
+
+    def __getitem__(self, name: str) -> Specification:
+        return self.entry(name).specification
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def entry(self, name: str) -> Entry:
+        """The entry with its source, readings and card."""
+        if name in self._entries:
+            return self._entries[name]
+        if name in UNKNOWN:
+            raise InputError(
+                f"nobody has stated a specification for {name}",
+                why=f"{UNKNOWN[name].title} came from the same confidential file, at unknown cost",
+                fix="in a sum it counts as unknown: stirred spec compose das-2020 " + name,
+            )
+        raise InputError(f"the catalog has no entry {name!r}", fix=did_you_mean(name, self._entries))
+
+    @property
+    def unstated(self) -> Mapping[str, str]:
+        """Known releases of unknown cost: name → title."""
+        return {name: unstated.title for name, unstated in UNKNOWN.items()}
+
+    def rows(self, delta: Fraction = DELTA) -> list[Row]:
+        """All entries as programs read them, those of unknown cost last."""
+        stated = [entry.row(delta) for entry in self._entries.values()]
+        return stated + [unstated_row(unstated, delta) for unstated in UNKNOWN.values()]
+
+
+catalog = Catalog()

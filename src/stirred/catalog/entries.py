@@ -1,0 +1,165 @@
+"""One entry of the catalog: a published specification with its source, and everything that is computed from it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+from stirred.catalog.published import DELTA, UNSTATED, Unstated
+from stirred.errors import InputError
+from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specification, rho_squared_to_epsilon
+from stirred.spec.card import Card, Piece
+from stirred.spec.card_words import decimal
+
+Row = dict[str, object]
+
+
+def number(value: Decimal) -> float | None:
+    """A rounded-up decimal as a JSON number that is not smaller; JSON knows no ∞, which becomes null."""
+    if value.is_infinite():
+        return None
+    return float(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A name, a specification, and where it comes from; ``omits`` are releases that a total leaves out."""
+
+    name: str
+    title: str
+    source: str
+    conversion: str
+    make: Callable[[Fraction | None], Specification] = field(repr=False)
+    rates: tuple[Fraction, ...] = ()
+    b: int | None = None
+    where: str = ""
+    hypothetical: bool = False
+    published: str = ""
+    parts: tuple[str, ...] = ()
+    omits: tuple[Unstated, ...] = ()
+
+    @property
+    def specification(self) -> Specification:
+        """What is promised; for a swap at its first (smallest) rate, which has the largest budget."""
+        return self.make(self.rates[0] if self.rates else None)
+
+    def at(self, rate: str | Fraction) -> Specification:
+        """The specification at another swap rate."""
+        if not self.rates:
+            raise InputError(f"{self.name} has no swap rate", why="it is no swap", fix="leave the rate out")
+        return self.make(Fraction(rate))
+
+    def card(self, *, delta: Fraction = DELTA, specification: Specification | None = None) -> Card:
+        """The entry as people read it."""
+        spec = specification or self.specification
+        return Card(
+            spec,
+            title=self.title,
+            subtitle=self.name + (f" · {self.where}" if self.where else ""),
+            delta=delta,
+            at_least=bool(self.omits) and spec.budget.is_finite,
+            pieces=tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else (),
+            more_notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = [f"source: {self.source}"]
+        if not self.parts and not self.rates:
+            notes.append(f"conversion: {self.conversion}")
+        if self.omits:
+            left_out = "; ".join(unstated.title for unstated in self.omits)
+            notes.append(f"left out, at unknown cost, hence ≥: {left_out}")
+        if self.hypothetical:
+            notes.append("a what-if: this release was never made")
+        return tuple(notes)
+
+    def row(self, delta: Fraction = DELTA) -> Row:
+        """What programs read; every ε is computed here, from the exact budget and the given δ."""
+        spec = self.specification
+        row: Row = {
+            "name": self.name,
+            "title": self.title,
+            "unit": spec.input_premetric.unit,
+            "output_premetric": str(spec.output_premetric),
+            "invariants": [invariant.words() for invariant in spec.multiverse],
+            **_budget(spec, delta),
+            "source": self.source,
+            "input_premetric": str(spec.input_premetric),
+            "status": spec.evidence.status,
+            "conversion": self.conversion,
+        }
+        if self.b is not None:
+            row["b"] = self.b
+            row["rates"] = [_at_rate(self.make(rate), rate) for rate in self.rates]
+        if self.omits:
+            row["at_least"] = True
+            row["omits"] = [unstated.name for unstated in self.omits]
+        return row
+
+
+def _at_rate(spec: Specification, rate: Fraction) -> Row:
+    tight = spec.bounds[1].budget
+    return {
+        "rate": f"{rate.numerator}/{rate.denominator}",
+        "epsilon": number(spec.budget.upper(6)),
+        "epsilon_tight": number(tight.upper(6)),
+        "exact": spec.budget.exact,
+    }
+
+
+def _budget(spec: Specification, delta: Fraction) -> Row:
+    if isinstance(spec.output_premetric, NormalizedRenyi):
+        rho_squared = spec.rho_squared
+        simple, tight = (rho_squared_to_epsilon(rho_squared, delta, tight=best) for best in (False, True))
+        return {
+            "rho_squared": number(rho_squared.upper(6)),
+            "delta": float(delta),
+            "epsilon_simple": number(simple),
+            "epsilon_tight": number(tight),
+            "exact": rho_squared.exact,
+        }
+    # pure DP is not read at a δ: its ε holds for every event
+    return {
+        "epsilon": number(spec.budget.upper(6)),
+        "delta": None,
+        "epsilon_simple": None,
+        "epsilon_tight": number(spec.bounds[1].budget.upper(6)) if len(spec.bounds) > 1 else None,
+        "exact": spec.budget.exact,
+    }
+
+
+def _piece(part: Part, spec: Specification) -> Piece:
+    constant = part.input_premetric.constant(spec.input_premetric, spec.domain, spec.multiverse)
+    zcdp = isinstance(part.output_premetric, NormalizedRenyi)
+    shown = part.budget.squared() if zcdp else part.budget
+    counted = part.output_premetric.converted(part.budget * constant.factor, spec.output_premetric) or Budget.infinite()
+    as_shown = counted.squared() if isinstance(spec.output_premetric, NormalizedRenyi) else counted
+    letter = "ρ²" if zcdp else part.output_premetric.budget_symbol
+    letter_here = "ε" if isinstance(spec.output_premetric, Multiplicative) else "ρ²"
+    return Piece(
+        name=part.source,
+        unit=str(part.input_premetric),
+        budget=f"{letter} = {decimal(shown.upper(4))}",
+        counted=f"{letter_here} = {decimal(as_shown.upper(4))} (constant {constant.factor})",
+    )
+
+
+def unstated_row(unstated: Unstated, delta: Fraction = DELTA) -> Row:
+    """A release of unknown cost, with the same fields as the others."""
+    return {
+        "name": unstated.name,
+        "title": unstated.title,
+        "unit": None,
+        "output_premetric": None,
+        "invariants": None,
+        "rho_squared": None,
+        "delta": float(delta),
+        "epsilon_simple": None,
+        "epsilon_tight": None,
+        "exact": None,
+        "source": unstated.source,
+        "status": "unknown",
+    }
+
+
+UNKNOWN: Mapping[str, Unstated] = {unstated.name: unstated for unstated in UNSTATED}

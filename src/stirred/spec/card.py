@@ -1,0 +1,172 @@
+"""The specification as people read it: one sentence, a table, Markdown, and a self-contained HTML card."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from stirred.spec.card_odds import DELTA, Allowed, allowed
+from stirred.spec.card_words import STATUS, counted, decimal, joined, measure, small
+from stirred.spec.compare import Comparison
+from stirred.spec.divergences import Multiplicative, NormalizedRenyi, rho_squared_to_epsilon
+from stirred.spec.specification import Specification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One part of a total: what it is, per which unit, at which budget, and how it was counted."""
+
+    name: str
+    unit: str
+    budget: str
+    counted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A specification with a title and all it takes to read it; ``at_least`` marks a total that leaves releases out."""
+
+    specification: Specification
+    title: str = "Specification"
+    subtitle: str = ""
+    delta: Fraction = DELTA
+    distance: int | None = None  # the smallest distance, where the rule of card_words cannot know it
+    at_least: bool = False
+    pieces: tuple[Piece, ...] = ()
+    more_notes: tuple[str, ...] = field(default=())
+
+    def allowed(self) -> Allowed:
+        """What the budget allows at the smallest distance that occurs."""
+        return allowed(self.specification, delta=self.delta, distance=self.distance)
+
+    def budget(self) -> str:
+        """The budget with its letter, four decimals, rounded up: ρ² for zCDP (the usual parameter), ε otherwise."""
+        spec = self.specification
+        zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
+        number = decimal((spec.rho_squared if zcdp else spec.budget).upper(4))
+        letter = "ρ²" if zcdp else spec.output_premetric.budget_symbol
+        return f"{letter} {'≥' if self.at_least else '='} {number}"
+
+    def sentence(self) -> str:
+        """The specification as one sentence a data user understands."""
+        spec = self.specification
+        kept = [invariant.words() for invariant in spec.multiverse]
+        among = (
+            f"Among all data sets that agree on {joined(kept)}, which are published exactly and are not protected,"
+            if kept
+            else "Whatever data set was collected,"
+        )
+        what = self.allowed()
+        if not spec.budget.is_finite:
+            return f"{among} nothing is promised: {what.change} may change what is published without any limit."
+        if what.log_odds is None:
+            return f"{among} {what.change} moves what is published by at most {self.budget()} in {spec.output_premetric}."
+        caveat = f" ({what.exception})" if what.exception else ""
+        than = "at least" if self.at_least else "at most"
+        if self.at_least:
+            return (
+                f"{among} the bounds that are known let {what.change} move anyone's odds by a factor of up to "
+                f"{what.factor}{caveat}, and releases whose cost nobody has stated come on top."
+            )
+        return f"{among} {what.change} moves anyone's odds by {than} a factor of {what.factor}{caveat}."
+
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """The five parts, what they allow and how we know, as a table of two columns."""
+        spec, what = self.specification, self.allowed()
+        exact = spec.rho_squared if isinstance(spec.output_premetric, NormalizedRenyi) else spec.budget
+        caveat = f", {what.exception}" if what.exception else ""
+        return (
+            ("domain", spec.domain.label or spec.domain.name),
+            ("invariants", "; ".join(invariant.words() for invariant in spec.multiverse) or "none"),
+            ("unit", f"{counted(spec.input_premetric)}, {spec.input_premetric}"),
+            ("measured by", f"{measure(spec.output_premetric)}, {spec.output_premetric}"),
+            ("budget", f"{self.budget()} per unit (exactly {shortened(exact.exact)})"),
+            ("odds it allows", f"a factor of {what.factor} at distance {what.distance}{caveat}"),
+            ("best test", f"errs at least {what.error}" if what.error.startswith("1 in") else what.error_words),
+            ("evidence", f"{STATUS[spec.evidence.status]}: {spec.evidence.source}".rstrip(": ")),
+        )
+
+    def readings(self) -> tuple[tuple[int, str, str, str], ...]:
+        """(distance, δ, simple ε, tight ε) of a zCDP budget at distances 1 and 2; none for other premetrics."""
+        spec = self.specification
+        if not isinstance(spec.output_premetric, NormalizedRenyi) or not spec.budget.is_finite:
+            return ()
+        return tuple(
+            (
+                distance,
+                small(self.delta),
+                *(
+                    decimal(rho_squared_to_epsilon(spec.rho_squared, self.delta, distance=distance, tight=tight))
+                    for tight in (False, True)
+                ),
+            )
+            for distance in (1, 2)
+        )
+
+    def worked(self) -> str:
+        """One worked household (or person): what someone could at most believe afterwards."""
+        spec, what = self.specification, self.allowed()
+        unit = spec.input_premetric.unit
+        even, rare = what.belief(Fraction(1, 2)), what.belief(Fraction(1, 1000))
+        if what.distance == 2:
+            example = (
+                f"two {unit}s of one stratum stand in two areas and differ in one thing, say which of them rents. "
+                f"Someone who holds both ways of arranging them for equally likely"
+            )
+        else:
+            example = f"one {unit} could have answered a question in two ways. Someone who holds both for equally likely"
+        caveat = f" ({what.exception})" if what.exception else ""
+        return (
+            f"Worked example: {example} may, after the release, believe in one of them with at most {even}; "
+            f"someone who gave it 1 chance in 1,000, with at most {rare}{caveat}."
+        )
+
+    def warning(self) -> str:
+        """What to say above a factor of 1,000: the bound alone does not prevent near-certainty."""
+        if not self.allowed().near_certain:
+            return ""
+        return (
+            "The factor is above 1,000: this bound alone does not prevent near-certainty about such a change. "
+            "It is a ceiling on what anyone can learn, not a measurement of what can be learnt; an assessment measures."
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """What must be read with the numbers."""
+        return tuple(dict.fromkeys((*self.specification.notes, *self.more_notes)))
+
+    def text(self) -> str:
+        """The card for a terminal."""
+        from stirred.spec.card_formats import text
+
+        return text(self)
+
+    def markdown(self) -> str:
+        """The card as Markdown."""
+        from stirred.spec.card_formats import markdown
+
+        return markdown(self)
+
+    def html(self) -> str:
+        """The card as one self-contained HTML page: no script, no outside file."""
+        return page([self])
+
+    def _repr_html_(self) -> str:
+        from stirred.spec.card_formats import styled_fragment
+
+        return styled_fragment(self)
+
+
+def shortened(exact: str, most: int = 60) -> str:
+    """An exact number that fits a line; spec.json has all of it."""
+    return exact if len(exact) <= most else f"{exact[: most // 2]}…{exact[-most // 3 :]}"
+
+
+def page(
+    cards: Sequence[Card], *, heading: str = "", lead: Sequence[str] = (), comparison: Comparison | None = None
+) -> str:
+    """One or several cards as one self-contained HTML page, with their comparison where there is one."""
+    from stirred.spec.card_formats import render_page
+
+    return render_page(cards, heading=heading, lead=lead, comparison=comparison)
+
+
+__all__ = ["Card", "Multiplicative", "Piece", "page", "shortened"]

@@ -1,0 +1,210 @@
+"""The card in its written forms: plain text, Markdown, and HTML from the templates beside this module."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from stirred.spec.card_words import STATUS, counted, decimal, measure
+from stirred.spec.divergences import NormalizedRenyi
+
+if TYPE_CHECKING:
+    from stirred.spec.card import Card
+    from stirred.spec.compare import Comparison
+
+_FOOTER = "Made with Stirred. Numbers are rounded up; the exact budget stands in spec.json."
+_SCALE = 620  # the width of the drawn scale, in its own units
+_LEFT = 10
+
+
+def _template(name: str) -> str:
+    return (files("stirred.spec") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def text(card: "Card") -> str:
+    """The card for a terminal: sentence, table, warning, notes."""
+    rows = card.rows()
+    width = max(len(name) for name, _ in rows)
+    lines = [card.title, "=" * len(card.title), "", card.sentence(), ""]
+    lines += [f"{name:<{width}}  {value}" for name, value in rows]
+    lines += ["", card.worked()]
+    if card.warning():
+        lines += ["", card.warning()]
+    lines += ["", *(f"- {note}" for note in card.notes())] if card.notes() else []
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|").replace("\n", " ")
+
+
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
+
+
+def markdown(card: "Card") -> str:
+    """The card as Markdown, for a README or a wiki."""
+    lines = [f"## {card.title}", "", card.sentence(), "", *_markdown_table(["part", "this specification"], card.rows())]
+    lines += ["", card.worked()]
+    if card.warning():
+        lines += ["", f"> **Read this.** {card.warning()}"]
+    if card.readings():
+        head = ["at distance", "δ", "ε by ρ² + 2ρ√(−ln δ)", "ε, tight"]
+        lines += ["", *_markdown_table(head, [[str(value) for value in row] for row in card.readings()])]
+    if card.specification.bounds:
+        lines += ["", *_markdown_table(["bound", "budget", "status", "tight for", "source"], _bounds(card))]
+    if card.pieces:
+        pieces = [(p.name, p.unit, p.budget, p.counted) for p in card.pieces]
+        lines += ["", *_markdown_table(["part", "its unit", "its budget", "counted here as"], pieces)]
+    if card.notes():
+        lines += ["", *(f"- {note}" for note in card.notes())]
+    return "\n".join(lines) + "\n"
+
+
+def _bounds(card: "Card") -> list[tuple[str, str, str, str, str]]:
+    bounds = card.specification.bounds
+    return [(b.name, decimal(b.budget.upper(4)), STATUS[b.status], b.tight, b.source) for b in bounds]
+
+
+def fragment(card: "Card") -> Markup:
+    """The card as an HTML element without its style."""
+    return Markup(_environment().get_template("card.html.j2").render(card=_view(card)))  # noqa: S704 - autoescaped
+
+
+def styled_fragment(card: "Card") -> str:
+    """The card with its style, for a notebook."""
+    return f"<style>{_template('card.css')}</style>{fragment(card)}"
+
+
+def render_page(
+    cards: "Sequence[Card]", *, heading: str, lead: Sequence[str], comparison: "Comparison | None"
+) -> str:
+    """A page of its own."""
+    view: dict[str, object] | None = None
+    if comparison is not None:
+        rows = [
+            {"part": part, "verdict": finding.relation.value, "because": finding.because}
+            for part, finding in comparison.parts.items()
+        ]
+        view = {
+            "title": "What can be said about the two",
+            "overall": comparison.sentence,
+            "rows": rows,
+            "warnings": list(comparison.warnings),
+        }
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=heading or " · ".join(card.title for card in cards),
+            heading=heading,
+            lead=lead,
+            cards=[fragment(card) for card in cards],
+            comparison=view,
+            card_css=Markup(_template("card.css")),  # noqa: S704 - our own file
+            page_css=Markup(_template("page.css")),  # noqa: S704 - our own file
+            footer=_FOOTER,
+        )
+    )
+
+
+def _view(card: "Card") -> dict[str, object]:
+    """Everything the template shows, as text."""
+    spec, what = card.specification, card.allowed()
+    zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
+    exact = (spec.rho_squared if zcdp else spec.budget).exact
+    kept = [invariant.words() for invariant in spec.multiverse]
+    from stirred.spec.card import shortened
+
+    caveat = f", {what.exception}" if what.exception else ""
+    return {
+        "anchor": "card-" + hashlib.sha256(f"{card.title}{spec}".encode()).hexdigest()[:10],
+        "title": card.title,
+        "subtitle": card.subtitle,
+        "sentence": card.sentence(),
+        "parts": [
+            {"name": "Domain", "words": spec.domain.label or spec.domain.name},
+            {"name": "Published exactly", "words": "nothing", "items": kept},
+            {"name": "One change", "words": counted(spec.input_premetric), "formal": str(spec.input_premetric)},
+            {"name": "Measured by", "words": measure(spec.output_premetric), "formal": str(spec.output_premetric)},
+            {
+                "name": "Budget",
+                "strong": card.budget(),
+                "words": "per change" + (" (ρ² is the square of the budget ρ)" if zcdp else ""),
+                "formal": f"{'ρ²' if zcdp else spec.output_premetric.budget_symbol} = {shortened(exact)}",
+            },
+        ],
+        "status": spec.evidence.status,
+        "status_words": STATUS[spec.evidence.status],
+        "source": spec.evidence.source,
+        "figures": [
+            {
+                "value": f"× {what.factor}" if what.log_odds is not None else what.factor,
+                "words": f"is the most by which odds may move at distance {what.distance}, the smallest that occurs"
+                f"{caveat}{f': {what.formula}' if what.formula else ''}",
+            },
+            {"value": what.error, "words": what.error_words},
+            {
+                "value": what.belief(_half()),
+                "words": "is the most someone at even odds may believe after the release",
+            },
+        ],
+        "scale": _scale(card),
+        "worked": card.worked(),
+        "warning_head": "The bound alone does not prevent near-certainty.",
+        "warning": card.warning().partition(": ")[2] and card.warning(),
+        "readings": [dict(zip(("distance", "delta", "simple", "tight"), row, strict=True)) for row in card.readings()],
+        "bounds": [
+            {"name": n, "budget": b, "status": s.status, "status_words": w, "tight": t, "source": o}
+            for (n, b, w, t, o), s in zip(_bounds(card), spec.bounds, strict=True)
+        ],
+        "pieces": card.pieces,
+        "notes": card.notes(),
+    }
+
+
+def _half() -> Fraction:
+    return Fraction(1, 2)
+
+
+def _scale(card: "Card") -> dict[str, object] | None:
+    """A bar on a logarithmic scale of the factor on the odds, with the mark at 1,000."""
+    what = card.allowed()
+    if what.log_odds is None or what.log_odds.is_infinite():
+        return None
+    reached = float(what.log_odds) / math.log(10)
+    end = max(9, math.ceil(reached / 3) * 3)
+    step = max(3, math.ceil(end / 6 / 3) * 3)
+    x = {power: round(_LEFT + _SCALE * power / end, 1) for power in range(0, end + 1)}
+    under = min(reached, 3.0)
+    over = max(reached - 3.0, 0.0)
+    powers = [0, *range(step, end + 1, step)]
+    return {
+        "words": f"On a logarithmic scale the odds may move by a factor of {what.factor}; near-certainty begins at 1,000.",
+        "caption": "The factor on the odds, on a logarithmic scale; the dashed line is a factor of 1,000.",
+        "under": round(_SCALE * under / end, 1),
+        "over": round(_SCALE * over / end, 1),
+        "threshold": x[3],
+        "ticks": [
+            {
+                "x": x[power],
+                "label": "1" if power == 0 else "10" + str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")),
+                "anchor": "start" if power == 0 else "end" if power == end else "middle",
+            }
+            for power in powers
+        ],
+    }

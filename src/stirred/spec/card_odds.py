@@ -1,0 +1,97 @@
+"""What the budget of one specification allows at the smallest distance that occurs in its universes."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from stirred.spec import odds
+from stirred.spec.card_words import change, small, smallest_distance
+from stirred.spec.divergences import Approximate, Multiplicative, NormalizedRenyi, rho_squared_to_epsilon
+from stirred.spec.specification import Specification
+
+DELTA = Fraction(1, 10**10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """How far the odds between two data sets may move, and how rarely the best test must err.
+
+    ``log_odds`` is None where no rule turns the output premetric into odds, and infinite where nothing is promised.
+    """
+
+    distance: int
+    reason: str  # why this is the smallest distance that occurs
+    change: str  # what happens at that distance
+    log_odds: Decimal | None
+    formula: str  # e^{kε} or what stands for it
+    exception: str  # "" or the probability with which the bound may fail
+    error: str  # how often the best test must err at least
+    error_words: str
+
+    @property
+    def factor(self) -> str:
+        """The factor on the odds for people, rounded up."""
+        if self.log_odds is None:
+            return "not known"
+        return "∞" if self.log_odds.is_infinite() else odds.factor(self.log_odds)
+
+    @property
+    def near_certain(self) -> bool:
+        """Whether the bound alone leaves room for near-certainty: a factor above 1,000."""
+        return self.log_odds is not None and (
+            self.log_odds.is_infinite() or odds.power_of_e(self.log_odds) > odds.NEAR_CERTAINTY
+        )
+
+    def belief(self, prior: Fraction) -> str:
+        """The largest belief after the release of someone who starts at the prior."""
+        if self.log_odds is None:
+            return "not known"
+        return "certainty" if self.log_odds.is_infinite() else odds.chance(odds.posterior(prior, self.log_odds))
+
+
+def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: int | None = None) -> Allowed:
+    """What a specification allows; at the smallest distance that occurs unless another is named."""
+    premetric, measure = specification.input_premetric, specification.output_premetric
+    smallest, reason = smallest_distance(specification.domain, specification.multiverse, premetric)
+    if specification.smallest_distance > smallest:
+        smallest, reason = specification.smallest_distance, "stated by the mechanism"
+    if distance is not None:
+        smallest, reason = distance, "as asked"
+    log_odds: Decimal | None = None
+    formula = exception = error = error_words = ""
+    steps = "" if smallest == 1 else str(smallest)
+    if not specification.budget.is_finite:
+        log_odds, error, error_words = Decimal("Infinity"), "never", "nothing obliges the best test to err at all"
+    elif isinstance(measure, Multiplicative):
+        log_odds = (specification.budget * smallest).upper(6)
+        formula = f"e^({steps}ε)"
+        error = f"1 in {odds.one_in(odds.pure_error(log_odds))}"
+        error_words = "the best test between the two must err at least this often, on both sides alike"
+    elif isinstance(measure, NormalizedRenyi):
+        rho_squared = specification.rho_squared
+        log_odds = rho_squared_to_epsilon(rho_squared, delta, distance=smallest)
+        formula = f"e^({steps and steps + '²'}ρ² + 2·{steps and steps + '·'}ρ√(−ln δ))"
+        exception = f"except with probability {small(delta)}"
+        mean = odds.concentrated_error((rho_squared * smallest**2).upper(9))
+        error = f"1 in {odds.one_in(mean)}"
+        error_words = "the best test between the two must err at least this often, on average of both sides"
+    elif isinstance(measure, Approximate):
+        log_odds = (specification.budget * smallest).upper(6)
+        formula = f"e^({steps}ε)"
+        exception = f"but for a part of the probability that grows with the distance from δ = {small(measure.delta)}"
+        error, error_words = "not stated", "the errors of the best test depend on both ε and δ"
+    else:
+        # a premetric from outside the package may say itself what it means for odds
+        rule = getattr(measure, "log_odds", None)
+        log_odds = rule(specification.budget, smallest) if rule is not None else None
+        error, error_words = "not known", f"no rule turns {measure} into the errors of a test"
+    return Allowed(
+        distance=smallest,
+        reason=reason,
+        change=change(premetric.unit, smallest, premetric),
+        log_odds=log_odds,
+        formula=formula,
+        exception=exception,
+        error=error,
+        error_words=error_words,
+    )

@@ -1,0 +1,96 @@
+"""The five parts of a specification in plain words, for people who publish or use tables."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from stirred.spec.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
+from stirred.spec.domain import Domain
+from stirred.spec.multiverse import Margin, Multiverse
+from stirred.spec.premetrics import InputPremetric, SymmetricDifference
+
+STATUS = {
+    "proved": "proved",
+    "published": "published by others",
+    "estimated": "estimated",
+    "unknown": "not known",
+}
+
+
+def joined(words: Sequence[str]) -> str:
+    """A list as a person says it.
+
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def decimal(value: Decimal) -> str:
+    """A number for people: four decimals at most, as they were rounded, with thousands set apart."""
+    return "∞" if value.is_infinite() else f"{value:,.4f}"
+
+
+def small(value: Fraction) -> str:
+    """A small probability such as δ.
+
+    >>> small(Fraction(1, 10**10)), small(Fraction(3, 100))
+    ('10⁻¹⁰', '3/100')
+    """
+    exponent = len(str(value.denominator)) - 1
+    if value.numerator == 1 and value.denominator == 10**exponent and exponent > 2:
+        return "10⁻" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{value.numerator}/{value.denominator}"
+
+
+def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> tuple[int, str]:
+    """The smallest distance between two different data sets of one universe, and why.
+
+    One record can change alone only if some variable of it is in no margin (nor determined by one): a changed value
+    would move the counts of every margin that reads it (Lemma 5: under swapping, distance 1 is impossible).
+    """
+    unit = premetric.unit
+    margins = [inv for inv in multiverse if isinstance(inv, Margin) and inv.record_type == unit and inv.where is None]
+    if isinstance(premetric, SymmetricDifference):
+        if margins:
+            return 2, f"the number of {unit} records is fixed, so a record can only be replaced"
+        return 1, f"one {unit} record can be added or removed"
+    variables = domain.record_type(unit).names() if domain.has(unit) else frozenset()
+    fixed = frozenset[str]().union(*(domain.closure(unit, margin.by) for margin in margins))
+    if variables and variables <= fixed:
+        return 2, f"every variable of a {unit} record is in an exact table, so no record can change alone"
+    return 1, f"one {unit} record can change alone"
+
+
+def change(unit: str, distance: int, premetric: InputPremetric) -> str:
+    """What happens at that distance, as the subject of a sentence."""
+    if isinstance(premetric, SymmetricDifference):
+        return f"the presence or absence of one {unit}" if distance == 1 else f"the replacement of one {unit} by another"
+    if distance == 1:
+        return f"a change of one {unit}'s record"
+    if distance == 2:
+        return f"an exchange between two {unit}s, the smallest change that can occur"
+    return f"a change of {distance} {unit} records"
+
+
+def measure(premetric: OutputPremetric) -> str:
+    """How a change of the output is measured, in words."""
+    if isinstance(premetric, Multiplicative):
+        return "the largest ratio between the probabilities of any result (pure differential privacy)"
+    if isinstance(premetric, NormalizedRenyi):
+        return "the normalized Rényi distance (zero-concentrated differential privacy, zCDP)"
+    if isinstance(premetric, Approximate):
+        return f"the ratio of probabilities, but for a part δ = {small(premetric.delta)} (approximate differential privacy)"
+    return (type(premetric).__doc__ or str(premetric)).strip().splitlines()[0]
+
+
+def counted(premetric: InputPremetric) -> str:
+    """What counts as one change, in words."""
+    unit = premetric.unit
+    if isinstance(premetric, SymmetricDifference):
+        return f"one {unit} record added or removed"
+    copies = getattr(premetric, "copies", 1)
+    text = f"one {unit} record changed"
+    if copies > 1:
+        text += f", for a contributor whose answers were copied into up to {copies} records by imputation"
+    return text

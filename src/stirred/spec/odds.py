@@ -1,0 +1,117 @@
+"""What a budget allows, in words: how far odds may move, and how rarely the best test must err.
+
+Two data sets x, x' of one universe at distance k are two hypotheses; the release is the evidence. Everything here
+is an upper bound on what the release can reveal (a lower bound on errors), rounded to the unfavourable side.
+"""
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
+
+from mpmath import iv, mp, mpf
+
+NEAR_CERTAINTY = 1000  # above this factor on the odds a bound alone no longer prevents near-certainty
+_DIGITS = 60
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def significant(value: mpf, digits: int, *, up: bool) -> str:
+    """A number for people with the given significant digits, rounded to the named side.
+
+    >>> significant(mpf("1234.5"), 3, up=True), significant(mpf("25179000000000"), 3, up=True)
+    ('1,240', '2.52 × 10¹³')
+    """
+    if value == 0:
+        return "0"
+    with mp.workdps(_DIGITS):
+        exact = Decimal(mp.nstr(value, 40, strip_zeros=False))
+    exponent = exact.adjusted()
+    quantum = Decimal(1).scaleb(exponent - digits + 1)
+    rounded = exact.quantize(quantum, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    if -4 <= exponent < 6:
+        return f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
+    exponent = rounded.adjusted()
+    mantissa = f"{rounded.scaleb(-exponent):.{digits - 1}f}"
+    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def power_of_e(exponent: Decimal) -> mpf:
+    """An upper bound of e to the exponent, from interval arithmetic."""
+    with mp.workdps(_DIGITS):
+        iv.dps = _DIGITS
+        return mpf(iv.exp(iv.mpf(str(exponent))).b)
+
+
+def factor(log_odds: Decimal) -> str:
+    """The largest factor by which odds may move when their logarithm moves by at most this much.
+
+    >>> factor(Decimal("30.859")), factor(Decimal("0.6932"))
+    ('2.53 × 10¹³', '2.01')
+    """
+    return significant(power_of_e(log_odds), 3, up=True)
+
+
+def posterior(prior: Fraction, log_odds: Decimal) -> mpf:
+    r"""The largest belief Bayes' rule allows after the release: $\pi f/(\pi f + 1 - \pi)$, $f$ the factor on the odds.
+
+    >>> round(float(posterior(Fraction(1, 2), Decimal(3).ln())), 3)
+    0.75
+    """
+    with mp.workdps(_DIGITS):
+        odds = power_of_e(log_odds) * prior.numerator / (prior.denominator - prior.numerator)
+        return odds / (1 + odds)
+
+
+def chance(probability: mpf) -> str:
+    """A probability that is an upper bound, as people say it; close to one it is said from the other side.
+
+    >>> chance(mpf("0.7311")), chance(posterior(Fraction(1, 2), Decimal(10)))
+    ('73.2 %', 'all but 1 in 22,028')
+    """
+    with mp.workdps(_DIGITS):
+        rest = 1 - probability
+        if rest <= 0:
+            return "certainty"
+        if rest < mpf("0.001"):
+            return f"all but 1 in {one_in(rest)}"
+        return f"{significant(100 * probability, 3, up=True)} %"
+
+
+def one_in(probability: mpf) -> str:
+    """The N of "1 in N" for a probability that is a lower bound: N is rounded up, the chance never overstated."""
+    with mp.workdps(_DIGITS):
+        # the tiny subtraction keeps 1/(1/N) from being pushed to the next number by the last binary digit
+        inverse = 1 / probability * (1 - mpf(10) ** -12)
+        if inverse < 10**9:
+            return f"{int(mp.ceil(inverse)):,}"
+        return significant(inverse, 3, up=True)
+
+
+def pure_error(log_odds: Decimal) -> mpf:
+    r"""The smallest error rate a test can have on both sides at once under $D_{mult}$: $1/(1+e^{k\varepsilon})$.
+
+    A test with false-alarm rate α finds the truth with probability at most min(e^E α, 1 − e^{−E}(1 − α)),
+    E = kε (Kairouz, Oh and Viswanath 2015, with δ = 0); both bounds meet at α = 1/(1 + e^E).
+
+    >>> round(float(pure_error(Decimal(3).ln())), 3)
+    0.25
+    """
+    with mp.workdps(_DIGITS):
+        return 1 / (1 + power_of_e(log_odds))
+
+
+def concentrated_error(rho_squared: Decimal) -> mpf:
+    r"""A lower bound of the mean of the two error rates of any test under zCDP.
+
+    The Kullback–Leibler divergence is at most ρ² (α → 1), so the total variation is at most $\sqrt{\rho^2/2}$
+    (Pinsker) and at most $\sqrt{1-e^{-\rho^2}}$ (Bretagnolle and Huber 1979); the mean error is (1 − TV)/2.
+
+    >>> round(float(concentrated_error(Decimal("0.02"))), 3)
+    0.45
+    """
+    with mp.workdps(_DIGITS):
+        kl = mpf(str(rho_squared))
+        # 1 − √(1−x) = x/(1+√(1−x)) keeps its digits when x is tiny
+        x = mp.exp(-kl)
+        huber = x / (1 + mp.sqrt(1 - x)) / 2
+        pinsker = (1 - mp.sqrt(kl / 2)) / 2
+        return max(huber, pinsker)
