@@ -1,0 +1,106 @@
+"""An assessment: what a release did to the tables and relations its users look at, against the truth.
+
+Everything here is computed with confidential data. It is internal, or made on a stand-in, or published with noise
+whose cost enters the ledger (the paper's Remark 6).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.utility.relations import cramers_v, cross_table, kept_by_swap
+from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, Pair, errors
+from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAssessment:
+    """One published table against the truth."""
+
+    name: str
+    record_type: str
+    by: tuple[str, ...]
+    pair: Pair
+    exact: bool  # an invariant of this release: listed apart, so that it does not flatter the averages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationAssessment:
+    """The strength of the association of two variables before and after (Cramér's V)."""
+
+    first: str
+    second: str
+    original: float
+    protected: float
+    kept: bool  # whether the mechanism promises to keep it exactly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What was found for one release."""
+
+    name: str
+    tables: tuple[TableAssessment, ...]
+    relations: tuple[RelationAssessment, ...] = ()
+
+    def metrics(self) -> pl.DataFrame:
+        """All metrics in the long layout of the Bureau's Detailed Summary Metrics, exact tables left out."""
+        frames = [
+            errors(item.pair, table=item.name, level=item.by[0], edges=edges)
+            for item in self.tables
+            if not item.exact
+            for edges in (BLOCK_BINS if item.by == item.by[:1] else CELL_BINS,)
+        ]
+        return pl.concat(frames) if frames else pl.DataFrame(schema=METRIC_SCHEMA)
+
+    def exact_tables(self) -> tuple[str, ...]:
+        """The tables that did not change in any cell."""
+        return tuple(item.name for item in self.tables if item.exact)
+
+
+def assess_tables(
+    name: str, census: Census, tables: Mapping[str, tuple[str, Sequence[str], pa.Table]]
+) -> Assessment:
+    """Hold published tables (name → record type, variables, table) against the same tables of the census."""
+    found = []
+    for table, (record_type, by, published) in tables.items():
+        truth = census.counts(record_type, list(by))
+        pair = Pair.align(truth, published.select([*by, "count"]), by=by)
+        found.append(
+            TableAssessment(name=table, record_type=record_type, by=tuple(by), pair=pair, exact=pair.exact)
+        )
+    return Assessment(name=name, tables=tuple(found))
+
+
+def assess_relations(
+    original: pl.DataFrame,
+    protected: pl.DataFrame,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    match: Sequence[str],
+    swap: Sequence[str],
+) -> tuple[RelationAssessment, ...]:
+    """Associations of pairs of variables before and after a swap, split into those it keeps and those it erodes."""
+    return tuple(
+        RelationAssessment(
+            first=first,
+            second=second,
+            original=cramers_v(cross_table(original, first, second)),
+            protected=cramers_v(cross_table(protected, first, second)),
+            kept=kept_by_swap([first, second], match=match, swap=swap),
+        )
+        for first, second in pairs
+    )
+
+
+def five_numbers(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:
+    """Minimum, quartiles and maximum, named as the boxplot wants them.
+
+    >>> five_numbers(np.array([0.0, 1.0, 2.0, 3.0, 4.0]))["median"]
+    2.0
+    """
+    low, q1, median, q3, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
+    return {"low": float(low), "q1": float(q1), "median": float(median), "q3": float(q3), "high": float(high)}

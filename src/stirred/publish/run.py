@@ -1,0 +1,242 @@
+"""From plan to packet: resumable, atomic, and for the same key and census the same bytes.
+
+Everything is built in ``OUT.part`` and renamed to ``OUT`` at the end. A step is finished when its folder has its final
+name; an interrupted run starts over at the first unfinished step, and since all noise is a function of the key, the
+result is the packet of an undisturbed run.
+"""
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Engine, Local, Progress
+from stirred.errors import BudgetError, InputError, PrivacyError
+from stirred.mechanisms.base import Check, Mechanism, Release
+from stirred.publish import documents
+from stirred.publish.packet import INTERNAL, PUBLIC, Packet, seal
+from stirred.publish.plan import Plan
+from stirred.publish.receipt import receipt, write_json
+from stirred.publish.tables import check_variables, tabulate
+from stirred.spec import Specification
+
+log = logging.getLogger("stirred.run")
+
+
+def promise(plan: Plan, census: Census) -> Specification:
+    """The specification of all that the plan publishes: the mechanisms' composed, within the plan's limit."""
+    whole = [mechanism.specification(census) for mechanism in plan.mechanisms]
+    total = whole[0]
+    for specification in whole[1:]:
+        total = total + specification
+    if plan.limit is not None and not total.budget <= plan.limit:
+        raise BudgetError(
+            "the plan spends more than its limit",
+            why=f"requested {total.budget}, limit {plan.limit}",
+            fix="lower the rate of loss (a higher swap rate, a smaller ρ²) or have the limit raised by its owner",
+        )
+    return total
+
+
+def run(
+    plan: Plan,
+    out: str | Path,
+    *,
+    key: Key,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    internal: bool = True,
+) -> Packet:
+    """Run a plan and leave a sealed packet at ``out``."""
+    out = Path(out)
+    part = _workplace(out)
+    say: Progress = progress or _silent
+    census = plan.census()
+    for table in plan.tables:
+        check_variables(census, table)
+    specification = promise(plan, census)
+    _same_run(part, plan, key)
+    public = part / PUBLIC
+    public.mkdir(exist_ok=True)
+    releases: list[Release] = []
+    for index, mechanism in enumerate(plan.mechanisms):
+        place = public / "data" if len(plan.mechanisms) == 1 else public / f"data-{index + 1}"
+        releases.append(_release(mechanism, census, key, engine or Local(), part, place, say))
+    for release in releases:
+        broken = [check.invariant for check in release.checks if not check.kept]
+        if broken:
+            raise PrivacyError("an invariant was not kept", why=broken[0], fix="nothing was released; report this")
+    tables = _tables(plan, census, releases, public, say)
+    if not plan.microdata:
+        for folder in public.glob("data*"):
+            shutil.rmtree(folder)
+        releases = [replace(release, microdata={}) for release in releases]
+    elif "csv" in plan.formats:
+        _microdata_csv(releases, public)
+    say("report", 0, 1)
+    run_digest = key.digest(b"input", _input_digest(census, key)).hex()
+    write_json(public / "receipt.json", receipt(plan, releases, run_digest))
+    (public / "plan.toml").write_text(plan.text, encoding="utf-8")
+    documents.write_public(plan, census.schema, specification, releases, tables, public)
+    seal(public)
+    if internal and plan.utility:
+        inside = part / INTERNAL
+        shutil.rmtree(inside, ignore_errors=True)
+        inside.mkdir()
+        documents.write_internal(plan, census, specification, releases, tables, inside)
+        seal(inside)
+    say("report", 1, 1)
+    shutil.rmtree(part / "state")
+    os.replace(part, out)
+    return Packet(out)
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+def _workplace(out: Path) -> Path:
+    if out.exists():
+        raise InputError(
+            f"{out.name} exists already",
+            why="a packet is never overwritten",
+            fix="choose another --out, or move the old packet away",
+        )
+    part = out.with_name(out.name + ".part")
+    try:
+        (part / "state").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write beside {out.name}", why=type(error).__name__, fix="choose a folder you may write to"
+        ) from None
+    return part
+
+
+def _same_run(part: Path, plan: Plan, key: Key) -> None:
+    """A half-finished run may only be resumed by the same plan and key."""
+    identity = key.digest(b"run", plan.digest.encode()).hex()
+    place = part / "state" / "run"
+    if place.exists() and place.read_text() != identity:
+        raise PrivacyError(
+            "an interrupted run of another plan or key lies there",
+            why=f"{part.name} was begun with something else",
+            fix=f"finish it with its own plan and key, or delete the folder {part.name}",
+        )
+    temporary = place.with_suffix(".new")
+    temporary.write_text(identity)
+    os.replace(temporary, place)
+
+
+def _input_digest(census: Census, key: Key) -> bytes:
+    """A keyed digest of how many records of each type there are; the mechanisms digest what they read themselves."""
+    counts = {record.name: census.count(record.name) for record in census.schema.records}
+    return key.digest(json.dumps(counts, sort_keys=True).encode())
+
+
+def _release(
+    mechanism: Mechanism,
+    census: Census,
+    key: Key,
+    engine: Engine,
+    part: Path,
+    place: Path,
+    progress: Progress,
+) -> Release:
+    """Run one mechanism, or take up what it finished before."""
+    state = part / "state" / f"{place.name}.json"
+    if place.exists() and state.exists():
+        saved = json.loads(state.read_text())
+        log.info("taken up: %s", place.name)
+        return Release(
+            mechanism=mechanism.name,
+            parameters=mechanism.parameters(),
+            specification=mechanism.specification(census),
+            microdata={name: pads.dataset(place / f"{name}.parquet") for name in saved["microdata"]},
+            tables={name: pq.read_table(place / f"{name}.parquet") for name in saved["tables"]},
+            checks=tuple(Check(**check) for check in saved["checks"]),
+            notes=tuple(saved["notes"]),
+            private=key.private,
+        )
+    shutil.rmtree(place, ignore_errors=True)
+    work = part / "state" / f"{place.name}.work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    release = mechanism.release(census, key=key, engine=engine, out=work, progress=progress)
+    final = part / "state" / f"{place.name}.ready"
+    shutil.rmtree(final, ignore_errors=True)
+    final.mkdir()
+    for name, data in release.microdata.items():
+        _store(data, final / f"{name}.parquet")
+    for name, table in release.tables.items():
+        pq.write_table(table, final / f"{name}.parquet")
+    write_json(
+        state,
+        {
+            "microdata": sorted(release.microdata),
+            "tables": sorted(release.tables),
+            "checks": [{"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks],
+            "notes": list(release.notes),
+        },
+    )
+    os.replace(final, place)
+    shutil.rmtree(work, ignore_errors=True)
+    return replace(
+        release, microdata={name: pads.dataset(place / f"{name}.parquet") for name in release.microdata}
+    )
+
+
+def _store(data: "pa.Table | pads.Dataset", path: Path) -> None:
+    """One Parquet file for a record type, or a folder of them, moved rather than copied where it is on disk."""
+    if isinstance(data, pads.Dataset):
+        sources = [Path(name) for name in data.files]
+        if len(sources) == 1:
+            os.replace(sources[0], path)
+            return
+        path.mkdir()
+        for index, source in enumerate(sources):
+            os.replace(source, path / f"part-{index:05d}.parquet")
+        return
+    pq.write_table(data, path)
+
+
+def _tables(
+    plan: Plan, census: Census, releases: list[Release], public: Path, progress: Progress
+) -> dict[str, pa.Table]:
+    folder = public / "tables"
+    folder.mkdir(exist_ok=True)
+    made: dict[str, pa.Table] = {}
+    writers: dict[str, Callable[[pa.Table, Path], None]] = {"parquet": pq.write_table, "csv": _write_csv}
+    for index, table in enumerate(plan.tables):
+        progress("tables", index, len(plan.tables))
+        source = next((i for i, r in enumerate(releases) if table.record_type in r.microdata), 0)
+        made[table.name] = tabulate(releases[source], census.schema, table, plan.mechanisms[source])
+        for name in dict.fromkeys(("parquet", *plan.formats)):
+            writers[name](made[table.name], folder / f"{table.name}.{name}")
+    progress("tables", len(plan.tables), len(plan.tables))
+    return made
+
+
+def _write_csv(table: pa.Table, path: Path) -> None:
+    flat = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    pa.csv.write_csv(pa.Table.from_arrays(flat, names=table.column_names), path)
+
+
+def _microdata_csv(releases: list[Release], public: Path) -> None:
+    for index, release in enumerate(releases):
+        folder = public / ("data" if len(releases) == 1 else f"data-{index + 1}")
+        for name, data in release.microdata.items():
+            table = data.to_table() if isinstance(data, pads.Dataset) else data
+            _write_csv(table, folder / f"{name}.csv")

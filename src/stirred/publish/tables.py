@@ -1,0 +1,109 @@
+"""Tables made from what was released, each cell with its uncertainty, from public numbers alone."""
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.census import Census, Schema
+from stirred.errors import PlanError, did_you_mean
+from stirred.mechanisms.base import Mechanism, Release
+from stirred.publish.plan import TablePlan
+
+UNIT = "unit"
+
+
+def lazy(data: "pa.Table | pads.Dataset") -> pl.LazyFrame:
+    """Released records, scanned where they lie."""
+    if isinstance(data, pads.Dataset):
+        files: list[str] = data.files
+        return pl.scan_parquet(files)
+    frame = pl.from_arrow(data)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.lazy()
+
+
+def released(release: Release, record_type: str) -> pl.LazyFrame:
+    """Released records of a type; persons bring the variables of their household along."""
+    if record_type not in release.microdata:
+        raise PlanError(
+            f"the release has no {record_type} records", fix=did_you_mean(record_type, release.microdata)
+        )
+    return lazy(release.microdata[record_type])
+
+
+def joined(release: Release, schema: Schema, record_type: str) -> pl.LazyFrame:
+    """Released records with the household's variables where they are linked to one."""
+    own = released(release, record_type)
+    record = schema.record(record_type)
+    if not record.linked_to or record.linked_to not in release.microdata:
+        return own
+    other = schema.record(record.linked_to)
+    there = set(own.collect_schema().names())
+    home = lazy(release.microdata[record.linked_to])
+    wanted = [name for name in home.collect_schema().names() if name not in there or name == other.id]
+    return own.join(home.select(wanted), left_on=record.household, right_on=other.id, how="left")
+
+
+def check_variables(census: Census, table: TablePlan) -> None:
+    """A table's variables must exist before anything runs."""
+    census.schema.record(table.record_type)
+    known = set(census.columns(table.record_type))
+    record = census.schema.record(table.record_type)
+    if record.linked_to:
+        known |= set(census.columns(record.linked_to))
+    for name in table.by:
+        if name not in known:
+            raise PlanError(
+                f"table {table.name} asks for an unknown variable {name}",
+                why=f"{table.record_type} records have no such column",
+                fix=did_you_mean(name, known),
+            )
+
+
+def tabulate(release: Release, schema: Schema, table: TablePlan, mechanism: Mechanism) -> pa.Table:
+    """The table with count, estimate, standard error and interval of every cell."""
+    frame = joined(release, schema, table.record_type)
+    by = list(table.by)
+    there = frame.collect_schema().names()
+    for name in by:
+        if name not in there:
+            raise PlanError(
+                f"table {table.name} needs {name}",
+                why=f"the mechanism does not release it for {table.record_type} records",
+                fix=did_you_mean(name, there),
+            )
+    result = _uncertain(release, schema, table, mechanism, frame)
+    return result.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _uncertain(
+    release: Release, schema: Schema, table: TablePlan, mechanism: Any, frame: pl.LazyFrame
+) -> pl.DataFrame:
+    by = list(table.by)
+    if mechanism.name == "permutation-swapping":
+        from stirred.mechanisms.swapping.tables_uncertainty import table_uncertainty
+
+        home = schema.record(mechanism.resolution)
+        link = (
+            home.id
+            if table.record_type == mechanism.resolution
+            else schema.record(table.record_type).household
+        )
+        moving = [*mechanism.swap, *(level for level in schema.spine if level not in mechanism.match)]
+        units = lazy(release.microdata[mechanism.resolution])
+        names = units.collect_schema().names()
+        moving = [name for name in dict.fromkeys(moving) if name in names]
+        counted = frame.select(pl.col(link).alias(UNIT), *by).collect()
+        swapped = units.select(pl.col(home.id).alias(UNIT), *mechanism.match, *moving).collect()
+        assert isinstance(counted, pl.DataFrame)
+        assert isinstance(swapped, pl.DataFrame)
+        return table_uncertainty(
+            swapped, counted, by=by, match=mechanism.match, swap=moving, rate=mechanism.rate
+        )
+    counts = (
+        frame.group_by(by).agg(pl.len().cast(pl.Int64).alias("count")).sort(by, nulls_last=False).collect()
+    )
+    assert isinstance(counts, pl.DataFrame)
+    return counts

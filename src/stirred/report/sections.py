@@ -1,0 +1,179 @@
+"""The sections of a report, built from a specification, releases and assessments; each opens with a computed sentence."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.mechanisms.base import Check
+from stirred.report import charts
+from stirred.report.document import Block, Facts, Markup, Note, Section, Words, shown, table
+from stirred.spec import Comparison, Specification
+from stirred.spec.card import Card
+from stirred.spec.card_formats import styled_fragment
+
+
+def promise(specification: Specification, *, title: str = "What is promised") -> Section:
+    """The guarantee in a sentence, as a card, and every bound that was computed."""
+    card = Card(specification, title="The guarantee")
+    blocks: list[Block] = [Markup(html=styled_fragment(card))]
+    if specification.bounds:
+        rows = [[b.name, str(b.budget), b.status, b.tight, b.source] for b in specification.bounds]
+        blocks.append(
+            table(
+                "Bounds on the budget", ["bound", "ε", "status", "tight for", "source"], rows, numeric=["ε"]
+            )
+        )
+    return Section(title=title, lead=card.sentence(), blocks=tuple(blocks))
+
+
+def exact(
+    specification: Specification, checks: Sequence[Check], reasons: Sequence[tuple[str, str]]
+) -> Section:
+    """What is published exactly, how many numbers that fixes, why, and that it was verified."""
+    invariants = [invariant.words() for invariant in specification.multiverse]
+    fixed = sum(check.numbers for check in checks)
+    lead = (
+        f"{len(invariants)} statistics are published exactly as counted and are therefore not protected at all; "
+        f"together they fix {fixed:,} numbers."
+        if checks
+        else f"{len(invariants)} statistics are published exactly as counted and are therefore not protected at all."
+    )
+    blocks: list[Block] = []
+    if checks:
+        rows = [
+            [check.invariant, check.numbers, "verified" if check.kept else "NOT KEPT"] for check in checks
+        ]
+        blocks.append(
+            table(
+                "Invariants held against the output",
+                ["invariant", "numbers", "state"],
+                rows,
+                numeric=["numbers"],
+            )
+        )
+    else:
+        blocks.append(Words(paragraphs=tuple(invariants)))
+    blocks += [Note(text=note, tone="plain") for note in specification.notes]
+    if reasons:
+        blocks.append(Facts(rows=tuple(reasons)))
+    return Section(title="What is exact, and what that gives away", lead=lead, blocks=tuple(blocks))
+
+
+def swaps(rate: str, strata: pl.DataFrame, effective: Sequence[float]) -> Section:
+    """Where swaps fell: the effective rate by stratum size (sizes are invariants, so this is public)."""
+    sizes = strata["size"].to_list()
+    counts = strata["strata"].to_list()
+    records = [size * count for size, count in zip(sizes, counts, strict=True)]
+    total = max(sum(records), 1)
+    rows = [{"stratum size": s, "effective rate": q} for s, q in zip(sizes, effective, strict=True) if s > 0]
+    ratio = float(_as_float(rate))
+    weak = sum(r for r, q in zip(records, effective, strict=True) if q < ratio / 2)
+    lead = (
+        f"At a swap rate of {rate} a record in a large stratum moves with about that probability; in small strata it "
+        f"moves less. {100 * weak / total:.1f} % of the records lie in strata where the effective rate is below half of it."
+    )
+    blocks: list[Block] = []
+    if len(rows) > 400:
+        rows = rows[:: max(1, len(rows) // 400)]
+    if rows:
+        blocks.append(
+            charts.lines(
+                "effective-rate",
+                "Effective swap rate by stratum size.",
+                f"A stratum of one record is never swapped; the largest stratum holds {max(sizes):,} records.",
+                rows,
+                x="stratum size",
+                y="effective rate",
+                log_x=True,
+            )
+        )
+    return Section(title="Where the swaps fell", lead=lead, blocks=tuple(blocks))
+
+
+def _as_float(rate: str) -> float:
+    top, _, bottom = rate.partition("/")
+    return float(top) / float(bottom or 1)
+
+
+def published(tables: Mapping[str, tuple[Sequence[str], pa.Table]], *, most: int = 24) -> Section:
+    """The published tables with their intervals, the largest cells drawn."""
+    blocks: list[Block] = []
+    widest = ""
+    for name, (by, data) in tables.items():
+        frame = pl.DataFrame(pl.from_arrow(data))
+        label = pl.concat_str(
+            [pl.col(column).cast(pl.String).fill_null("(missing)") for column in by], separator=" · "
+        )
+        if "estimate" not in frame.columns:
+            top = frame.sort("count", descending=True).head(most)
+            columns = [*by, "count"]
+            blocks.append(
+                table(
+                    f"{name}: the {top.height} largest cells",
+                    columns,
+                    top.select(columns).rows(),
+                    numeric=["count"],
+                )
+            )
+            continue
+        uncertain = frame.filter(pl.col("standard_error") > 0)
+        share = uncertain.height / max(frame.height, 1)
+        top = (
+            frame.sort("count", descending=True)
+            .head(most)
+            .with_columns(label.alias("cell"), pl.col("count").alias("published"))
+        )
+        sentence = (
+            f"{uncertain.height:,} of {frame.height:,} cells are uncertain ({100 * share:.0f} %)"
+            + (
+                f"; the typical standard error is {shown(float(_median(uncertain['standard_error'])))}."
+                if uncertain.height
+                else "."
+            )
+            + " Points: published counts; bars: unbiased estimates with 95 % intervals, from public numbers only."
+        )
+        blocks.append(
+            charts.intervals(
+                f"table-{name}",
+                f"{name}, the {top.height} largest cells.",
+                sentence,
+                top.rows(named=True),
+                label="cell",
+            )
+        )
+        widest = widest or sentence
+    lead = (
+        "Every published cell carries its uncertainty, computed from the release alone."
+        if tables
+        else "No tables were asked for."
+    )
+    return Section(title="The published numbers", lead=lead, blocks=tuple(blocks))
+
+
+def _median(column: pl.Series) -> float:
+    value = column.median()
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+def comparison(first: str, second: str, result: Comparison) -> Section:
+    """Two specifications part by part."""
+    rows = [[part, finding.relation.value, finding.because] for part, finding in result.parts.items()]
+    rows.append(["overall", result.overall.relation.value, result.overall.because])
+    return Section(
+        title=f"{first} beside {second}",
+        lead=result.sentence,
+        blocks=(
+            table(f"{first} compared with {second}", ["part", f"{first} is", "why"], rows),
+            *(Note(text=warning) for warning in result.warnings),
+        ),
+    )
+
+
+def method(rows: Sequence[tuple[str, str]]) -> Section:
+    """How it was made and how to cite it."""
+    return Section(
+        title="Method, versions, citation",
+        lead="The packet that holds this report also holds the plan, the specification and a script that makes it again.",
+        blocks=(Facts(rows=tuple(rows)),),
+    )

@@ -1,0 +1,185 @@
+"""What a release did to the numbers: errors by table and size, scatter, tiles and relations. Internal."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from stirred.assess.assessment import Assessment, RelationAssessment, five_numbers
+from stirred.assess.utility.tables import CELL_BINS, bin_labels
+from stirred.report import charts
+from stirred.report.document import Block, Chart, Note, Section, shown, table
+
+
+def utility(assessments: Sequence[Assessment]) -> Section:
+    """Errors by table and size class; one colour a release. Internal."""
+    rows = []
+    boxes = []
+    for assessment in assessments:
+        frame = assessment.metrics()
+        overall = frame.filter((pl.col("metric") == "MAE") & (pl.col("size") == "all"))
+        rows += [
+            {"table": name, "mean absolute error": value, "release": assessment.name}
+            for name, value in overall.select("table", "value").rows()
+        ]
+        boxes += _boxes(assessment)
+    blocks: list[Block] = []
+    lead = "No table was held against the truth."
+    if rows:
+        worst = max(rows, key=lambda row: float(str(row["mean absolute error"])))
+        lead = (
+            f"The largest mean absolute error is {shown(float(str(worst['mean absolute error'])))} a cell, "
+            f"in {worst['table']} of {worst['release']}."
+        )
+        blocks.append(
+            charts.bars(
+                "error-by-table",
+                "Mean absolute error by table.",
+                "Invariant tables have none and are listed apart.",
+                rows,
+                category="table",
+                value="mean absolute error",
+                group="release",
+            )
+        )
+    if boxes:
+        blocks.append(
+            charts.boxes(
+                "error-by-size",
+                "Difference by size of the cell.",
+                "Protected minus original, from the smallest to the largest difference.",
+                boxes,
+                category="size of the cell",
+                value="difference",
+                group="release",
+            )
+        )
+    for assessment in assessments:
+        blocks += _scatter(assessment)
+        blocks += _tiles(assessment)
+    exact_tables = sorted({name for a in assessments for name in a.exact_tables()})
+    if exact_tables:
+        blocks.append(
+            Note(text="Exact in every cell, as promised: " + ", ".join(exact_tables) + ".", tone="good")
+        )
+    blocks += [_metric_table(assessment) for assessment in assessments if assessment.metrics().height]
+    return Section(title="How far the numbers moved", lead=lead, blocks=tuple(blocks))
+
+
+def _boxes(assessment: Assessment) -> list[dict[str, object]]:
+    pairs = [item.pair for item in assessment.tables if not item.exact]
+    if not pairs:
+        return []
+    reference = np.concatenate([pair.arrays()[0] for pair in pairs])
+    difference = np.concatenate([pair.arrays()[1] for pair in pairs]) - reference
+    labels = bin_labels(CELL_BINS)
+    classes = np.searchsorted(np.asarray(CELL_BINS[1:]), reference, side="right")
+    return [
+        {"size of the cell": label, "release": assessment.name, **five_numbers(difference[classes == index])}
+        for index, label in enumerate(labels)
+        if (classes == index).any()
+    ]
+
+
+def _scatter(assessment: Assessment) -> list[Chart]:
+    items = [item for item in assessment.tables if not item.exact]
+    if not items:
+        return []
+    item = max(items, key=lambda one: one.pair.frame.height)
+    frame = item.pair.frame
+    if frame.height > 1500:  # the same cells every time: every k-th in the order of the codes
+        frame = frame.gather_every(-(-frame.height // 1500))
+    label = pl.concat_str([pl.col(c).cast(pl.String).fill_null("") for c in item.by], separator=" · ")
+    rows = frame.select(label.alias("cell"), pl.col("reference").alias("original"), "protected").rows(
+        named=True
+    )
+    same = float((item.pair.frame["reference"] == item.pair.frame["protected"]).mean() or 0)  # type: ignore[arg-type]
+    return [
+        charts.scatter(
+            f"scatter-{assessment.name}".replace(" ", "-").replace("%", "pc"),
+            f"{item.name}, {assessment.name}: protected against original counts.",
+            f"{100 * same:.0f} % of the {item.pair.frame.height:,} cells did not change.",
+            rows,
+        )
+    ]
+
+
+def _tiles(assessment: Assessment) -> list[Chart]:
+    items = [item for item in assessment.tables if not item.exact and len(item.by) > 1]
+    if not items:
+        return []
+    item = items[-1]
+    area = item.by[0]
+    first = item.pair.frame.select(pl.col(item.by[1])).unique().sort(item.by[1]).item(0, 0)
+    frame = (
+        item.pair.frame.filter(pl.col(item.by[1]).eq_missing(pl.lit(first)))
+        .group_by(area)
+        .agg(pl.col("reference", "protected").sum())
+        .sort(area)
+    )
+    if not 6 <= frame.height <= 1200:
+        return []
+    rows = [
+        {"area": str(a), "change in percent": 100 * (p - r) / r if r else 0.0}
+        for a, r, p in frame.select(area, "reference", "protected").rows()
+    ]
+    changes = [abs(float(row["change in percent"])) for row in rows]
+    return [
+        charts.tiles(
+            f"tiles-{assessment.name}".replace(" ", "-").replace("%", "pc"),
+            f"{item.by[1]} = {first} by {area}, {assessment.name}: change in percent.",
+            f"One tile an area, in the order of the codes; the median change is {shown(float(np.median(changes)))} %.",
+            rows,
+            value="change in percent",
+        )
+    ]
+
+
+def _metric_table(assessment: Assessment) -> Block:
+    wanted = [
+        "MAE",
+        "RMSE",
+        "MAPE (paper)",
+        "MAPE (Bureau, %)",
+        "MALPE (%)",
+        "CV (%)",
+        "TVD",
+        "bias",
+        "cells emptied",
+        "cells filled",
+    ]
+    frame = assessment.metrics().filter(pl.col("metric").is_in(wanted))
+    wide = frame.pivot(
+        on="metric", index=["table", "size", "cells"], values="value", aggregate_function="first"
+    )
+    wide = wide.group_by("table", "size", maintain_order=True).agg(
+        pl.col("cells").max(), pl.exclude("cells").drop_nulls().first()
+    )
+    columns = ["table", "size", "cells", *[name for name in wanted if name in wide.columns]]
+    return table(f"Metrics of {assessment.name}", columns, wide.select(columns).rows(), numeric=columns[2:])
+
+
+def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
+    """Associations before and after, split into those a swap keeps and those it erodes."""
+    eroded = [(name, r) for name, r in found if not r.kept]
+    lead = "The mechanism keeps every relation that was looked at."
+    if eroded:
+        name, worst = min(
+            eroded, key=lambda item: item[1].protected / item[1].original if item[1].original else 1.0
+        )
+        share = worst.protected / worst.original if worst.original else 1.0
+        lead = (
+            f"The association of {worst.first} with {worst.second} suffers most: {name} leaves {100 * share:.0f} % of its "
+            f"strength (Cramér's V from {worst.original:.3f} to {worst.protected:.3f})."
+        )
+    rows = [
+        [name, r.first, r.second, r.original, r.protected, "kept" if r.kept else "eroded"]
+        for name, r in found
+    ]
+    block = table(
+        "Cramér's V before and after",
+        ["release", "first", "second", "original", "protected", "by the swap"],
+        rows,
+        numeric=["original", "protected"],
+    )
+    return Section(title="Relations between variables", lead=lead, blocks=(block,))
