@@ -6,7 +6,7 @@ start … start + n − 1)``, and ``at(key, label, ids)`` is ``at_positions(key.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ UNDECIDED: Final = np.iinfo(np.int64).min
 class Cells(ABC):
     """A law whose draws are addressed by number."""
 
-    width: ClassVar[int]
+    width: int
 
     @abstractmethod
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:

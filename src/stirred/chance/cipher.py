@@ -58,24 +58,30 @@ def keystream(key: bytes, position: int, size: int) -> NDArray[np.uint8]:
     return buffer[skip : skip + size]
 
 
-def encrypt(
-    key: bytes, blocks: NDArray[np.uint64], out: NDArray[np.uint64] | None = None
-) -> NDArray[np.uint64]:
-    """AES of many blocks at once, each a row of two 64-bit words; ``out`` may be ``blocks`` itself.
+class Blocks:
+    """AES-256 of single blocks, in place, many in one call: a block is a row of two 64-bit words.
 
-    >>> encrypt(bytes(32), np.zeros((2, 2), dtype=np.uint64)).shape
-    (2, 2)
+    >>> rows = np.zeros((2, 2), dtype=np.uint64); Blocks(bytes(32)).encrypt(rows)
+    >>> bool((rows[0] == rows[1]).all() and rows.any())
+    True
     """
-    result = np.empty_like(blocks) if out is None else out
-    encryptor = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()  # single blocks under distinct inputs
-    rows = CHUNK // BLOCK
-    scratch = bytearray(CHUNK + SLACK)
-    piece = np.frombuffer(scratch, dtype=np.uint64, count=CHUNK // 8).reshape(rows, 2)
-    for start in range(0, len(blocks), rows):
-        part = blocks[start : start + rows]
-        encryptor.update_into(memoryview(np.ascontiguousarray(part)).cast("B"), scratch)
-        result[start : start + rows] = piece[: len(part)]
-    return result
+
+    __slots__ = ("_encryptor", "_last")
+
+    def __init__(self, key: bytes) -> None:
+        # single blocks under inputs that differ: what makes ECB unfit for messages does not arise
+        self._encryptor = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
+        self._last = bytearray(BLOCK + SLACK)
+
+    def encrypt(self, rows: NDArray[np.uint64]) -> None:
+        """Replace each row (contiguous, 16 bytes) by its AES."""
+        view = memoryview(rows.data).cast("B")
+        end = len(view) - BLOCK
+        if end > 0:
+            self._encryptor.update_into(view[:end], view)  # the last row is the room the call asks for
+        if end >= 0:
+            self._encryptor.update_into(view[end:], self._last)
+            view[end:] = self._last[:BLOCK]
 
 
 @compiled

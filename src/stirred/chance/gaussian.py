@@ -1,34 +1,43 @@
-r"""Discrete Gaussian and discrete Laplace noise, exact, by table."""
+r"""Discrete Gaussian and discrete Laplace noise, exact for every rational scale, each draw with a place of its own.
+
+Up to a standard deviation (or Laplace scale) of 4,096 a table gives a draw from 4 bytes of keystream; beyond, a
+coarse table, a uniform step and a coin give it from 16 bytes.
+"""
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from math import isqrt
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance.bernoulli import exact
 from stirred.chance.cells import Cells
+from stirred.chance.coarse import Coarse
 from stirred.chance.laws import Falling
 from stirred.chance.stream import EXTENSION_BITS, Stream
 from stirred.chance.table import Table
 from stirred.errors import InputError
 
+_WIDEST_TABLE: Final = 4096
+_COARSE_SCALE: Final = 2048
+# |X| must fit a 64-bit integer: 32 standard deviations are as good as always
+_WIDEST: Final = 1 << 57
 
-class DiscreteGaussian(Cells):
-    """placeholder"""
 
-    def __init__(
-        self, sigma_squared: Any, *, word_bits: int = 32, extension_bits: int = EXTENSION_BITS
-    ) -> None:
-        self.sigma_squared = exact(sigma_squared, "a variance")
-        if self.sigma_squared <= 0:
-            raise InputError("a variance is positive")
-        self._body = Table(
-            Falling(1 / (2 * self.sigma_squared), Fraction(0), mirrored=True),
-            word_bits=word_bits,
-            extension_bits=extension_bits,
-        )
+class Noise(Cells):
+    """A law mirrored at 0, by table or by coarse table as its scale asks."""
+
+    def __init__(self, law: Falling, scale_squared: Fraction, *, word_bits: int, extension_bits: int) -> None:
+        if not 0 < scale_squared <= _WIDEST**2:
+            raise InputError("the scale of noise lies between 0 and 2^57", why="0 would be no noise at all")
+        self._body: Cells
+        if scale_squared <= _WIDEST_TABLE**2:
+            self._body = Table(law, word_bits=word_bits, extension_bits=extension_bits)
+        else:
+            stride = isqrt(int(scale_squared)) // _COARSE_SCALE
+            self._body = Coarse(law, stride=stride, word_bits=word_bits, extension_bits=extension_bits)
         self.width = self._body.width
 
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
@@ -38,19 +47,69 @@ class DiscreteGaussian(Cells):
         return self._body._settle(stream, position, words)
 
 
-@lru_cache(maxsize=64)
-def _gaussian(sigma_squared: Fraction) -> DiscreteGaussian:
-    return DiscreteGaussian(sigma_squared)
+class DiscreteGaussian(Noise):
+    r"""$P(X = k) \propto e^{-k^2 / 2\sigma^2}$ on all whole numbers (Canonne, Kamath, Steinke 2020).
+
+    >>> from stirred.chance.key import Key
+    >>> noise, key = DiscreteGaussian(Fraction(9, 4)), Key.for_tests(1)
+    >>> row = noise.draw_range(key.stream("county", 7), 0, 100)          # all cells of a query
+    >>> one = noise.at(key, ("county", 7), np.array([42]))               # one of them, alone
+    >>> bool(one[0] == row[42])
+    True
+    """
+
+    def __init__(
+        self, sigma_squared: Any, *, word_bits: int = 32, extension_bits: int = EXTENSION_BITS
+    ) -> None:
+        self.sigma_squared = exact(sigma_squared, "a variance")
+        if self.sigma_squared <= 0:
+            raise InputError("a variance is positive", why="0 would be no noise at all")
+        law = Falling(1 / (2 * self.sigma_squared), Fraction(0), mirrored=True)
+        super().__init__(law, self.sigma_squared, word_bits=word_bits, extension_bits=extension_bits)
+
+    def __repr__(self) -> str:
+        return f"DiscreteGaussian({str(self.sigma_squared)!r})"
+
+
+class DiscreteLaplace(Noise):
+    r"""$P(X = k) \propto e^{-|k| / s}$ on all whole numbers, also called two-sided geometric.
+
+    >>> from stirred.chance.key import Key
+    >>> DiscreteLaplace("1/2").draw(Key.for_tests(1).stream("doc"), 4).shape
+    (4,)
+    """
+
+    def __init__(self, scale: Any, *, word_bits: int = 32, extension_bits: int = EXTENSION_BITS) -> None:
+        self.scale = exact(scale, "a scale")
+        if self.scale <= 0:
+            raise InputError("a scale is positive", why="0 would be no noise at all")
+        law = Falling(Fraction(0), 1 / self.scale, mirrored=True)
+        super().__init__(law, self.scale**2 * 16, word_bits=word_bits, extension_bits=extension_bits)
+
+    def __repr__(self) -> str:
+        return f"DiscreteLaplace({str(self.scale)!r})"
+
+
+# tables are kept, so that many small calls with one variance build it once
+_gaussian = lru_cache(maxsize=64)(DiscreteGaussian)
+_laplace = lru_cache(maxsize=64)(DiscreteLaplace)
 
 
 def discrete_gaussian(stream: Stream, sigma_squared: Fraction, n: int) -> NDArray[np.int64]:
+    r"""``n`` draws with $P(X = k) \propto e^{-k^2 / 2\sigma^2}$ from the stream, which moves on.
+
+    >>> from stirred.chance.key import Key
+    >>> discrete_gaussian(Key.for_tests(1).stream("doc"), Fraction(1, 1000), 3)
+    array([0, 0, 0])
+    """
     return _gaussian(exact(sigma_squared, "a variance")).draw(stream, n)
 
 
 def discrete_laplace(stream: Stream, scale: Fraction, n: int) -> NDArray[np.int64]:
+    r"""``n`` draws with $P(X = k) \propto e^{-|k| / s}$ from the stream, which moves on.
+
+    >>> from stirred.chance.key import Key
+    >>> discrete_laplace(Key.for_tests(1).stream("doc"), Fraction(1, 1000), 3)
+    array([0, 0, 0])
+    """
     return _laplace(exact(scale, "a scale")).draw(stream, n)
-
-
-@lru_cache(maxsize=64)
-def _laplace(scale: Fraction) -> Table:
-    return Table(Falling(Fraction(0), 1 / scale, mirrored=True))

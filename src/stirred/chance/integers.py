@@ -38,7 +38,7 @@ def _scaled(words: NDArray[np.uint64], bounds: NDArray[np.uint64], shift: int, o
     for i in range(len(words)):
         bound = bounds[i if len(bounds) > 1 else 0]
         word = (words[i] >> np.uint64(shift)) << np.uint64(shift)
-        high, low = product_floor(word, bound)
+        high, _ = product_floor(word, bound)
         last_high, last_low = product_floor(word | ((one << np.uint64(shift)) - one), bound)
         # the largest U the word allows lies just below (w + 1): one more `bound` than the last product
         carry = last_low + bound - one

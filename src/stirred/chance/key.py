@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.cipher import encrypt
+from stirred.chance.cipher import BLOCK, CHUNK, Blocks
 from stirred.chance.multiset import Column, MultisetDigest
 from stirred.chance.names import Part, encode
 from stirred.chance.stream import Stream
@@ -127,14 +127,19 @@ class Key:
         >>> bool((key.blocks("household", np.array([9], dtype=np.uint64)) == both[1]).all())
         True
         """
-        inputs = np.empty((len(ids), 2), dtype=np.uint64) if out is None else out
-        if inputs.shape != (len(ids), 2) or inputs.dtype != np.uint64:
+        rows = np.empty((len(ids), 2), dtype=np.uint64) if out is None else out
+        if rows.shape != (len(ids), 2) or rows.dtype != np.uint64 or not rows.flags.c_contiguous:
             raise InputError(
                 "blocks need room for two 64-bit words per id", fix="np.empty((n, 2), dtype=np.uint64)"
             )
-        inputs[:, 0] = ids
-        inputs[:, 1] = counter
-        return encrypt(self._label("blocks", label), inputs, out=inputs)
+        cipher = Blocks(self._label("blocks", label))
+        step = CHUNK // BLOCK
+        for start in range(0, len(ids), step):
+            part = rows[start : start + step]
+            part[:, 0] = ids[start : start + step]
+            part[:, 1] = counter
+            cipher.encrypt(part)
+        return rows
 
     def multiset(self) -> MultisetDigest:
         """A digest of rows that does not depend on their order, fed batch by batch."""
@@ -172,7 +177,7 @@ class Key:
         return _rebuilt, (self._secret, self.private, self._bound)
 
 
-def _rebuilt(secret: bytes, private: bool, bound: bool) -> Key:  # noqa: FBT001
+def _rebuilt(secret: bytes, private: bool, bound: bool) -> Key:
     return Key(secret, private=private, bound=bound)
 
 

@@ -30,14 +30,6 @@ class Law(Protocol):
         ...
 
 
-class Ratios(NamedTuple):
-    """Weights w(0) = 1, w(k+1) = w(k) r(k), r(k+1) = r(k) s, as intervals at ``bits``."""
-
-    bits: int
-    first: tuple[int, int]
-    change: tuple[int, int]
-
-
 @dataclass(frozen=True, slots=True)
 class Falling:
     r"""Weights $e^{-\varphi(k)}$ for k ≥ 0 with $\varphi(k) = a k^2 + b k$; on one side or mirrored at 0.
@@ -54,9 +46,10 @@ class Falling:
     linear: Fraction
     mirrored: bool
 
-    def exponent(self, k: int) -> Fraction:
-        """φ(k)."""
-        return self.square * k * k + self.linear * k
+    def rise(self, start: int, step: int) -> Fraction:
+        """φ(start + step) − φ(start), in one Fraction because a coin waits for it."""
+        (a, b), (c, d) = self.square.as_integer_ratio(), self.linear.as_integer_ratio()
+        return Fraction(step * (a * d * (2 * start + step) + b * c), b * d)
 
     def steps(self, bits: int) -> Steps:
         guard = 2 * self._length(bits).bit_length() + 16
@@ -85,9 +78,9 @@ class Falling:
         reach = 7 * (bits + 8) // 10 + 1
         lengths = []
         if self.square:
-            lengths.append(int((reach / self.square)) + 1)
+            lengths.append(int(reach / self.square) + 1)
         if self.linear:
-            lengths.append(int((reach / self.linear)) ** 2 + 1)
+            lengths.append(int(reach / self.linear) ** 2 + 1)
         return int(min(lengths) ** 0.5) + 2
 
     def _weights(self, bits: int, work: int) -> tuple[list[int], list[int], int]:
@@ -131,8 +124,8 @@ class Binomial:
         sinking = ((b * k, a * (n - k + 1)) for k in range(mode, 0, -1))
         up_low, up_high, above = _chain(rising, bits, work)
         down_low, down_high, below = _chain(sinking, bits, work)
-        lows = down_low[::-1] + [1 << work] + up_low
-        highs = down_high[::-1] + [1 << work] + up_high
+        lows = [*reversed(down_low), 1 << work, *up_low]
+        highs = [*reversed(down_high), 1 << work, *up_high]
         total_low, total_high = sum(lows), sum(highs) + above + below
         one = 1 << bits
         first = mode - len(down_low)

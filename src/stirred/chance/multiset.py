@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.cipher import CHUNK, encrypt
+from stirred.chance.cipher import BLOCK, CHUNK, Blocks
 from stirred.compiled import compiled
 from stirred.errors import InputError
 
 Column = NDArray[np.integer[Any]] | NDArray[np.bool_]
-_ROWS: Final = CHUNK // 16
+_ROWS: Final = CHUNK // BLOCK
 _MODULUS: Final = 1 << 128
 
 
@@ -55,7 +55,7 @@ class MultisetDigest:
                 "batches of one table have the same columns", why=f"{self._width}, then {len(words)}"
             )
         self._width = len(words)
-        key = hmac.digest(self._key, b"rows of " + len(words).to_bytes(8, "big"), "sha256")
+        cipher = Blocks(hmac.digest(self._key, b"rows of " + len(words).to_bytes(8, "big"), "sha256"))
         nothing = np.zeros(1, dtype=np.uint64)
         n = len(words[0])
         state = np.empty((min(n, _ROWS), 2), dtype=np.uint64)
@@ -66,7 +66,7 @@ class MultisetDigest:
             for i in range(0, len(words), 2):
                 second = words[i + 1][start:stop] if i + 1 < len(words) else nothing
                 _fold(part, words[i][start:stop], second)
-                encrypt(key, part, out=part)
+                cipher.encrypt(part)
             high, low = _added(part)
             self._sum = (self._sum + (int(high) << 64) + int(low)) % _MODULUS
         self.rows += n

@@ -86,12 +86,12 @@ def _derange(
     outcome = 1  # needs more words
     while used < len(words):
         if forced >= 0:
-            jump = forced
+            jump = np.int64(forced)
             forced = -1
         else:
             bound = np.uint64(n - i)
             word = (words[used] >> np.uint64(shift)) << np.uint64(shift)
-            high, low = product_floor(word, bound)
+            high, _ = product_floor(word, bound)
             last_high, last_low = product_floor(word | ((one << np.uint64(shift)) - one), bound)
             if last_low + bound - one < last_low:
                 last_high += one

@@ -13,7 +13,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from stirred.chance.cipher import BLOCK, Keystream, counters, encrypt, keystream
+from stirred.chance.cipher import BLOCK, Blocks, Keystream, counters, keystream
 from stirred.errors import InputError
 
 EXTENSION_BITS: Final = 8 * BLOCK
@@ -80,7 +80,8 @@ class Stream:
         """Single 16-byte blocks of the main keystream by number, each as two 64-bit words."""
         inputs = np.empty((len(numbers), 2), dtype=np.uint64)
         counters(numbers, inputs)
-        return encrypt(self._main, inputs, out=inputs)
+        Blocks(self._main).encrypt(inputs)
+        return inputs
 
     def extension(self, position: int, level: int) -> int:
         """128 more bits for the draw at ``position``: the block ``level`` of its own endless string."""

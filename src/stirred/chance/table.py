@@ -1,13 +1,13 @@
 r"""Any law on whole numbers by inversion: the least k with $U < F(k)$, looked up, exact by lazy extension.
 
 A W-bit word w leaves U in $[w, w + 1) / 2^W$. The table keeps, for each threshold F(k), the words that are surely
-below it and those that are surely not; a guide over the leading bits of w finds the right one in one look, a search
-among the few thresholds of one bucket in the rare other case. The words that touch a threshold are settled with more
-bits of U against narrower intervals of F. The support is not cut off (proof.md, Section 6).
+below it and those that are surely not. A guide over the leading bits of w finds the right threshold in one look; where
+a bucket of the guide holds several, a search finds it. Words that touch a threshold are settled with more bits of U
+against narrower intervals of F. The support is not cut off (proof.md, Section 6).
 """
 
 from bisect import bisect_left
-from typing import ClassVar, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,20 @@ from stirred.chance.laws import Law, Steps
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
 from stirred.compiled import compiled
 
+# bits of F in the table from which the words' thresholds are made; a second look with this many decides
+# all but 2^-90 of the draws that the first word left open
 PRECISION: Final = 96
+
+
+class Guide(NamedTuple):
+    """What the kernel reads: thresholds as words, and per bucket one packed entry (see :func:`_packed`)."""
+
+    entries: NDArray[np.uint64]
+    yes: NDArray[np.int64]
+    no: NDArray[np.int64]
+    drop: np.uint64
+    shift: np.uint64
+    base: np.uint64
 
 
 class Table(Cells):
@@ -31,7 +44,7 @@ class Table(Cells):
     True
     """
 
-    width: ClassVar[int] = 4
+    width = 4
 
     def __init__(
         self,
@@ -46,29 +59,19 @@ class Table(Cells):
         self._steps: dict[int, Steps] = {}
         steps = self._enclosed(0)
         shift = precision - word_bits
-        yes = [t >> shift for t in steps.low]  # words below are surely below the threshold
-        no = [-(-t >> shift) for t in steps.high]  # words from here on surely are not
+        yes = [t >> shift for t in steps.low]  # words below this are surely below the threshold
+        no = [-(-t >> shift) for t in steps.high]  # words from this on surely are not
         # thresholds that only the first or the last word can touch are left to the settling
         start = max(bisect_left(no, 2) - 1, 0)
         stop = bisect_left(yes, (1 << word_bits) - 1) + 1
         self.first = steps.first + start
-        self.yes = np.array(yes[start:stop], dtype=np.int64)
-        self.no = np.array(no[start:stop], dtype=np.int64)
-        self.guide_bits = min(max((4 * len(self.yes)).bit_length(), 8), 16, word_bits)
-        self.guide = np.empty((1 << self.guide_bits, 4), dtype=np.int64)
-        _fill_guide(self.yes, self.no, word_bits - self.guide_bits, self.guide)
+        self.guide = _guide(
+            np.array(yes[start:stop], dtype=np.int64), np.array(no[start:stop], dtype=np.int64), word_bits
+        )
 
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
-        return _look_up(
-            words,
-            32 - self.word_bits,
-            self.word_bits - self.guide_bits,
-            self.guide,
-            self.yes,
-            self.no,
-            self.first,
-            out,
-        )
+        doubtful = np.empty(len(words), dtype=np.int32)
+        return look_up(words, *self.guide, self.first, doubtful, out)
 
     def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
         value = int(words[0]) >> (32 - self.word_bits)
@@ -78,94 +81,120 @@ class Table(Cells):
         """The least k with U < F(k), reading U and computing F as far as needed."""
         level = 0
         while True:
+            bits = self.precision + EXTENSION_BITS * level
             steps = self._enclosed(level)
-            bits = self.precision + 128 * level
-            if bits >= uniform.bits:
-                below, above = (
-                    uniform.value << bits - uniform.bits,
-                    (uniform.value + 1) << bits - uniform.bits,
-                )
+            extra = bits - uniform.bits
+            if extra >= 0:
+                below, above = uniform.value << extra, (uniform.value + 1) << extra
             else:
-                extra = uniform.bits - bits
-                below, above = uniform.value >> extra, -(-(uniform.value + 1) >> extra)
+                below, above = uniform.value >> -extra, -(-(uniform.value + 1) >> -extra)
             i = bisect_left(steps.low, above)  # the least i with U surely below F
             if 1 <= i < len(steps.low) and below >= steps.high[i - 1]:
                 return steps.first + i
-            uniform.extend()
-            if uniform.bits > bits + 32:
+            if extra < 32:
                 level += 1
+            uniform.extend()
 
     def _enclosed(self, level: int) -> Steps:
         if level not in self._steps:
-            self._steps[level] = self.law.steps(self.precision + 128 * level)
+            self._steps[level] = self.law.steps(self.precision + EXTENSION_BITS * level)
         return self._steps[level]
 
 
+def _guide(yes: NDArray[np.int64], no: NDArray[np.int64], word_bits: int) -> Guide:
+    """As many buckets as make most of them hold one threshold, in a table that stays in the cache."""
+    bits = min(max((2 * len(yes)).bit_length(), 8), 16, word_bits)
+    shift = word_bits - bits
+    rows = np.empty((1 << bits, 4), dtype=np.uint64)
+    _fill(yes, no, shift, rows)
+    base = 2 * shift + 1
+    count = base + len(yes).bit_length()
+    # the packing is checked, not assumed: an entry that does not fit would be a wrong law
+    if int(rows[:, 3].max()).bit_length() + count > 64:
+        raise AssertionError("a guide entry needs more than 64 bits")
+    entries: NDArray[np.uint64] = rows @ np.array([1, 1 << shift, 1 << base, 1 << count], dtype=np.uint64)
+    drop = np.uint64(32 - word_bits)
+    return Guide(entries, yes, no, drop, np.uint64(shift), np.uint64(len(yes).bit_length()))
+
+
 @compiled
-def _fill_guide(yes: NDArray[np.int64], no: NDArray[np.int64], shift: int, guide: NDArray[np.int64]) -> None:
-    """For each bucket: first doubtful word, number of doubtful words (from the bucket's start), results around them."""
-    i0 = 0
-    i1 = -1
+def _fill(yes: NDArray[np.int64], no: NDArray[np.int64], shift: int, rows: NDArray[np.uint64]) -> None:
+    """Per bucket: the first doubtful word, how many are doubtful, the result before them, how much larger after."""
+    low, high = 0, -1
     n = len(yes)
-    for b in range(len(guide)):
+    for b in range(len(rows)):
         start, end = np.int64(b) << shift, np.int64(b + 1) << shift
-        while i0 < n and no[i0] <= start:
-            i0 += 1
-        while i1 + 1 < n and yes[i1 + 1] < end:
-            i1 += 1
-        if i1 < i0:
-            guide[b, 0] = 0
-            guide[b, 1] = 0
-            guide[b, 2] = i0
-            guide[b, 3] = 0
-        else:
-            first = max(yes[i0], start)
-            last = min(no[i1], end)
-            guide[b, 0] = first - start
-            guide[b, 1] = last - first
-            guide[b, 2] = i0
-            guide[b, 3] = i1 + 1 - i0
-        if i0 == 0 or i0 == n or (i1 >= i0 and i1 + 1 == n and no[i1] < end):
-            guide[b, 0] = 0  # outside the table: nothing is decided here
-            guide[b, 1] = end - start
-            guide[b, 2] = i0
-            guide[b, 3] = max(i1 + 1 - i0, 0)
+        while low < n and no[low] <= start:
+            low += 1  # thresholds before `low` lie wholly below the bucket
+        while high + 1 < n and yes[high + 1] < end:
+            high += 1  # thresholds after `high` lie wholly above it
+        first, last = start, start
+        if high >= low:
+            first, last = max(yes[low], start), min(no[high], end)
+        # below the first threshold and above the last one nothing is decided
+        if low == 0 or low == n:
+            first = start
+        if high + 1 >= n:
+            last = end
+        rows[b, 0] = np.uint64(first - start)
+        rows[b, 1] = np.uint64(last - first)
+        rows[b, 2] = np.uint64(low)
+        rows[b, 3] = np.uint64(max(high + 1 - low, 0))
 
 
 @compiled
-def _look_up(
+def search(word: np.uint64, yes: NDArray[np.int64], no: NDArray[np.int64]) -> int:
+    """The number of the least threshold above the word, or −1 when it touches a threshold or the table's rim."""
+    w = np.int64(word)
+    low, high = 0, len(yes)
+    while low < high:
+        middle = (low + high) >> 1
+        if w < yes[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    if low == 0 or low == len(yes) or w < no[low - 1]:
+        return -1
+    return low
+
+
+@compiled
+def look_up(
     words: NDArray[np.uint32],
-    drop: int,
-    shift: int,
-    guide: NDArray[np.int64],
+    entries: NDArray[np.uint64],
     yes: NDArray[np.int64],
     no: NDArray[np.int64],
+    drop: np.uint64,
+    shift: np.uint64,
+    base: np.uint64,
     first: int,
+    doubtful: NDArray[np.int32],
     out: NDArray[np.int64],
 ) -> int:
-    undecided = 0
-    n = len(yes)
+    """Fill ``out`` by the guide, then by search where a bucket leaves it open; say how many words touch a threshold."""
+    one = np.uint64(1)
+    inside = (one << shift) - one
+    span = (inside << one) | one
+    place = shift + shift + one
+    low = (one << base) - one
+    count = 0
     for j in range(len(words)):
-        w = np.int64(words[j]) >> drop
-        b = w >> shift
-        offset = w - (b << shift)
-        i = guide[b, 2]
-        if offset >= guide[b, 0]:
-            if offset - guide[b, 0] < guide[b, 1]:
-                # search: least i with w < yes[i]
-                lo, hi = i, min(i + guide[b, 3], n)
-                while lo < hi:
-                    mid = (lo + hi) >> 1
-                    if w < yes[mid]:
-                        hi = mid
-                    else:
-                        lo = mid + 1
-                if lo == 0 or lo == n or w < no[lo - 1]:
-                    out[j] = UNDECIDED
-                    undecided += 1
-                    continue
-                i = lo
-            else:
-                i += guide[b, 3]
-        out[j] = first + i
+        word = np.uint64(words[j]) >> drop
+        entry = entries[word >> shift]
+        offset, from_here = word & inside, entry & inside
+        if offset - from_here < (entry >> shift) & span:  # unsigned: never true for offset < from_here
+            doubtful[count] = j
+            count += 1
+            continue
+        more = np.int64(entry >> (place + base)) if offset >= from_here else np.int64(0)
+        out[j] = first + np.int64((entry >> place) & low) + more
+    undecided = 0
+    for d in range(count):
+        j = doubtful[d]
+        i = search(np.uint64(words[j]) >> drop, yes, no)
+        if i < 0:
+            out[j] = UNDECIDED
+            undecided += 1
+        else:
+            out[j] = first + i
     return undecided

@@ -1,0 +1,104 @@
+r"""Falling laws too wide for a table: a coarse table, a uniform step inside, and a coin that is nearly always yes.
+
+For weights $e^{-\varphi(|k|)}$ and a stride m write $|X| = mY + Z$ with $0 \le Z < m$. Draw Y with weights
+$e^{-\varphi(mY)}$ from a table, Z uniformly, a sign, and accept with probability $e^{-x}$,
+$x = \varphi(mY + Z) - \varphi(mY)$; of the two signs of 0 only one counts. What is accepted has exactly the law
+wanted, and with a coarse scale of 2,000 an attempt fails twice in 10,000. The kernel accepts when the first word is
+below $1 - x$, which is below $e^{-x}$; everything else is settled with more bits (proof.md, Section 7).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance.cells import UNDECIDED, Cells
+from stirred.chance.enclosure import below_exp
+from stirred.chance.integers import floor_of, product_floor
+from stirred.chance.laws import Falling
+from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
+from stirred.chance.table import Table
+from stirred.compiled import compiled
+
+
+class Coarse(Cells):
+    """A mirrored falling law with a stride: 16 bytes of keystream per draw.
+
+    >>> from fractions import Fraction
+    >>> from stirred.chance.key import Key
+    >>> wide = Coarse(Falling(Fraction(1, 2 * 10**12), Fraction(0), mirrored=True), stride=500)
+    >>> wide.draw(Key.for_tests(1).stream("wide"), 1000).std() > 500_000
+    np.True_
+    """
+
+    width = 16
+
+    def __init__(
+        self, law: Falling, *, stride: int, word_bits: int = 32, extension_bits: int = EXTENSION_BITS
+    ) -> None:
+        self.law, self.stride = law, stride
+        self.word_bits, self.extension_bits = word_bits, extension_bits
+        self.table = Table(
+            Falling(law.square * stride**2, law.linear * stride, mirrored=False),
+            word_bits=word_bits,
+            extension_bits=extension_bits,
+        )
+        # x ≤ slope · Y · f + level with f = (Z + 1) / m, rounded up, at 31 bits
+        self._slope = np.uint64(-(-2 * law.square * stride**2 * (1 << 31) // 1))
+        self._level = np.uint64(-(-(law.square * stride**2 + law.linear * stride) * (1 << 31) // 1) + 1)
+
+    def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
+        self.table._decide(words[::4].copy(), out)
+        return _accept(words, np.uint64(self.stride), self._slope, self._level, out)
+
+    def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
+        found = self._tried(stream, position, 0, [int(word) for word in words])
+        attempt = 0
+        while found is None:
+            attempt += 1
+            block = stream.extension(position + 12, attempt)
+            found = self._tried(
+                stream, position, attempt, [(block >> s) & 0xFFFFFFFF for s in (0, 32, 64, 96)]
+            )
+        return found
+
+    def _tried(self, stream: Stream, position: int, attempt: int, words: list[int]) -> int | None:
+        """One attempt, exactly; the three uniform numbers of an attempt have extensions of their own."""
+
+        def uniform(offset: int, value: int, bits: int) -> Uniform:
+            level = attempt << 16
+            return Uniform(stream, position + offset, value, bits, chunk=self.extension_bits, level=level)
+
+        y = self.table.settle(uniform(0, words[0] >> (32 - self.word_bits), self.word_bits))
+        z = floor_of(uniform(8, words[2] | words[3] << 32, 64), self.stride)
+        size = self.stride * y + z
+        negative = bool(words[1] & 1)
+        if negative and size == 0:
+            return None
+        if not below_exp(uniform(4, words[1] >> 1, 31), self.law.rise(self.stride * y, z)):
+            return None
+        return -size if negative else size
+
+
+@compiled
+def _accept(
+    words: NDArray[np.uint32], stride: np.uint64, slope: np.uint64, level: np.uint64, out: NDArray[np.int64]
+) -> int:
+    """Finish the first attempt where plain words show that it succeeds: word 1 for coin and sign, 2 and 3 for Z."""
+    undecided = 0
+    one = np.uint64(1)
+    for j in range(len(out)):
+        y = out[j]
+        coin = np.uint64(words[4 * j + 1])
+        place = np.uint64(words[4 * j + 2]) | np.uint64(words[4 * j + 3]) << np.uint64(32)
+        z, rest = product_floor(place, stride)
+        inside = (place >> np.uint64(48)) + one  # more than 2^16 Z / m
+        x = ((slope * np.uint64(max(y, 0)) * inside) >> np.uint64(16)) + one + level
+        size = np.int64(stride) * y + np.int64(z)
+        negative = coin & one
+        whole = rest <= np.uint64(0) - stride  # Z does not hang on further bits
+        sure = (coin >> one) + one + x <= np.uint64(1 << 31)
+        if y == UNDECIDED or not whole or not sure or (negative and size == 0):
+            out[j] = UNDECIDED
+            undecided += 1
+        else:
+            out[j] = -size if negative else size
+    return undecided
