@@ -111,7 +111,9 @@ def channel(margin: Sequence[int], rate: Fraction) -> Floats:
     return result
 
 
-def posterior(margin: Sequence[int], shown: int, rate: Fraction, prior: Sequence[float] | None = None) -> Floats:
+def posterior(
+    margin: Sequence[int], shown: int, rate: Fraction, prior: Sequence[float] | None = None
+) -> Floats:
     r"""Where a record unique in its stratum truly is, given that it is shown at place ``shown``: Bayes on the channel.
 
     Without a prior an outsider takes the margins, and the chance that it truly is there is

@@ -89,9 +89,12 @@ def group(
 
 
 @compiled
-def ascending(ids: NDArray[np.uint64]) -> bool:
-    """Whether identifiers already stand in ascending order."""
-    return all(ids[i - 1] <= ids[i] for i in range(1, ids.size))
+def strictly_ascending(ids: NDArray[np.uint64]) -> bool:
+    """Whether identifiers already stand in ascending order, none twice."""
+    for i in range(1, ids.size):  # noqa: SIM110 — compiled: a loop is what the compiler wants
+        if ids[i - 1] >= ids[i]:
+            return False
+    return True
 
 
 @compiled

@@ -97,9 +97,7 @@ class Selection:
         count, tied = kernel.select(words, strata, floor, sure, found, second, ties)
         found, second = found[:count], second[:count]
         lucky = [
-            i
-            for i in ties[:tied]
-            if _tie(self.words, "swap/select", ids[i], counter, self.threshold.rest)
+            i for i in ties[:tied] if _tie(self.words, "swap/select", ids[i], counter, self.threshold.rest)
         ]
         if lucky:
             found = np.append(found, np.array(lucky, np.uint32))

@@ -1,0 +1,202 @@
+"""The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from stirred.chance import Key
+from stirred.engine import Engine, Local, Progress
+from stirred.errors import InputError, PrivacyError, did_you_mean
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.swapping import release_statement as statement
+from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping.kernel_moves import draw
+from stirred.mechanisms.swapping.release import publish, swapped_columns, table
+from stirred.mechanisms.swapping.release_frame import Frame, load
+from stirred.mechanisms.swapping.release_order import shuffled
+from stirred.mechanisms.swapping.release_roles import Roles, roles
+from stirred.spec import Ledger, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+UNTOUCHED = ("publish", "drop", "refuse")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PermutationSwapping:
+    """Swaps records within strata of equal match variables: selected with probability p, then deranged uniformly.
+
+    ``resolution`` is the record type that is swapped; records linked to it (the persons of a household) travel
+    along. Without ``hold`` every other variable is released as it is. ``tables`` are contingency tables of the
+    swapped records, ``microdata=False`` releases nothing but them. ``untouched`` says what becomes of records that
+    never take part (vacant units, group quarters).
+
+    >>> psa = PermutationSwapping(match=["state", "size"], swap=["county"], rate="1/20")
+    >>> psa.parameters()["rate"]
+    '1/20'
+    """
+
+    name: ClassVar[str] = "permutation-swapping"
+
+    match: tuple[str, ...]
+    swap: tuple[str, ...]
+    rate: Fraction
+    resolution: str
+    hold: tuple[str, ...] | None
+    drop: tuple[str, ...]
+    tables: tuple[tuple[str, ...], ...]
+    microdata: bool
+    carry: bool
+    untouched: str
+
+    def __init__(
+        self,
+        *,
+        match: Sequence[str] = (),
+        swap: Sequence[str],
+        rate: Rate,
+        resolution: str = "household",
+        hold: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        tables: Sequence[Sequence[str]] = (),
+        microdata: bool = True,
+        carry: bool = True,
+        untouched: str = "publish",
+    ) -> None:
+        for label, value in (("match", match), ("swap", swap), ("hold", hold), ("drop", drop)):
+            if isinstance(value, str):
+                raise InputError(f"{label}={value!r} is one text", fix=f'{label}=["{value}"]')
+        if untouched not in UNTOUCHED:
+            raise InputError(f"untouched={untouched!r} is unknown", fix=did_you_mean(untouched, UNTOUCHED))
+        if not microdata and not tables:
+            raise InputError(
+                "nothing would be released", fix='give tables=[["county", "tenure"]] or microdata=True'
+            )
+        settings = {
+            "match": tuple(match),
+            "swap": tuple(swap),
+            "rate": rate_of(rate),
+            "resolution": resolution,
+            "hold": None if hold is None else tuple(hold),
+            "drop": tuple(drop),
+            "tables": tuple(tuple(by) for by in tables),
+            "microdata": microdata,
+            "carry": carry,
+            "untouched": untouched,
+        }
+        for label, setting in settings.items():
+            object.__setattr__(self, label, setting)
+
+    def parameters(self) -> dict[str, object]:
+        """What decides a run, in JSON; order within match and swap does not matter to the draw and is kept as given."""
+        return {
+            "match": list(self.match),
+            "swap": list(self.swap),
+            "rate": str(self.rate),
+            "resolution": self.resolution,
+            "hold": None if self.hold is None else list(self.hold),
+            "drop": list(self.drop),
+            "tables": [list(by) for by in self.tables],
+            "microdata": self.microdata,
+            "carry": self.carry,
+            "untouched": self.untouched,
+        }
+
+    def roles(self, census: "Census") -> Roles:
+        """The part every variable plays; refuses a choice that would undo the swap."""
+        hold = self.hold
+        if not self.microdata:
+            # only what stands in a table is released, so only that is held
+            wanted = dict.fromkeys(name for by in self.tables for name in by)
+            hold = tuple(name for name in wanted if name not in {*self.match, *self.swap})
+        found = roles(
+            census,
+            record_type=self.resolution,
+            match=self.match,
+            swap=self.swap,
+            hold=hold,
+            drop=self.drop,
+            carry=self.carry and self.microdata,
+        )
+        for by in self.tables:
+            for name in by:
+                if name not in found.released:
+                    raise InputError(f"a table asks for {name}", fix=did_you_mean(name, found.released))
+        return found
+
+    def frame(self, census: "Census") -> Frame:
+        """The records of the census in memory, with their strata."""
+        return load(census, self.roles(census), untouched=self.untouched)
+
+    def specification(self, census: "Census") -> Specification:
+        """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
+        return statement.specification(self.frame(census), census, self.rate)
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
+        if self.rate in (0, 1):
+            raise PrivacyError(
+                f"a swap rate of {self.rate} protects nothing",
+                why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
+                fix="choose a rate strictly between 0 and 1",
+            )
+        engine, report = engine or Local(), progress or _silent
+        report("read", 0, 1)
+        frame = self.frame(census)
+        report("read", 1, 1)
+        promise = statement.specification(frame, census, self.rate)
+        margins = frame.margins()
+        report("digest", 0, 1)
+        digest, before = frame.digest(key, engine, margins)
+        run = key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), digest)
+        report("swap", 0, 1)
+        moves = draw(
+            run,
+            ids=frame.ids,
+            strata=frame.strata.codes,
+            rate=self.rate,
+            sizes=frame.strata.sizes,
+            engine=engine,
+        )
+        columns = swapped_columns(frame, moves, engine)
+        report("swap", 1, 1)
+        moved = int(moves.receivers.size)
+        del moves
+        microdata, checks = (
+            {},
+            statement.checked(frame, columns, margins, before) if not self.microdata else (),
+        )
+        if self.microdata:
+            report("order", 0, 1)
+            order = shuffled(run, frame.ids, engine)
+            report("order", 1, 1)
+            microdata, checks = publish(
+                frame, columns, order, margins=margins, before=before, engine=engine, out=out, progress=report
+            )
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            microdata=microdata,
+            tables={" × ".join(by): table(columns, by) for by in self.tables},
+            checks=checks,
+            ledger=Ledger().spend(by=self.name, on=self.resolution, budget=promise.budget),
+            notes=statement.notes(frame, self.rate),
+            private=key.private,
+        )
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    del step, done, total

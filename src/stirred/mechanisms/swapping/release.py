@@ -1,0 +1,191 @@
+"""From a swapped frame to what may be published: fresh order, fresh identifiers, no trace of the input's layout."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from stirred.engine import Engine, Progress
+from stirred.mechanisms.base import Check
+from stirred.mechanisms.swapping import verify
+from stirred.mechanisms.swapping.kernel_moves import Moves
+from stirred.mechanisms.swapping.release_columns import Column, words
+from stirred.mechanisms.swapping.release_frame import Frame
+from stirred.mechanisms.swapping.release_members import Members
+from stirred.mechanisms.swapping.verify import Fingerprint, Margin
+
+GROUP = 1 << 20  # rows of a row group: a number that does not depend on the data
+HELD = 1  # the place of the margin of all held variables among the margins
+
+
+class Destination:
+    """Where the batches of one record type go: memory, or one Parquet file."""
+
+    def __init__(self, out: Path | None, name: str) -> None:
+        self.path = None if out is None else out / f"{name.replace(' ', '_')}.parquet"
+        self.batches: list[pa.RecordBatch] = []
+        self.writer: pq.ParquetWriter | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take one batch; its schema carries no metadata of the input."""
+        if self.path is None:
+            self.batches.append(batch)
+            return
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(self.path, batch.schema, compression="snappy")
+        self.writer.write_batch(batch, row_group_size=GROUP)
+
+    def close(self) -> pa.Table | pads.Dataset:
+        """All that was written."""
+        if self.path is None:
+            return pa.Table.from_batches(self.batches)
+        if self.writer is not None:
+            self.writer.close()
+        return pads.dataset(self.path)
+
+
+def swapped_columns(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Column]:
+    """The columns after the swap: the moving ones permuted together, all others the very same arrays."""
+    moving = list(frame.roles.moving)
+    done = engine.map(lambda name: moves.apply(frame.columns[name].codes), moving)
+    moved = {
+        name: replace(frame.columns[name], codes=codes) for name, codes in zip(moving, done, strict=True)
+    }
+    return {**frame.columns, **moved}
+
+
+def _household_batches(
+    frame: Frame, columns: dict[str, Column], order: NDArray[np.uint32], engine: Engine, prints: "Prints"
+) -> Iterator[tuple[slice, pa.RecordBatch]]:
+    """Records in their published order, a row group at a time, each looked at by the checks on its way out."""
+    names = frame.roles.released
+
+    for start in range(0, max(order.size, 1), GROUP):
+        rows = order[start : start + GROUP]
+        taken = dict(zip(names, engine.map(lambda name: columns[name].taken(rows), list(names)), strict=True))  # noqa: B023
+        prints.add(taken, rows.size)
+        arrays = [taken[name].arrow() for name in names]
+        if frame.roles.identifier:
+            fresh = pa.array(np.arange(start + 1, start + rows.size + 1, dtype=np.int64))
+            arrays, labels = [fresh, *arrays], [frame.roles.identifier, *names]
+        else:
+            labels = list(names)
+        yield slice(start, start + rows.size), pa.RecordBatch.from_arrays(arrays, labels)
+
+
+class Prints:
+    """The fingerprints of the margins, of what has left so far; ``owners`` keeps the held word of each record."""
+
+    def __init__(self, margins: Sequence[Margin], owners: NDArray[np.uint64] | None) -> None:
+        self.margins = margins
+        self.found = [Fingerprint() for _ in margins]
+        self.owners = owners
+        self.at = 0
+
+    def add(self, columns: dict[str, Column], rows: int) -> None:
+        """Look at some more records."""
+        if not rows:
+            return
+        for i, margin in enumerate(self.margins):
+            mixed = margin.scattered(columns, slice(0, rows))
+            self.found[i] += Fingerprint.of(mixed)
+            if self.owners is not None and i == HELD:
+                self.owners[self.at : self.at + rows] = mixed
+        self.at += rows
+
+
+def _member_batches(
+    group: Members, order: NDArray[np.uint32], columns: dict[str, Column], prints: "MemberPrint"
+) -> Iterator[pa.RecordBatch]:
+    """Members in the published order of their households, linked by the fresh identifier."""
+    first = 1
+    for owner, packed in group.batches(order):
+        prints.add(owner, packed)
+        arrays: dict[str, pa.Array] = {}
+        if group.identifier:
+            arrays[group.identifier] = pa.array(np.arange(first, first + owner.size, dtype=np.int64))
+        arrays[group.link] = pa.array(owner + 1)
+        rows = order[owner]
+        for name in group.refilled:
+            arrays[name] = columns[name].taken(rows).arrow()
+        arrays |= group.arrays(packed)
+        first += owner.size
+        yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+
+
+class MemberPrint:
+    """Fingerprint of (member, all that its household holds): a member that left its household changes it."""
+
+    def __init__(self, owners: NDArray[np.uint64]) -> None:
+        self.owners = owners
+        self.found = Fingerprint()
+
+    def add(self, owner: NDArray[np.int64], packed: NDArray[np.uint64]) -> None:
+        """Look at some more members."""
+        self.found += Fingerprint.of(verify.joined(self.owners[owner], packed))
+
+
+def _held_words(frame: Frame, margin: Margin) -> NDArray[np.uint64]:
+    parts = [
+        margin.scattered(frame.columns, slice(i, min(i + GROUP, frame.rows)))
+        for i in range(0, frame.rows, GROUP)
+    ]
+    return np.concatenate([np.empty(0, np.uint64), *parts])
+
+
+def publish(
+    frame: Frame,
+    columns: dict[str, Column],
+    order: NDArray[np.uint32],
+    *,
+    margins: Sequence[Margin],
+    before: Sequence[Fingerprint],
+    engine: Engine,
+    out: Path | None,
+    progress: Progress,
+) -> tuple[dict[str, pa.Table | pads.Dataset], tuple[Check, ...]]:
+    """Write the records in their published order and hold the invariants against what was written."""
+    prints = Prints(margins, np.empty(frame.rows, np.uint64) if frame.members else None)
+    destination = Destination(out, frame.roles.record_type)
+    for rows, batch in _household_batches(frame, columns, order, engine, prints):
+        destination.add(batch)
+        progress("write", rows.stop, order.size)
+    microdata = {frame.roles.record_type: destination.close()}
+    checks = [margin.check(was, now) for margin, was, now in zip(margins, before, prints.found, strict=True)]
+    if frame.members:
+        held_before = _held_words(frame, margins[HELD])
+    for group in frame.members:
+        destination = Destination(out, group.record_type)
+        assert prints.owners is not None
+        was, now = MemberPrint(held_before), MemberPrint(prints.owners)
+        for owner, packed in group.batches(np.arange(frame.rows, dtype=np.uint32)):
+            was.add(owner, packed)
+        for batch in _member_batches(group, order, columns, now):
+            destination.add(batch)
+            progress(f"write {group.record_type}", now.found.rows, group.words.shape[0])
+        microdata[group.record_type] = destination.close()
+        words_ = f"{group.record_type} records by all their variables and all held variables of their {frame.roles.record_type}"
+        checks.append(Check(invariant=words_, kept=was.found == now.found, numbers=now.found.rows))
+    return microdata, verify.all_kept(checks)
+
+
+def table(columns: dict[str, Column], names: Sequence[str]) -> pa.Table:
+    """The contingency table of some variables: non-zero cells, sorted."""
+    chosen = [columns[name] for name in names]
+    packed = words(chosen)
+    if not packed:
+        return pa.table({"count": pa.array([], pa.int64())})
+    numbers = np.stack([digits.numbers() for digits in packed], axis=1)
+    if numbers.shape[1] == 1:
+        _, first, counts = np.unique(numbers[:, 0], return_index=True, return_counts=True)
+    else:
+        _, first, counts = np.unique(numbers, axis=0, return_index=True, return_counts=True)
+    rows = first.astype(np.uint32)
+    return pa.table(
+        {**{column.name: column.taken(rows).arrow() for column in chosen}, "count": pa.array(counts)}
+    )

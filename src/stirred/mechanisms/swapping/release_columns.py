@@ -1,0 +1,203 @@
+"""Records held as narrow columns of codes: what a swap needs of a census, and nothing more."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stirred.errors import DataError
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One variable: integers as they are, anything else as positions in its sorted values (the empty one last)."""
+
+    name: str
+    codes: Codes
+    type: pa.DataType
+    values: pa.Array | None = None
+
+    def taken(self, rows: NDArray[np.uint32]) -> "Column":
+        """The column of the listed rows."""
+        return replace(self, codes=self.codes[rows])
+
+    def arrow(self, rows: slice = slice(None)) -> pa.Array:
+        """The values of some rows; the dictionary is sorted, so it tells nothing about the order of the records."""
+        if self.values is None:
+            return pa.array(self.codes[rows], self.type)
+        missing = len(self.values) - 1 if self.values.null_count else -1
+        codes = self.codes[rows]
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes, pa.int32(), mask=codes == missing if missing >= 0 else None),
+            self.values.drop_null(),
+        )
+
+    @property
+    def low(self) -> int:
+        """The smallest code."""
+        return int(self.codes.min()) if self.codes.size else 0
+
+    @property
+    def span(self) -> int:
+        """How many codes lie between the smallest and the largest, both included."""
+        return int(self.codes.max()) - self.low + 1 if self.codes.size else 1
+
+
+class _Gatherer:
+    """Collects one column batch by batch into one array."""
+
+    def __init__(self, name: str, kind: pa.DataType, n: int) -> None:
+        self.name, self.type, self.at = name, kind, 0
+        self.plain = pa.types.is_integer(kind)
+        self.codes: Codes = np.empty(n, kind.to_pandas_dtype() if self.plain else np.int32)
+        self.missing: NDArray[np.bool_] | None = None
+        self.parts: list[tuple[int, int, pa.Array]] = []
+
+    def add(self, array: pa.Array) -> None:
+        start, stop = self.at, self.at + len(array)
+        if stop > self.codes.size:
+            raise DataError(
+                "the records changed while they were read", why=f"more than {self.codes.size:,} were found"
+            )
+        self.at = stop
+        if self.plain:
+            if array.null_count:
+                if self.missing is None:
+                    self.missing = np.zeros(self.codes.size, np.bool_)
+                self.missing[start:stop] = array.is_null().to_numpy(zero_copy_only=False)
+                array = array.fill_null(0)
+            self.codes[start:stop] = array.to_numpy(zero_copy_only=False)
+            return
+        if pa.types.is_dictionary(array.type):
+            array = array.cast(array.type.value_type)
+        coded = array.dictionary_encode(null_encoding="encode")
+        self.codes[start:stop] = coded.indices.to_numpy(zero_copy_only=False)
+        self.parts.append((start, stop, coded.dictionary))
+
+    def column(self) -> Column:
+        if self.at != self.codes.size:
+            raise DataError(
+                "the records changed while they were read", why=f"fewer than {self.codes.size:,} were found"
+            )
+        if self.plain and self.missing is None:
+            return Column(name=self.name, codes=self.codes, type=self.type)
+        if self.plain:
+            values = pa.array(np.unique(self.codes[~self.missing]), self.type)
+            codes = np.searchsorted(values.to_numpy(), self.codes).astype(np.int32)
+            codes[self.missing] = len(values)
+            return Column(
+                name=self.name,
+                codes=codes,
+                type=self.type,
+                values=pa.concat_arrays([values, pa.nulls(1, self.type)]),
+            )
+        kind = self.parts[0][2].type if self.parts else pa.string()
+        seen = pa.chunked_array([part for _, _, part in self.parts], kind).unique()
+        ordered = seen.take(pc.sort_indices(seen))
+        ordered = ordered.combine_chunks() if isinstance(ordered, pa.ChunkedArray) else ordered
+        narrow = np.min_scalar_type(max(len(ordered), 1))
+        codes = np.empty(self.codes.size, narrow)
+        for start, stop, part in self.parts:
+            place = pc.index_in(part, value_set=ordered).to_numpy(zero_copy_only=False).astype(narrow)
+            codes[start:stop] = place[self.codes[start:stop]]
+        return Column(name=self.name, codes=codes, type=kind, values=ordered)
+
+
+def gather(census: "Census", record_type: str, names: Sequence[str]) -> dict[str, Column]:
+    """The named columns of all records of a type, read once and batch by batch."""
+    n = census.count(record_type)
+    gatherers: list[_Gatherer] = []
+    for batch in census.batches(record_type, list(names)) if n and names else ():
+        if not gatherers:
+            gatherers = [_Gatherer(field.name, field.type, n) for field in batch.schema]
+        for gatherer, array in zip(gatherers, batch.columns, strict=True):
+            gatherer.add(array)
+    if not gatherers:
+        kinds = census.table(record_type, list(names)).schema if names else pa.schema([])
+        gatherers = [_Gatherer(field.name, field.type, 0) for field in kinds]
+    return {gatherer.name: gatherer.column() for gatherer in gatherers}
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Several columns read as the digits of one number: exact, hence free of collisions."""
+
+    columns: tuple[Column, ...]
+    lows: tuple[int, ...]
+    spans: tuple[int, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> "Digits":
+        """Digits of the given columns, each as wide as its own range."""
+        return cls(tuple(columns), tuple(c.low for c in columns), tuple(c.span for c in columns))
+
+    @property
+    def range(self) -> int:
+        """How many numbers the digits can write."""
+        product = 1
+        for span in self.spans:
+            product *= span
+        return product
+
+    @property
+    def fits(self) -> bool:
+        """Whether every number fits a 64-bit word."""
+        return self.range <= 2**64
+
+    def on(self, columns: Mapping[str, Column]) -> "Digits":
+        """The same digits of other records: places and widths stay, so that numbers can be compared."""
+        return replace(self, columns=tuple(columns[column.name] for column in self.columns))
+
+    def numbers(self, rows: slice = slice(None)) -> NDArray[np.uint64]:
+        """The number of each row."""
+        n = len(range(*rows.indices(self.columns[0].codes.size))) if self.columns else 0
+        total = np.zeros(n, np.uint64)
+        for column, low, span in zip(self.columns, self.lows, self.spans, strict=True):
+            if span == 1:
+                continue
+            # modulo 2⁶⁴ the difference is right for signed and unsigned codes alike
+            digit = column.codes[rows].astype(np.uint64) - np.uint64(low % 2**64)
+            total *= np.uint64(span)
+            total += digit
+        return total
+
+
+def ranked(columns: Sequence[Column]) -> Column:
+    """Columns joined into one of dense ranks, exact for any width: the fallback where digits overflow a word."""
+    current: Column | None = None
+    for column in columns:
+        pair = (column,) if current is None else (current, column)
+        digits = Digits.of(pair)
+        if not digits.fits:
+            dense = [Column(name=c.name, codes=_dense(c.codes), type=pa.uint32()) for c in pair]
+            digits = Digits.of(dense)
+        current = Column(name=column.name, codes=_dense(digits.numbers()), type=pa.uint32())
+    assert current is not None
+    return current
+
+
+def _dense(numbers: Codes) -> NDArray[np.uint32]:
+    return np.unique(numbers, return_inverse=True)[1].astype(np.uint32).ravel()
+
+
+def words(columns: Sequence[Column]) -> tuple[Digits, ...]:
+    """The columns packed into as few 64-bit words as hold them exactly."""
+    packed: list[list[Column]] = [[]]
+    room = 2**64
+    for column in columns:
+        span = column.span
+        if span > room:
+            packed.append([])
+            room = 2**64
+        packed[-1].append(column)
+        room //= span
+    return tuple(Digits.of(group) for group in packed if group)

@@ -1,0 +1,159 @@
+"""The records of one swap in memory: columns, identifiers, strata and the members that travel along."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.errors import DataError, PrivacyError
+from stirred.mechanisms.swapping import kernel
+from stirred.mechanisms.swapping.kernel_strata import Strata, strata
+from stirred.mechanisms.swapping.release_columns import Column, gather, words
+from stirred.mechanisms.swapping.release_members import Members, members
+from stirred.mechanisms.swapping.release_order import canonical_ids
+from stirred.mechanisms.swapping.release_roles import Roles
+from stirred.mechanisms.swapping.verify import Fingerprint, Margin
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What a swap works on; ``columns`` hold the released variables and the identifier."""
+
+    roles: Roles
+    columns: dict[str, Column]
+    ids: NDArray[np.uint64]
+    strata: Strata
+    members: tuple[Members, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many records there are."""
+        return int(self.ids.size)
+
+    @property
+    def untouched(self) -> int:
+        """Records that take no part by their kind."""
+        return self.rows - int(self.strata.sizes.sum(dtype=np.int64))
+
+    def of(self, names: tuple[str, ...]) -> list[Column]:
+        """Some columns by name."""
+        return [self.columns[name] for name in names]
+
+    def margins(self) -> tuple[Margin, Margin]:
+        """The two invariants of a swap: match × swap, and all that is held."""
+        roles = self.roles
+        moved = " × ".join((*roles.match, *roles.moving))
+        return (
+            Margin.of(f"{roles.record_type} records by {moved}", self.of((*roles.match, *roles.moving))),
+            Margin.of(f"{roles.record_type} records by all held variables", self.of(roles.held)),
+        )
+
+    def digest(
+        self, key: Key, engine: Engine, margins: tuple[Margin, ...]
+    ) -> tuple[bytes, list[Fingerprint]]:
+        """Order-free keyed digest of all that is read, and the fingerprint of each margin, in one pass."""
+        released = words(self.of(self.roles.released))
+
+        def part(rows: slice) -> tuple[object, list[Fingerprint]]:
+            rows = slice(rows.start, min(rows.stop, self.rows))
+            total = key.multiset()
+            total.update([self.ids[rows], *(digits.numbers(rows) for digits in released)])
+            return total, [Fingerprint.of(margin.scattered(self.columns, rows)) for margin in margins]
+
+        whole = key.multiset()
+        prints = [Fingerprint() for _ in margins]
+        for total, found in engine.map(part, [slice(i, i + ROWS) for i in range(0, self.rows, ROWS)]):
+            whole.merge(total)  # type: ignore[arg-type]
+            prints = [a + b for a, b in zip(prints, found, strict=True)]
+        labels = [
+            f"{digits.lows}{digits.spans}{[c.name for c in digits.columns]}".encode() for digits in released
+        ]
+        labels += [
+            repr(column.values.to_pylist()).encode()
+            for column in self.columns.values()
+            if column.values is not None
+        ]
+        along = [group.digest(key, self.ids) for group in self.members]
+        return key.digest(whole.value(), *labels, *along), prints
+
+
+def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray[np.uint64]:
+    if roles.identifier not in columns:
+        names = sorted(roles.released)
+        return canonical_ids([columns[name].codes for name in names], rows)
+    column = columns[roles.identifier]
+    if column.values is not None and column.values.null_count:
+        raise DataError(f"{roles.identifier} is empty in some records", why="an identifier names one record")
+    ids = (
+        column.codes.astype(np.uint64, copy=False)
+        if column.codes.dtype != np.int64
+        else column.codes.view(np.uint64)
+    )
+    if not kernel.strictly_ascending(ids):
+        ordered = np.sort(ids)
+        repeated = int((ordered[1:] == ordered[:-1]).sum())
+        if repeated:
+            raise DataError(
+                f"{roles.identifier} is not unique in {roles.record_type} records",
+                why=f"{repeated:,} repetitions",
+            )
+    return ids
+
+
+def taking_part(census: "Census", roles: Roles, columns: dict[str, Column]) -> NDArray[np.bool_] | None:
+    """Which records may be selected: the occupied homes where the schema tells kinds apart, otherwise all."""
+    kinds = census.schema.record(roles.record_type).kinds
+    if kinds is None or not kinds.occupied or kinds.column not in columns:
+        return None
+    column = columns[kinds.column]
+    if column.values is None:
+        wanted = np.array([int(level) for level in kinds.occupied])
+        return np.isin(column.codes, wanted)
+    levels = pa.array([str(level) for level in kinds.occupied]).cast(column.values.type)
+    places = pc.index_in(levels, value_set=column.values).drop_null().to_numpy()
+    return np.isin(column.codes, places)
+
+
+def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool = True) -> Frame:
+    """Read what a swap needs, once."""
+    names = list(dict.fromkeys([*roles.released, *([roles.identifier] if roles.identifier else [])]))
+    if roles.kind and roles.kind not in names:
+        names.append(roles.kind)
+    columns = gather(census, roles.record_type, names)
+    rows = next(iter(columns.values())).codes.size
+    if rows >= 2**32 - 1:
+        raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
+    part = taking_part(census, roles, columns)
+    if part is not None and not part.all():
+        out = int((~part).sum())
+        if untouched == "refuse":
+            raise PrivacyError(
+                f"{out:,} {roles.record_type} records would be published untouched",
+                why="they are vacant units or group quarters, which the swap never moves",
+                fix='untouched="publish" lists them among the invariants, untouched="drop" leaves them out',
+            )
+        if untouched == "drop":
+            kept = np.flatnonzero(part).astype(np.uint32)
+            columns = {name: column.taken(kept) for name, column in columns.items()}
+            rows, part = kept.size, None
+    groups = tuple(
+        members(census, record_type, variables, columns[roles.identifier], roles.moving + roles.match)
+        for record_type, variables in (roles.members if with_members else ())
+    )
+    return Frame(
+        roles=roles,
+        columns=columns,
+        ids=_identifiers(roles, columns, rows),
+        strata=strata([columns[name] for name in roles.match], rows=rows, taking_part=part),
+        members=groups,
+    )

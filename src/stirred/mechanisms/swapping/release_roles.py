@@ -1,0 +1,120 @@
+"""Which variables match, which move, which are held and which stay at home."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stirred.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """The part every column of a record type plays in one swap."""
+
+    record_type: str
+    match: tuple[str, ...]
+    swap: tuple[str, ...]
+    along: tuple[str, ...]  # levels of geography that the swap variables determine: they move too
+    hold: tuple[str, ...]  # released as they are, beside the match variables
+    identifier: str
+    kind: str  # the column that tells occupied homes from vacant ones and group quarters, where it decides
+    members: tuple[tuple[str, tuple[str, ...]], ...] = ()  # linked record types with the variables they keep
+    spine: tuple[str, ...] = ()
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """All that moves together."""
+        return (*self.swap, *self.along)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """All that stays with the record: the paper's V_hold."""
+        return (*self.match, *self.hold)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns of the released records."""
+        return (*self.match, *self.moving, *self.hold)
+
+
+def _no_repeats(match: Sequence[str], swap: Sequence[str]) -> None:
+    both = sorted(set(match) & set(swap))
+    if both:
+        raise InputError(
+            f"{both[0]} is both a match and a swap variable",
+            why="records are swapped within strata of equal match variables, so a match variable cannot move",
+            fix=f"take {both[0]} out of one of the two lists",
+        )
+    if not swap:
+        raise InputError("nothing is to be swapped", fix="name at least one swap variable, such as county")
+    for names in (match, swap):
+        twice = sorted({name for name in names if list(names).count(name) > 1})
+        if twice:
+            raise InputError(f"{twice[0]} is named twice", fix="name each variable once")
+
+
+def roles(
+    census: "Census",
+    *,
+    record_type: str,
+    match: Sequence[str],
+    swap: Sequence[str],
+    hold: Sequence[str] | None,
+    drop: Sequence[str],
+    carry: bool,
+) -> Roles:
+    """Work the roles out from the schema, and refuse what would undo the swap.
+
+    A level of geography that a swap variable determines moves along with it. A held variable that determines a
+    swap variable (a tract beside a swapped county) would show where the record came from.
+    """
+    _no_repeats(match, swap)
+    record = census.schema.record(record_type)
+    own = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
+    known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())
+    for name in (*match, *swap, *(hold or ()), *drop):
+        if name not in known:
+            raise InputError(f"{record_type} records have no variable {name}", fix=did_you_mean(name, known))
+    spine = [level for level in census.schema.spine if level in known]
+    deepest = max((spine.index(name) for name in swap if name in spine), default=-1)
+    shallowest = min((spine.index(name) for name in swap if name in spine), default=len(spine))
+    along = tuple(
+        level
+        for level in spine[: deepest + 1]
+        if level not in match and level not in swap and level not in drop and (hold is None or level in hold)
+    )
+    named = own if hold is None else list(hold)
+    rest = tuple(name for name in named if name not in {*match, *swap, *along, *drop})
+    traitors = [name for name in (*rest, *match) if name in spine[shallowest + 1 :] and name not in swap]
+    traitors += [
+        off.name for off in census.schema.geography.off_spine if off.name in rest and off.of in spine
+    ]
+    if traitors and shallowest < len(spine):
+        raise InputError(
+            f"{traitors[0]} is held while {spine[shallowest]} is swapped",
+            why=f"{traitors[0]} says where the record really is",
+            fix=f"swap it too, or leave it out: drop={sorted(set(traitors))}",
+        )
+    linked: list[tuple[str, tuple[str, ...]]] = []
+    for other in census.schema.records:
+        if carry and other.linked_to == record_type:
+            variables = tuple(
+                name
+                for name in census.columns(other.name)
+                if name not in {other.id, other.household, *swap, *spine, *drop}
+            )
+            linked.append((other.name, variables))
+    return Roles(
+        record_type=record_type,
+        match=tuple(match),
+        swap=tuple(swap),
+        along=along,
+        hold=rest,
+        identifier=record.id,
+        kind=record.kinds.column if record.kinds else "",
+        members=tuple(linked),
+        spine=tuple(spine),
+    )

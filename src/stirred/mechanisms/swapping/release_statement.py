@@ -1,0 +1,201 @@
+"""What a swap promises at the realised universe, from numbers that are invariants: sizes and types of strata."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.mechanisms.base import Check
+from stirred.mechanisms.swapping import accounting, closed_forms, verify
+from stirred.mechanisms.swapping.kernel_strata import MANY, Types
+from stirred.mechanisms.swapping.release_columns import Column
+from stirred.mechanisms.swapping.release_frame import Frame
+from stirred.mechanisms.swapping.verify import Fingerprint
+from stirred.spec import (
+    Bound,
+    Budget,
+    BudgetFunction,
+    Custom,
+    Evidence,
+    Hamming,
+    Invariant,
+    Margin,
+    Multiplicative,
+    Multiverse,
+    Specification,
+)
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapes:
+    """The strata as far as a bound can tell them apart: one row per distinct shape, and how many strata have it."""
+
+    n: NDArray[np.int64]
+    hold_types: NDArray[np.int64]
+    swap_types: NDArray[np.int64]
+    hold_first: NDArray[np.int64]
+    swap_first: NDArray[np.int64]
+    strata: NDArray[np.int64]
+
+    @property
+    def b(self) -> int:
+        """The largest stratum that holds two distinct records (the paper's b); 0 if none does."""
+        alive = (self.n >= 2) & ((self.hold_types >= 2) | (self.swap_types >= 2))
+        return int(self.n[alive].max()) if alive.any() else 0
+
+    @property
+    def differing(self) -> int:
+        """The largest stratum in which two data sets of one universe can differ: two hold and two swap types."""
+        alive = (self.hold_types >= 2) & (self.swap_types >= 2)
+        return int(self.n[alive].max()) if alive.any() else 0
+
+
+def shapes(frame: Frame) -> Shapes:
+    """Meet every stratum once; with members along, records are taken to differ (their persons almost surely do)."""
+    sizes = frame.strata.sizes.astype(np.int64)
+    swap = frame.strata.types(frame.of(frame.roles.moving))
+    if frame.members:
+        hold = Types(types=np.where(sizes >= 2, MANY, 1).astype(np.uint8), first_counts=frame.strata.sizes)
+    else:
+        hold = frame.strata.types(frame.of(frame.roles.hold))
+    rows = np.stack(
+        [
+            sizes,
+            hold.types.astype(np.int64),
+            swap.types.astype(np.int64),
+            # beyond two types margins play no part, so they do not make shapes differ
+            np.where(hold.types == 2, _minority(hold, sizes), 0),
+            np.where(swap.types == 2, _minority(swap, sizes), 0),
+        ],
+        axis=1,
+    )
+    distinct, counts = (
+        np.unique(rows, axis=0, return_counts=True) if sizes.size else (rows, np.zeros(0, np.int64))
+    )
+    n, hold_types, swap_types, hold_first, swap_first = distinct.T
+    return Shapes(
+        n=n,
+        hold_types=hold_types,
+        swap_types=swap_types,
+        hold_first=hold_first,
+        swap_first=swap_first,
+        strata=counts,
+    )
+
+
+def _minority(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    first = types.first_counts.astype(np.int64)
+    return np.minimum(first, sizes - first)
+
+
+def bounds(found: Shapes, rate: Fraction) -> tuple[Bound, ...]:
+    """Every bound that applies, each with its name; the smallest proved one is the claim."""
+    return (
+        Bound(
+            name="Theorem 1",
+            budget=accounting.theorem_1(found.b, rate),
+            status="proved",
+            source="the paper, Theorem 1",
+            tight=accounting.TIGHT_THEOREM_1,
+        ),
+        Bound(
+            name="exact in the stratum's size",
+            budget=accounting.tight(found.differing, rate),
+            status="proved",
+            source="proof.md, Theorem B",
+            tight=accounting.TIGHT_SIZE,
+        ),
+    )
+
+
+def specification(frame: Frame, census: "Census", rate: Fraction) -> Specification:
+    """The promise in full: invariants, unit, divergence, budget with all bounds, and what is never touched."""
+    roles = frame.roles
+    found = shapes(frame)
+    all_bounds = bounds(found, rate)
+    claim = min((bound for bound in all_bounds if bound.status == "proved"), key=lambda bound: bound.budget)
+    invariants: list[Invariant] = [
+        Margin(roles.record_type, (*roles.match, *roles.moving)),
+        Margin(roles.record_type, roles.held),
+    ]
+    for group in frame.members:
+        names = tuple(digit.name for digit in group.digits)
+        invariants.append(
+            Custom(
+                name=f"{group.record_type}s within {roles.record_type}s",
+                determined_by=(
+                    Margin(group.record_type, (group.link, *names)),
+                    Margin(roles.record_type, (roles.identifier, *roles.held)),
+                ),
+                description=f"{group.record_type} records by all their variables, within the held variables of their "
+                f"{roles.record_type}",
+            )
+        )
+    singles = int(found.strata[found.n == 1].sum())
+    words: list[str] = []
+    if frame.untouched:
+        words.append(
+            f"{frame.untouched:,} {roles.record_type} records take no part by their {roles.kind} "
+            "(vacant units, group quarters) and are published as they are"
+        )
+        invariants.append(_untouched(frame, census))
+    if singles:
+        words.append(f"{singles:,} records are alone in their stratum and are published as they are")
+    return Specification(
+        domain=census.domain,
+        multiverse=Multiverse(frozenset(invariants)),
+        input_premetric=Hamming(roles.record_type),
+        output_premetric=Multiplicative(),
+        budget=claim.budget,
+        evidence=Evidence(status=claim.status, source=claim.source),
+        bounds=all_bounds,
+        untouched=tuple(words),
+        notes=_remarks(found, claim.budget),
+        varies=BudgetFunction(words=f"a function of b, here {found.b:,}, which the invariants determine"),
+    )
+
+
+def _untouched(frame: Frame, census: "Census") -> Invariant:
+    roles = frame.roles
+    kinds = census.schema.record(roles.record_type).kinds
+    assert kinds is not None
+    left_out = [str(level) for level in (*kinds.vacant, *kinds.group_quarters)]
+    return Margin(roles.record_type, roles.released, where={kinds.column: left_out} if left_out else None)
+
+
+def _remarks(found: Shapes, budget: Budget) -> tuple[str, ...]:
+    if found.differing:
+        return ()
+    return (
+        "every universe is a singleton: the invariants alone determine the data, so ε = "
+        f"{budget} protects nothing and nothing is left to protect",
+    )
+
+
+def notes(frame: Frame, rate: Fraction) -> tuple[str, ...]:
+    """Warnings for the release: strata that hardly swap."""
+    sizes, counts = np.unique(frame.strata.sizes, return_counts=True)
+    weak = closed_forms.weak_strata(sizes, rate, counts=counts)
+    return () if weak is None else (str(weak),)
+
+
+def checked(
+    frame: Frame,
+    columns: dict[str, Column],
+    margins: Sequence[verify.Margin],
+    before: Sequence[Fingerprint],
+) -> tuple[Check, ...]:
+    """The invariants held against swapped columns of which only tables are released."""
+    found = []
+    for margin, was in zip(margins, before, strict=True):
+        now = Fingerprint()
+        for start in range(0, frame.rows, 1 << 20):
+            now += Fingerprint.of(margin.scattered(columns, slice(start, min(start + (1 << 20), frame.rows))))
+        found.append(margin.check(was, now))
+    return verify.all_kept(found)

@@ -1,0 +1,129 @@
+"""After the run: the invariants held against what is about to leave."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+from stirred.errors import PrivacyError
+from stirred.mechanisms.base import Check
+from stirred.mechanisms.swapping.release_columns import Column, Digits, words
+
+COUNTED = 1 << 22  # rows up to which the cells of a margin are counted one by one
+MODULUS = 1 << 64
+
+
+@compiled
+def _mixed(word: np.uint64) -> np.uint64:
+    """The finaliser of SplitMix64: a bijection of words that scatters them."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled
+def _fold(mixed: NDArray[np.uint64], numbers: NDArray[np.uint64], salt: np.uint64) -> None:
+    for i in range(numbers.size):
+        mixed[i] = _mixed(mixed[i] ^ _mixed(numbers[i] + salt))
+
+
+@compiled
+def _sum(mixed: NDArray[np.uint64]) -> tuple[np.uint64, np.uint64]:
+    first, second = np.uint64(0), np.uint64(0)
+    for word in mixed:
+        first += word
+        second += _mixed(word + np.uint64(0x9E3779B97F4A7C15))
+    return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Number of rows and two sums over scattered rows: equal for equal multisets, whatever their order."""
+
+    rows: int = 0
+    first: int = 0
+    second: int = 0
+
+    def __add__(self, other: "Fingerprint") -> "Fingerprint":
+        return Fingerprint(
+            self.rows + other.rows,
+            (self.first + other.first) % MODULUS,
+            (self.second + other.second) % MODULUS,
+        )
+
+    @staticmethod
+    def of(mixed: NDArray[np.uint64]) -> "Fingerprint":
+        """The fingerprint of rows already scattered."""
+        first, second = _sum(mixed)
+        return Fingerprint(mixed.size, int(first), int(second))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """A table whose cells must not change: compares multisets of rows without sorting them.
+
+    Salts are fresh random words, so no data set can be made to collide; unequal multisets agree with
+    probability about 2⁻⁶⁴.
+    """
+
+    name: str
+    digits: tuple[Digits, ...]
+    salts: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, name: str, columns: Sequence[Column]) -> "Margin":
+        """A margin over the given columns."""
+        digits = words(columns)
+        salts = np.frombuffer(secrets.token_bytes(8 * len(digits)), np.uint64)
+        return cls(name=name, digits=digits, salts=salts)
+
+    def scattered(self, columns: Mapping[str, Column], rows: slice) -> NDArray[np.uint64]:
+        """One word for each of some rows, equal for equal values."""
+        mixed = np.zeros(rows.stop - rows.start, np.uint64)
+        for digits, salt in zip(self.digits, self.salts, strict=True):
+            _fold(mixed, digits.on(columns).numbers(rows), salt)
+        return mixed
+
+    def cells(self) -> int:
+        """How many cells are not empty; for large files a bound on that number."""
+        rows = self.digits[0].columns[0].codes.size if self.digits else 0
+        if not self.digits or not rows:
+            return min(rows, 1)
+        if rows > COUNTED:
+            product = 1
+            for digits in self.digits:
+                product *= digits.range
+            return min(rows, product)
+        numbers = [digits.numbers() for digits in self.digits]
+        return int(
+            np.unique(numbers[0]).size
+            if len(numbers) == 1
+            else np.unique(np.stack(numbers, 1), axis=0).shape[0]
+        )
+
+    def check(self, before: Fingerprint, after: Fingerprint) -> Check:
+        """The verdict for the release."""
+        return Check(invariant=self.name, kept=before == after, numbers=self.cells())
+
+
+def joined(owners: NDArray[np.uint64], packed: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """One word for each member from its owner's word and its own packed words."""
+    mixed = owners.copy()
+    for w in range(packed.shape[1]):
+        _fold(mixed, np.ascontiguousarray(packed[:, w]), np.uint64(w + 1))
+    return mixed
+
+
+def all_kept(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks, or a stop: what does not keep its invariants is not released."""
+    broken = [check for check in checks if not check.kept]
+    if broken:
+        raise PrivacyError(
+            "the swapped file does not keep its invariants; nothing was released",
+            why="; ".join(check.invariant for check in broken),
+            fix="this is a fault of the program or of the machine: report it with the receipt, not with the data",
+        )
+    return tuple(checks)
