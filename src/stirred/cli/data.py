@@ -1,0 +1,153 @@
+"""Describe, check and synthesise censuses.
+
+stirred data describe households.parquet persons.parquet > census.toml
+    guesses a census.toml from files; edit it by hand. Levels and counts are read off the records, so they are
+    left out unless you say --confidential.
+
+stirred data check census.toml
+    holds the records against the schema and tells every problem at once, by column, rule and count, never by
+    value or record. Exit code 1 when there is a problem.
+
+stirred data synth demo --out demo/
+    writes a synthetic census without any confidential source.
+"""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os.path import relpath
+from pathlib import Path
+
+from stirred.cli.output import console, print_json, table
+from stirred.errors import InputError
+
+PRESETS = ("demo", "state", "nation", "massachusetts-1940")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The three things to do with a census."""
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    describe = what.add_parser("describe", help="guess a census.toml from files")
+    describe.add_argument(
+        "files", nargs="+", metavar="FILE", help="a file, a folder or a quoted glob per record type"
+    )
+    describe.add_argument(
+        "--confidential", action="store_true", help="write levels, ranges and counts of the records too"
+    )
+    describe.add_argument("--ddi", default="", help="the codebook of an IPUMS extract")
+    describe.add_argument("--out", type=Path, help="write the census.toml there instead of showing it")
+    describe.add_argument("--json", action="store_true", help="one JSON document")
+    check = what.add_parser("check", help="hold the records against the schema")
+    check.add_argument("census", type=Path, metavar="CENSUS", help="a census.toml, or the folder it lies in")
+    check.add_argument("--json", action="store_true", help="one JSON document")
+    synth = what.add_parser("synth", help="write a synthetic census")
+    synth.add_argument("preset", choices=PRESETS, metavar="PRESET", help=", ".join(PRESETS))
+    synth.add_argument("--out", type=Path, required=True, help="the folder to write to")
+    synth.add_argument(
+        "--households", type=int, help="how many households (the preset's own number when left out)"
+    )
+    synth.add_argument("--seed", type=int, default=1, help="the same seed gives the same census (default 1)")
+    synth.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    return {"describe": _describe, "check": _check, "synth": _synth}[arguments.what](arguments)
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    from stirred.census.describe import describe, to_toml
+
+    files = list(arguments.files)
+    if arguments.out is not None:
+        if arguments.out.exists():
+            raise InputError(
+                f"{arguments.out.name} is there already",
+                why="it is not overwritten",
+                fix="choose another --out",
+            )
+        # the files are named from where census.toml will lie
+        files = [name if Path(name).is_absolute() else relpath(name, arguments.out.parent) for name in files]
+    folder = Path() if arguments.out is None else arguments.out.parent
+    with progress_bar() as progress:
+        document = describe(
+            files, folder=folder, confidential=arguments.confidential, ddi=arguments.ddi, progress=progress
+        )
+    text = to_toml(document)
+    if arguments.out is not None:
+        arguments.out.write_text(text, encoding="utf-8")
+    if arguments.json:
+        print_json(
+            {"census": _without_comments(document), "toml": text, "confidential": arguments.confidential}
+        )
+    elif arguments.out is None:
+        print(text, end="")
+    else:
+        console().print(f"wrote {arguments.out}; edit it, then: stirred data check {arguments.out}")
+    return 0
+
+
+def _without_comments(document: object) -> object:
+    if isinstance(document, dict):
+        return {key: _without_comments(value) for key, value in document.items() if key != "#"}
+    return document
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from stirred.census import check
+
+    with progress_bar() as progress:
+        problems = check(arguments.census, progress=progress)
+    if arguments.json:
+        print_json(problems.to_json())
+    elif problems:
+        rows = [[p.record_type, p.column, p.rule, f"{p.count:,} {p.of}", p.fix] for p in problems.problems]
+        console().print(table("Problems", ["records", "column", "rule", "how many", "fix"], rows))
+    else:
+        console().print(str(problems))
+    return 1 if problems else 0
+
+
+def _synth(arguments: argparse.Namespace) -> int:
+    from stirred.census.synthetic import write_preset
+
+    with progress_bar() as progress:
+        summary = write_preset(
+            arguments.preset,
+            arguments.out,
+            households=arguments.households,
+            seed=arguments.seed,
+            progress=progress,
+        )
+    if arguments.json:
+        print_json(summary)
+    else:
+        rows = [
+            [key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)]
+            for key, value in summary.items()
+        ]
+        console().print(table(f"Synthetic census {arguments.preset}", ["", ""], rows))
+    return 0
+
+
+class Bar:
+    """A progress bar on standard error; the same bar follows each named step."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        shape = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        self.bar = Progress(*shape, console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task("", total=None)
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        self.bar.update(self.task, description=step, completed=done, total=total)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Bar]:
+    """A bar that is there while the work lasts."""
+    bar = Bar()
+    with bar.bar:
+        yield bar
