@@ -41,6 +41,7 @@ class Release:
     checks: tuple[Check, ...] = ()
     ledger: Ledger | None = None
     notes: tuple[str, ...] = ()
+    input_digest: str = ""  # keyed with the run's own key: equal only for the same run on the same input
     private: bool = True  # False when made with Key.for_tests
 
 
