@@ -1,7 +1,7 @@
 """What a mechanism asks of the place where it runs."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -16,7 +16,7 @@ class Progress(Protocol):
 class Engine(Protocol):
     """Runs pure kernels over independent groups (a stratum, a geounit, a parent), in any order."""
 
-    name: str
+    name: ClassVar[str]
 
     def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """Results in the order of the tasks, whatever ran first."""
