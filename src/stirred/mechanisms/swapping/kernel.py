@@ -38,7 +38,7 @@ def select(
             tied += 1
         rows[found] = i
         second[found] = words[i, 1]
-        found += np.int64(word < threshold or everything_below)
+        found += 1 if word < threshold or everything_below else 0
     return found, tied
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,13 +201,13 @@ def draw(
     A record takes no part when its stratum is ``kernel.OUT``. The draw is a function of the words and of the set
     of (identifier, stratum) pairs alone.
     """
-    engine = engine or Local()
+    place = engine or cast(Engine, Local())
     if sizes is None:
         sizes = stratum_sizes(strata)
     report = progress or (lambda *_: None)
     report("select", 0, 2)
     selection = Selection(words=words, ids=ids, strata=strata, threshold=Threshold.of(rate))
-    rows, second, counts, attempts = select(selection, sizes, engine)
+    rows, second, counts, attempts = select(selection, sizes, place)
     report("derange", 1, 2)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     grouped_rows, grouped_words = np.empty(rows.size, np.uint32), np.empty(rows.size, np.uint64)

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import pyarrow as pa
+import pyarrow.dataset as pads
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, PrivacyError, did_you_mean
-from stirred.mechanisms.base import Release
+from stirred.mechanisms.base import Check, Release
 from stirred.mechanisms.swapping import release_statement as statement
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
 from stirred.mechanisms.swapping.kernel_moves import draw
@@ -152,14 +155,14 @@ class PermutationSwapping:
                 why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
                 fix="choose a rate strictly between 0 and 1",
             )
-        engine, report = engine or Local(), progress or _silent
+        place, report = engine or cast(Engine, Local()), progress or _silent
         report("read", 0, 1)
         frame = self.frame(census)
         report("read", 1, 1)
         promise = statement.specification(frame, census, self.rate)
         margins = frame.margins()
         report("digest", 0, 1)
-        digest, before = frame.digest(key, engine, margins)
+        digest, before = frame.digest(key, place, margins)
         run = key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), digest)
         report("swap", 0, 1)
         moves = draw(
@@ -170,20 +173,19 @@ class PermutationSwapping:
             sizes=frame.strata.sizes,
             engine=engine,
         )
-        columns = swapped_columns(frame, moves, engine)
+        columns = swapped_columns(frame, moves, place)
         report("swap", 1, 1)
-        moved = int(moves.receivers.size)
-        del moves
-        microdata, checks = (
-            {},
-            statement.checked(frame, columns, margins, before) if not self.microdata else (),
-        )
+        del moves  # how many moved is no part of the output: it is not counted, logged or published
+        microdata: dict[str, pa.Table | pads.Dataset] = {}
+        checks: tuple[Check, ...] = ()
+        if not self.microdata:
+            checks = statement.checked(frame, columns, margins, before)
         if self.microdata:
             report("order", 0, 1)
-            order = shuffled(run, frame.ids, engine)
+            order = shuffled(run, frame.ids, place)
             report("order", 1, 1)
             microdata, checks = publish(
-                frame, columns, order, margins=margins, before=before, engine=engine, out=out, progress=report
+                frame, columns, order, margins=margins, before=before, engine=place, out=out, progress=report
             )
         return Release(
             mechanism=self.name,

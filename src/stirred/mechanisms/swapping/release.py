@@ -169,8 +169,11 @@ def publish(
             destination.add(batch)
             progress(f"write {group.record_type}", now.found.rows, group.words.shape[0])
         microdata[group.record_type] = destination.close()
-        words_ = f"{group.record_type} records by all their variables and all held variables of their {frame.roles.record_type}"
-        checks.append(Check(invariant=words_, kept=was.found == now.found, numbers=now.found.rows))
+        told = (
+            f"{group.record_type} records by all their variables and all held variables of their "
+            f"{frame.roles.record_type}"
+        )
+        checks.append(Check(invariant=told, kept=was.found == now.found, numbers=now.found.rows))
     return microdata, verify.all_kept(checks)
 
 

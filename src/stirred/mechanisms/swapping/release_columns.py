@@ -90,7 +90,7 @@ class _Gatherer:
             )
         if self.plain and self.missing is None:
             return Column(name=self.name, codes=self.codes, type=self.type)
-        if self.plain:
+        if self.missing is not None:
             values = pa.array(np.unique(self.codes[~self.missing]), self.type)
             codes = np.searchsorted(values.to_numpy(), self.codes).astype(np.int32)
             codes[self.missing] = len(values)

@@ -40,11 +40,13 @@ class Digit:
         """The digit of each value; an empty value is the last one."""
         if self.values is None:
             filled = array.fill_null(self.low + self.span - 1) if array.null_count else array
-            return filled.to_numpy(zero_copy_only=False).astype(np.uint64) - np.uint64(self.low % 2**64)
+            numbers: Words = filled.to_numpy(zero_copy_only=False).astype(np.uint64)
+            return numbers - np.uint64(self.low % 2**64)
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
-        places = pc.index_in(array, value_set=self.values)
-        return places.fill_null(len(self.values)).to_numpy(zero_copy_only=False).astype(np.uint64)
+        places = pc.index_in(array, value_set=self.values).fill_null(len(self.values))
+        digits: Words = places.to_numpy(zero_copy_only=False).astype(np.uint64)
+        return digits
 
     def decode(self, digits: Words, *, holds_empty: bool) -> pa.Array:
         """The values of some digits."""

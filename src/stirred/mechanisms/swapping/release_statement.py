@@ -91,7 +91,8 @@ def shapes(frame: Frame) -> Shapes:
 
 def _minority(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     first = types.first_counts.astype(np.int64)
-    return np.minimum(first, sizes - first)
+    smaller: NDArray[np.int64] = np.minimum(first, sizes - first)
+    return smaller
 
 
 def bounds(found: Shapes, rate: Fraction) -> tuple[Bound, ...]:
