@@ -5,11 +5,14 @@ Entry points::
     write_preset(preset, out, households=None, seed=1, progress=None) -> dict   # Parquet files and census.toml
     synthesise(preset, households=None, seed=1) -> Synthetic                    # .tables: dict[str, pa.Table], .schema: dict
 
+``progress(done, total)`` is called with units written so far. ``Census.of(made.schema, made.tables)`` makes a census.
+
 Presets: ``demo`` (60,000 households, three counties), ``state`` (430,000, Rhode-Island-like), ``nation``
 (130 million, 51 states, streamed; too large for ``synthesise``), ``massachusetts-1940`` (the paper's Table 1).
 The same seed gives the same bytes; neither threads nor chunks matter.
 
-Files: ``census.toml``, ``geography.parquet``, ``household/SS.parquet``, ``person/SS.parquet`` (SS: the state).
+Files: ``census.toml``, ``geography.parquet``, ``areas.parquet`` (code, parent, level; not for the nation),
+ ``household/SS.parquet``, ``person/SS.parquet`` (SS: the state).
 
 **geography**: one row per block, also the many empty ones.
 
@@ -59,7 +62,7 @@ gq_code            int16    one of the 24 detailed codes 101..997 (its hundreds 
 household.size)`` is the persons' geography without a join.
 
 =================  =======  ===============================================================================
-person_id          int64    unique, 1, 2, 3 … in row order
+person_id          int64    unique, growing in row order (a gap between states)
 household_id       int64    the unit or facility lived in
 relationship       int8     0..41, TopDown's relgq: 0 householder alone, 1 householder, 2 opposite-sex spouse,
                             3 opposite-sex partner, 4 same-sex spouse, 5 same-sex partner, 6 biological, 7
@@ -80,3 +83,8 @@ ethnicity_code     int16    detailed ethnicity (SafeTab's QSPAN)
 (string, the paper's 14 names), size int16 (1..12, 12 stands for more), tenure (string, "owned" or "rented").
 No structural zero of TopDown's person schema is broken (no spouse under 15, no nursing resident under 20 …).
 """
+
+from stirred.census.synthetic.plans import PRESETS
+from stirred.census.synthetic.writing import Synthetic, synthesise, write_preset
+
+__all__ = ["PRESETS", "Synthetic", "synthesise", "write_preset"]

@@ -1,0 +1,176 @@
+"""census.toml of a synthetic census: its variables with their words, and the edit rules no record breaks."""
+
+from collections.abc import Mapping
+
+from stirred.census.synthetic.codes import CODE_VALUES, GQ_CODES, LABELS, NOT_HISPANIC_CODE
+from stirred.census.synthetic.plans import Plan
+from stirred.census.synthetic.quarters import LARGEST_FACILITY
+from stirred.census.synthetic.states import LEVELS
+
+Document = dict[str, object]
+
+# TopDown's structural zeros: relationship by age (children-in-law and grandchildren are never very old, …).
+_ZEROS: tuple[tuple[str, str, tuple[int, ...], str], ...] = (
+    ("no young householder", "householders, spouses and partners", (0, 1, 2, 3, 4, 5), "0..14"),
+    ("no old child", "children of the householder", (6, 7, 8), "90..115"),
+    ("no young parent", "parents and parents-in-law", (10, 12), "0..29"),
+    ("no old grandchild", "grandchildren", (11,), "75..115"),
+    ("no young child-in-law", "children-in-law", (13,), "0..14"),
+    ("no old child-in-law", "children-in-law", (13,), "90..115"),
+    ("no old foster child", "foster children", (16,), "21..115"),
+    ("no child in prison", "residents of 101-105", (18, 19, 20, 21, 22), "0..14"),
+    ("no child in barracks", "residents of 106, 404, 601, 602", (23, 31, 34, 35), "0..16"),
+    ("no pensioner in barracks", "residents of 106, 404, 601, 602", (23, 31, 34, 35), "66..115"),
+    ("no adult in juvenile facilities", "residents of 201-203", (24, 25, 26), "26..115"),
+    ("no child in nursing homes", "residents of 301", (27,), "0..19"),
+    ("no infant in residential schools", "residents of 405", (32,), "0..2"),
+    ("no adult in residential schools", "residents of 405", (32,), "31..115"),
+    ("no child in college", "residents of 501", (33,), "0..15"),
+    ("no pensioner in college", "residents of 501", (33,), "66..115"),
+    ("no child in group homes", "residents of 801, 802", (37, 38), "0..15"),
+    ("no child at sea", "residents of 900", (39,), "0..15"),
+    ("no one over 75 at sea", "residents of 900", (39,), "76..115"),
+)
+
+
+def rules() -> list[Document]:
+    """The edit rules, as census.toml writes them.
+
+    >>> rules()[0]["forbid"]
+    {'relationship': [0, 1, 2, 3, 4, 5], 'age': '0..14'}
+    """
+    return [
+        {"name": name, "record": "person", "forbid": {"relationship": list(codes), "age": ages}}
+        for name, _, codes, ages in _ZEROS
+    ]
+
+
+def _coded(name: str, label: str, *, zero: bool = True) -> Document:
+    words = {code: text for code, text in LABELS[name].items() if zero or code}
+    return {
+        "label": label,
+        "levels": list(words),
+        "labels": {str(code): text for code, text in words.items()},
+    }
+
+
+def _variables() -> tuple[Document, Document]:
+    codes = sorted({0, *CODE_VALUES[:6].ravel().tolist()})
+    origins = sorted({NOT_HISPANIC_CODE, *CODE_VALUES[6].ravel().tolist()})
+    household: Document = {
+        "kind": _coded("kind", "occupied, vacant or group quarters"),
+        "size": {"label": "persons living there", "type": "integer", "range": f"0..{LARGEST_FACILITY}"},
+        "tenure": _coded("tenure", "tenure"),
+        "type": _coded("type", "household type"),
+        "couple": _coded("couple", "householder's couple"),
+        "children": _coded("children", "householder's own children under 18"),
+        "multigenerational": _coded("multigenerational", "three or more generations of relatives"),
+        "elderly": _coded("elderly", "age of the oldest person"),
+        "sex": _coded("sex", "householder's sex"),
+        "age": {"label": "householder's age (0: no householder)", "type": "integer", "range": "0..115"},
+        "race": _coded("race", "householder's race"),
+        "hispanic": _coded("hispanic", "householder's Hispanic origin"),
+        "vacancy": _coded("vacancy", "why the unit is vacant"),
+        "gq_type": _coded("gq_type", "type of group quarters"),
+        "gq_code": {"label": "detailed code of group quarters (0: none)", "levels": [0, *GQ_CODES]},
+    }
+    person: Document = {
+        "relationship": _coded("relationship", "relationship to the householder, or group quarters"),
+        "sex": _coded("sex", "sex", zero=False),
+        "age": {"label": "age", "type": "integer", "range": "0..115"},
+        "race": _coded("race", "race", zero=False),
+        "hispanic": _coded("hispanic", "Hispanic origin", zero=False),
+        **{f"race_code_{k}": {"label": f"detailed race {k} (0: none)", "levels": codes} for k in range(1, 9)},
+        "ethnicity_code": {"label": "detailed ethnicity", "levels": origins},
+    }
+    return household, person
+
+
+def schema_of(plan: Plan) -> Document:
+    """The schema of a census with households and persons, in the shape of census.toml."""
+    household, person = _variables()
+    geography: Document = {
+        "spine": list(LEVELS),
+        "type": "integer" if plan.integer_codes else "text",
+        "off_spine": {
+            "place": {
+                "label": "place (0: outside any)",
+                "of": "block",
+                "files": ["geography.parquet"],
+                "key": "block",
+            }
+        },
+    }
+    if not plan.integer_codes:
+        geography["areas"] = {"files": ["areas.parquet"], "level": "level"}
+    return {
+        "name": plan.name,
+        "label": plan.title,
+        "largest_household": LARGEST_FACILITY,
+        "geography": geography,
+        "record": {
+            "household": {
+                "files": ["household/*.parquet"],
+                "id": "household_id",
+                "size": "size",
+                "kind": {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]},
+                "variables": household,
+            },
+            "person": {
+                "files": ["person/*.parquet"],
+                "id": "person_id",
+                "household": "household_id",
+                "of": "household",
+                "variables": person,
+            },
+        },
+        "rule": rules(),
+    }
+
+
+def toml(document: Mapping[str, object], path: tuple[str, ...] = ()) -> str:
+    """A dictionary of text, integers, lists and dictionaries as TOML.
+
+    >>> print(toml({"name": "demo", "geography": {"spine": ["state", "county"]}}), end="")
+    name = "demo"
+    <BLANKLINE>
+    [geography]
+    spine = ["state", "county"]
+    """
+    flat = path[-1:] == ("variables",)  # one line per variable
+    lines = [
+        f"{_key(key)} = {_value(value)}" for key, value in document.items() if flat or not _headed(key, value)
+    ]
+    text = "\n".join(lines) + "\n" if lines else ""
+    for key, value in document.items():
+        here = (*path, _key(key))
+        if flat or not _headed(key, value):
+            continue
+        if isinstance(value, Mapping):
+            own = key == "variables" or any(not _headed(k, v) for k, v in value.items())
+            text += (f"\n[{'.'.join(here)}]\n" if own else "") + toml(value, here)
+        elif isinstance(value, list):
+            text += "".join(f"\n[[{'.'.join(here)}]]\n{toml(item, here)}" for item in value)
+    return text
+
+
+def _headed(key: str, value: object) -> bool:
+    """Whether a value gets a heading of its own; kinds and forbidden combinations stay on their line."""
+    if isinstance(value, Mapping):
+        return key not in ("kind", "forbid")
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else f'"{key}"'
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return str(value)

@@ -1,0 +1,259 @@
+"""From a preset to files: states in parallel, each streamed piece by piece, so memory does not grow with the census."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from stirred.census.synthetic import massachusetts
+from stirred.census.synthetic.description import schema_of, toml
+from stirred.census.synthetic.neighbourhoods import state_shares
+from stirred.census.synthetic.plans import Plan, plan
+from stirred.census.synthetic.spine import coordinates, places
+from stirred.census.synthetic.states import LEVELS, State, draw_state, tables
+from stirred.chance import Key
+from stirred.errors import InputError
+
+Progress = Callable[[int, int], None]  # units done, units in all
+WORKERS = 2
+WIDTHS = (2, 5, 11, 12, 15)  # characters of a code at each level
+SORTED = (
+    "household_id",
+    "person_id",
+    "tract",
+    "block_group",
+    "block",
+    "geoid",
+)  # integers that grow: deltas are small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A state drawn, with where its codes and ids begin in the census."""
+
+    state: State
+    position: int
+    first: Mapping[str, int]  # of each level below the state, and of units and persons
+
+    def geography(self, *, integer_codes: bool) -> dict[str, pa.Array]:
+        """The codes of every block at every level, by block."""
+        spine = self.state.spine
+        if not integer_codes:
+            text = pa.array(np.char.zfill(spine.geoids().astype(str), 15))
+            return {
+                level: pc.utf8_slice_codeunits(text, 0, width).dictionary_encode()
+                for level, width in zip(LEVELS, WIDTHS, strict=True)
+            }
+        group = np.repeat(np.arange(spine.plan.block_groups, dtype=np.int32), spine.group_blocks)
+        codes = {
+            "state": np.full(group.size, self.position, dtype=np.int8),
+            "county": (self.first["county"] + spine.group_county[group]).astype(np.int16),
+            "tract": (self.first["tract"] + spine.group_tract[group]).astype(np.int32),
+            "block_group": (self.first["block_group"] + group).astype(np.int32),
+            "block": (self.first["block"] + np.arange(group.size)).astype(np.int32),
+        }
+        return {level: pa.array(column) for level, column in codes.items()}
+
+    def pieces(self, geography: Mapping[str, pa.Array]) -> Iterator[dict[str, pa.Table]]:
+        """Household and person tables, in the order of block groups."""
+        unit, person = self.first["unit"], self.first["person"]
+        for begin, end in self.state.cuts():
+            made = tables(self.state.piece(begin, end), dict(geography), first_unit=unit, first_person=person)
+            yield made
+            unit += made["household"].num_rows
+            person += made["person"].num_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthetic:
+    """A synthetic census in memory: its tables, and its schema in the shape of census.toml."""
+
+    tables: dict[str, pa.Table]
+    schema: dict[str, object]
+
+
+def draw(census: Plan, key: Key) -> list[Drawn]:
+    """All states, without their people."""
+    shares = state_shares(census.states, census.shares, key)
+    first = {"county": 0, "tract": 0, "block_group": 0, "block": 0, "unit": 1, "person": 1}
+    drawn = []
+    for position, one in enumerate(census.states):
+        state = draw_state(one, shares[position], census.empty, key)
+        drawn.append(Drawn(state=state, position=position, first=dict(first)))
+        first["county"] += one.counties
+        first["tract"] += one.tracts
+        first["block_group"] += one.block_groups
+        first["block"] += one.blocks
+        first["unit"] += state.units
+        first["person"] += state.most_persons
+    return drawn
+
+
+def geography_table(one: Drawn, codes: Mapping[str, pa.Array], key: Key, *, integer_codes: bool) -> pa.Table:
+    """One row per block: codes, place and coordinates."""
+    spine = one.state.spine
+    x, y = coordinates(spine.plan.blocks, spine.plan.counties)
+    more = {"geoid": pa.array(spine.geoids())} if integer_codes else {}
+    return pa.table({**codes, **more, "place": places(spine, key), "x": x, "y": y})
+
+
+def areas_table(geography: pa.Table) -> pa.Table:
+    """One row per area of any level, with its parent; codes are text that begins with the parent's."""
+    rows: dict[str, list[str]] = {"code": [], "parent": [], "level": []}
+    for level, width in zip(LEVELS, (0, *WIDTHS), strict=False):
+        codes = pc.unique(geography[level].cast(pa.string())).to_pylist()
+        rows["code"] += codes
+        rows["parent"] += [code[:width] for code in codes]
+        rows["level"] += [level] * len(codes)
+    return pa.table(rows)
+
+
+def synthesise(preset: str, households: int | None = None, seed: int = 1) -> Synthetic:
+    """A synthetic census in memory.
+
+    >>> census = synthesise("demo", households=300)
+    >>> census.tables["household"].filter(pc.equal(census.tables["household"]["kind"], 1)).num_rows
+    300
+    """
+    key = Key.for_tests(seed)
+    if preset == "massachusetts-1940":
+        return Synthetic(tables=massachusetts.massachusetts(key, households), schema=massachusetts.schema())
+    census = plan(preset, households)
+    if census.households > 5_000_000:
+        raise InputError(
+            "this census does not belong in memory",
+            why=f"it has {census.households:,} households",
+            fix="write_preset, then read",
+        )
+    made: dict[str, list[pa.Table]] = {"household": [], "person": [], "geography": []}
+    for one in draw(census, key):
+        codes = one.geography(integer_codes=census.integer_codes)
+        made["geography"].append(geography_table(one, codes, key, integer_codes=census.integer_codes))
+        for piece in one.pieces(codes):
+            made["household"].append(piece["household"])
+            made["person"].append(piece["person"])
+    joined = {name: pa.concat_tables(parts).unify_dictionaries() for name, parts in made.items()}
+    if not census.integer_codes:
+        joined["areas"] = areas_table(joined["geography"])
+    return Synthetic(tables=joined, schema=schema_of(census))
+
+
+def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A Parquet file whose growing integers are stored as differences and all else as dictionaries."""
+    growing = [field.name for field in schema if field.name in SORTED and pa.types.is_integer(field.type)]
+    plain = [field.name for field in schema if pa.types.is_floating(field.type)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=[field.name for field in schema if field.name not in {*growing, *plain}],
+        column_encoding=dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+    )
+
+
+def write_table(path: Path, table: pa.Table) -> int:
+    """Write one table; returns its bytes."""
+    with writer(path, table.schema) as out:
+        out.write_table(table)
+    return path.stat().st_size
+
+
+def _write_state(
+    one: Drawn, out: Path, tick: Callable[[int], None], *, integer_codes: bool
+) -> dict[str, int]:
+    codes = one.geography(integer_codes=integer_codes)
+    name = f"{one.state.spine.plan.code:02d}.parquet"
+    writers: dict[str, pq.ParquetWriter] = {}
+    rows = {"household": 0, "person": 0, "occupied": 0, "vacant": 0, "group_quarters": 0}
+    try:
+        for piece in one.pieces(codes):
+            for kind, table in piece.items():
+                if kind not in writers:
+                    writers[kind] = writer(out / kind / name, table.schema)
+                writers[kind].write_table(table, row_group_size=table.num_rows or 1)
+                rows[kind] += table.num_rows
+            kinds = np.bincount(piece["household"]["kind"].combine_chunks().to_numpy(), minlength=4)
+            for what, count in zip(
+                ("occupied", "vacant", "group_quarters"), kinds[1:4].tolist(), strict=True
+            ):
+                rows[what] += count
+            tick(piece["household"].num_rows)
+    finally:
+        for open_ in writers.values():
+            open_.close()
+    return rows
+
+
+def write_preset(
+    preset: str, out: Path, households: int | None = None, seed: int = 1, progress: Progress | None = None
+) -> dict[str, object]:
+    """Write a preset's Parquet files and census.toml into a folder; returns what was written.
+
+    The same preset, households and seed give the same records, whatever the machine's threads.
+    """
+    out = Path(out)
+    if (out / "census.toml").exists():
+        raise InputError(f"{out.name} holds a census already", fix="choose another folder, or empty it first")
+    out.mkdir(parents=True, exist_ok=True)
+    key = Key.for_tests(seed)
+    if preset == "massachusetts-1940":
+        made = synthesise(preset, households, seed)
+        table = made.tables["household"]
+        write_table(out / "household" / "25.parquet", table)
+        rows, schema = {"household": table.num_rows, "occupied": table.num_rows}, made.schema
+    else:
+        census = plan(preset, households)
+        rows, schema = _write_states(census, out, key, progress), schema_of(census)
+    note = f"# Synthetic: preset {preset}, seed {seed}. No record describes anyone.\n"
+    (out / "census.toml").write_text(note + toml(schema), encoding="utf-8")
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    return {
+        "preset": preset,
+        "seed": seed,
+        "census": str(out / "census.toml"),
+        "rows": rows,
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+    }
+
+
+def _write_states(census: Plan, out: Path, key: Key, progress: Progress | None) -> dict[str, int]:
+    drawn = draw(census, key)
+    total, done = sum(one.state.units for one in drawn), 0
+    integer_codes = census.integer_codes
+
+    def tick(units: int) -> None:
+        nonlocal done
+        done += units
+        if progress is not None:
+            progress(done, total)
+
+    geography: pq.ParquetWriter | None = None
+    try:
+        for one in drawn:
+            codes = one.geography(integer_codes=integer_codes)
+            table = geography_table(one, codes, key, integer_codes=integer_codes)
+            geography = geography or writer(out / "geography.parquet", table.schema)
+            geography.write_table(table)
+            if not integer_codes:
+                write_table(out / "areas.parquet", areas_table(table))
+    finally:
+        if geography is not None:
+            geography.close()
+    rows: dict[str, int] = {}
+    largest_first = sorted(drawn, key=lambda one: -one.state.units)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        jobs = [
+            pool.submit(_write_state, one, out, tick, integer_codes=integer_codes) for one in largest_first
+        ]
+        for job in jobs:
+            for name, count in job.result().items():
+                rows[name] = rows.get(name, 0) + count
+    return rows
