@@ -5,6 +5,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from stirred.errors import IncompatibleError
+from stirred.spec.budget import Budget
+from stirred.spec.refinement import determined
+from stirred.spec.verdict import Answer, Verdict
+
 if TYPE_CHECKING:
     from stirred.spec.specification import Specification
 
@@ -30,13 +35,20 @@ class Finding:
         return f"{self.relation.value}: {self.because}"
 
 
+PARTS = ("domain", "multiverse", "input premetric", "output premetric", "budget")
+UNITS = (
+    "budgets of different flavors are in different units, like amounts in different currencies: "
+    "the smaller number need not protect more"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """How the first specification stands to the second, part by part and overall."""
 
     first: "Specification"
     second: "Specification"
-    parts: Mapping[str, Finding]  # domain, multiverse, input premetric, output premetric, budget
+    parts: Mapping[str, Finding]
     overall: Finding
     warnings: tuple[str, ...] = ()
 
@@ -45,9 +57,187 @@ class Comparison:
         """The overall verdict in one sentence."""
         return self.overall.because
 
+    def __str__(self) -> str:
+        rows = [f"{name}: {finding}" for name, finding in self.parts.items()]
+        return "\n".join(
+            [*rows, f"overall: {self.overall}", *(f"note: {warning}" for warning in self.warnings)]
+        )
+
 
 def compare(first: "Specification", second: "Specification") -> Comparison:
-    """Five verdicts on how ``first`` stands to ``second``."""
-    nothing = Finding(Relation.UNKNOWN, "not yet decided")
-    names = ("domain", "multiverse", "input premetric", "output premetric", "budget")
-    return Comparison(first=first, second=second, parts=dict.fromkeys(names, nothing), overall=nothing)
+    """Five verdicts on how ``first`` stands to ``second``; stronger means that it promises more."""
+    parts = dict(
+        zip(
+            PARTS,
+            (
+                _domains(first, second),
+                _multiverses(first, second),
+                _units(first, second),
+                _measures(first, second),
+            ),
+            strict=False,
+        )
+    )
+    parts["budget"] = _budgets(first, second)
+    warnings = [] if first.flavor == second.flavor else [UNITS]
+    for which, spec in (("first", first), ("second", second)):
+        if spec.evidence.status != "proved":
+            warnings.append(
+                f"the budget of the {which} is {spec.evidence.status}, not proved here: {spec.evidence.source}"
+            )
+        if spec.varies is not None:
+            warnings.append(
+                f"the budget of the {which} differs by universe ({spec.varies.words}); shown at {spec.varies.universe}"
+            )
+    return Comparison(
+        first=first,
+        second=second,
+        parts=parts,
+        overall=_overall(first, second, parts),
+        warnings=tuple(warnings),
+    )
+
+
+def _settled(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker: str, apart: str) -> Finding:
+    """From two implications (the first gives the second; the second gives the first) to one relation."""
+    if forth and back:
+        return Finding(Relation.EQUAL, equal)
+    if forth and back.answer is Answer.NO:
+        return Finding(Relation.STRONGER, stronger)
+    if back and forth.answer is Answer.NO:
+        return Finding(Relation.WEAKER, weaker)
+    if forth.answer is Answer.NO and back.answer is Answer.NO:
+        return Finding(Relation.INCOMPARABLE, apart)
+    open_one = forth if forth.answer is Answer.UNKNOWN else back
+    return Finding(Relation.UNKNOWN, open_one.because)
+
+
+def _domains(first: "Specification", second: "Specification") -> Finding:
+    if first.domain == second.domain:
+        return Finding(Relation.EQUAL, f"both protect the data sets of {first.domain}")
+    return Finding(Relation.UNKNOWN, f"no rule relates the domains {first.domain} and {second.domain}")
+
+
+def _multiverses(first: "Specification", second: "Specification") -> Finding:
+    if first.domain != second.domain:
+        return Finding(Relation.UNKNOWN, "invariants of different domains cannot be held against each other")
+    fewer = second.multiverse.refines(
+        first.multiverse, first.domain
+    )  # the second keeps all that the first keeps
+    more = first.multiverse.refines(second.multiverse, first.domain)
+    return _settled(
+        fewer,
+        more,
+        equal="the invariants determine each other",
+        stronger=f"it keeps fewer numbers exact: {_lacking(first, second)}",
+        weaker=f"it keeps more numbers exact: {_lacking(second, first)}",
+        apart=f"each keeps a number exact that the other does not determine: {_lacking(second, first, 'the first')}; "
+        f"{_lacking(first, second, 'the second')}",
+    )
+
+
+def _lacking(without: "Specification", having: "Specification", whose: str = "the other") -> str:
+    """What ``having`` keeps exact and ``without`` does not determine."""
+    given = tuple(without.multiverse)
+    missing = [
+        invariant.words()
+        for invariant in having.multiverse
+        if determined(given, invariant, without.domain).answer is Answer.NO
+    ]
+    return f"only {whose} fixes {' and '.join(missing)}"
+
+
+def _units(first: "Specification", second: "Specification") -> Finding:
+    mine, theirs = first.input_premetric, second.input_premetric
+    if mine == theirs:
+        return Finding(Relation.EQUAL, f"both protect {mine.smallest_distance}")
+    if first.domain != second.domain:
+        return Finding(Relation.UNKNOWN, "units of different domains cannot be held against each other")
+    both = first.multiverse & second.multiverse
+    factors: list[tuple[Budget, str] | None] = []
+    for one, other in ((mine, theirs), (theirs, mine)):
+        try:
+            constant = one.constant(other, first.domain, both)
+            factors.append((Budget.of(constant.factor), constant.because))
+        except IncompatibleError as reason:
+            factors.append(None if not reason.why else (Budget.infinite(), reason.why))
+    forth, back = factors
+    if forth is None or back is None or not (forth[0].is_finite or back[0].is_finite):
+        return Finding(Relation.UNKNOWN, f"no rule relates {mine} and {theirs}")
+    if forth[0] < back[0]:
+        return Finding(Relation.STRONGER, f"{mine} is the larger unit than {theirs}: {_cost(forth, back)}")
+    if back[0] < forth[0]:
+        return Finding(Relation.WEAKER, f"{theirs} is the larger unit than {mine}: {_cost(back, forth)}")
+    return Finding(Relation.EQUAL, f"{mine} and {theirs} are the same up to constants")
+
+
+def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
+    """The two prices of going over: cheap one way, dear or impossible the other."""
+    there = (
+        f"a budget carries over times {small[0].exact} ({small[1]})" if small[1] else "a budget carries over"
+    )
+    back = f"times {large[0].exact}" if large[0].is_finite else "not at all"
+    return f"{there}, and back {back} ({large[1]})"
+
+
+def _measures(first: "Specification", second: "Specification") -> Finding:
+    mine, theirs = first.output_premetric, second.output_premetric
+    if mine == theirs:
+        return Finding(Relation.EQUAL, f"both measure change by {mine}")
+    forth = mine.converted(Budget.of(1), theirs) is not None
+    back = theirs.converted(Budget.of(1), mine) is not None
+    if forth and not back:
+        return Finding(
+            Relation.STRONGER,
+            f"a bound on {mine} gives one on {theirs} at every distance, and not the reverse",
+        )
+    if back and not forth:
+        return Finding(
+            Relation.WEAKER, f"a bound on {theirs} gives one on {mine} at every distance, and not the reverse"
+        )
+    if forth and back:
+        return Finding(Relation.EQUAL, f"{mine} and {theirs} bound each other")
+    return Finding(Relation.UNKNOWN, f"no conversion between {mine} and {theirs} holds at every distance")
+
+
+def _budgets(first: "Specification", second: "Specification") -> Finding:
+    shown = f"{first.shown_budget}, {second.shown_budget}"
+    if first.flavor != second.flavor:
+        return Finding(
+            Relation.INCOMPARABLE, f"the flavors differ, so the budgets are in different units ({shown})"
+        )
+    if first.varies != second.varies:
+        return Finding(
+            Relation.UNKNOWN, f"a budget differs by universe, and only one universe is known ({shown})"
+        )
+    order = first.budget.compared(second.budget)
+    relation = (Relation.EQUAL, Relation.WEAKER, Relation.STRONGER)[order]
+    words = {0: "the budgets are equal", 1: "its budget is larger", -1: "its budget is smaller"}[order]
+    return Finding(relation, f"{words} ({shown})")
+
+
+def _overall(first: "Specification", second: "Specification", parts: Mapping[str, Finding]) -> Finding:
+    forth, back = first.implies(second), second.implies(first)
+    found = _settled(
+        forth,
+        back,
+        equal="each specification implies the other",
+        stronger=f"the first implies the second ({forth.because}) and is not implied by it",
+        weaker=f"the second implies the first ({back.because}) and is not implied by it",
+        apart=f"neither implies the other, so the two are not ranked: {parts['multiverse'].because}"
+        if parts["multiverse"].relation is Relation.INCOMPARABLE
+        else f"neither implies the other, so the two are not ranked: {forth.because}; {back.because}",
+    )
+    if found.relation is Relation.UNKNOWN:
+        if forth:
+            return Finding(
+                Relation.UNKNOWN,
+                f"the first implies the second ({forth.because}); whether the reverse holds is unknown",
+            )
+        if back:
+            return Finding(
+                Relation.UNKNOWN,
+                f"the second implies the first ({back.because}); whether the reverse holds is unknown",
+            )
+        return Finding(Relation.UNKNOWN, f"the two are not ranked, because no rule decides: {found.because}")
+    return found

@@ -55,7 +55,11 @@ def _rebuilt(
     flavor_multiverse = multiverse or spec.multiverse
     unit, measure = input_premetric or spec.input_premetric, output_premetric or spec.output_premetric
     budget, notes = account(
-        parts, domain=spec.domain, multiverse=flavor_multiverse, input_premetric=unit, output_premetric=measure
+        parts,
+        domain=spec.domain,
+        multiverse=flavor_multiverse,
+        input_premetric=unit,
+        output_premetric=measure,
     )
     same = unit == spec.input_premetric and measure == spec.output_premetric
     alone = len(parts) == 1 and (parts[0].input_premetric, parts[0].output_premetric) == (unit, measure)
@@ -69,7 +73,6 @@ def _rebuilt(
         notes=tuple(sorted({*spec.notes, *notes})),
         parts=() if alone else parts,
         varies=joint_function(parts),
-        smallest_distance=spec.smallest_distance if unit == spec.input_premetric else 1,
     )
 
 
@@ -104,10 +107,6 @@ def compose(specs: "Sequence[Specification]") -> "Specification":
         bounds=(),
         untouched=tuple(sorted({word for spec in specs for word in spec.untouched})),
         notes=tuple(sorted({note for spec in specs for note in spec.notes})),
-        smallest_distance=max(spec.smallest_distance for spec in specs)
-        if len({spec.input_premetric for spec in specs}) == 1
-        else 1,
-        input_premetric=input_premetric,
     )
     return _rebuilt(
         together,
@@ -159,7 +158,9 @@ def per(
             copies=now.copies if copies is None else copies,
         )
     else:
-        raise IncompatibleError(f"cannot restate {spec.input_premetric} per {unit}", fix="give the input premetric itself")
+        raise IncompatibleError(
+            f"cannot restate {spec.input_premetric} per {unit}", fix="give the input premetric itself"
+        )
     return _rebuilt(spec, spec.statements, input_premetric=target)
 
 

@@ -126,7 +126,11 @@ for _kind, _symbol, _budget, _metric in (
 
 
 def rho_squared_to_epsilon(
-    rho_squared: "int | str | Fraction | Budget", delta: int | str | Fraction, *, distance: int = 1, tight: bool = False
+    rho_squared: "int | str | Fraction | Budget",
+    delta: int | str | Fraction,
+    *,
+    distance: int = 1,
+    tight: bool = False,
 ) -> Decimal:
     """ε of a zCDP budget read at a stated distance, rounded up at six decimals."""
     from stirred.spec.readings import reading

@@ -99,7 +99,9 @@ class Domain:
             if record_type.name == name:
                 return record_type
         known = [record_type.name for record_type in self.record_types]
-        raise SpecificationError(f"unknown record type {name!r}", why=f"domain {self.name}", fix=did_you_mean(name, known))
+        raise SpecificationError(
+            f"unknown record type {name!r}", why=f"domain {self.name}", fix=did_you_mean(name, known)
+        )
 
     def has(self, record_type: str) -> bool:
         return any(known.name == record_type for known in self.record_types)
@@ -110,7 +112,9 @@ class Domain:
             if variable.name == name:
                 return variable
         known = [variable.name for variable in variables]
-        raise SpecificationError(f"unknown variable {name!r}", why=f"of {record_type}", fix=did_you_mean(name, known))
+        raise SpecificationError(
+            f"unknown variable {name!r}", why=f"of {record_type}", fix=did_you_mean(name, known)
+        )
 
     def levels(self, record_type: str, name: str) -> tuple[str, ...] | None:
         """The names of a variable's levels, where the domain states them."""
@@ -129,7 +133,9 @@ class Domain:
         )
         return steps + tuple(d for d in self.dependencies if d.record_type in {"", record_type})
 
-    def closure(self, record_type: str, variables: "frozenset[str] | tuple[str, ...] | list[str]") -> frozenset[str]:
+    def closure(
+        self, record_type: str, variables: "frozenset[str] | tuple[str, ...] | list[str]"
+    ) -> frozenset[str]:
         """All variables that these determine (the attribute closure under the functional dependencies)."""
         known = set(variables)
         rules = self.rules(record_type)

@@ -73,7 +73,9 @@ class Exact:
         found: dict[Monomial, Fraction] = {}
         for monomial, coefficient in terms:
             found[monomial] = found.get(monomial, Fraction(0)) + coefficient
-        return Exact(tuple(sorted(((m, c) for m, c in found.items() if c), key=lambda term: _term_order(term[0]))))
+        return Exact(
+            tuple(sorted(((m, c) for m, c in found.items() if c), key=lambda term: _term_order(term[0])))
+        )
 
     @staticmethod
     def fraction(value: Fraction) -> "Exact":

@@ -62,13 +62,19 @@ class Interval:
         return Interval(min(ends), max(ends))
 
     def sqrt(self, bits: int) -> "Interval":
-        return Interval(_root_below(max(self.low, Fraction(0)), bits), _root_above(max(self.high, Fraction(0)), bits))
+        return Interval(
+            _root_below(max(self.low, Fraction(0)), bits), _root_above(max(self.high, Fraction(0)), bits)
+        )
 
     def exp(self, bits: int) -> "Interval":
         """An enclosure of e to this power."""
         with mpmath.workprec(bits + GUARD + 16):
-            low = Fraction(*to_rational(mpmath.exp(mpmath.mpf(self.low.numerator) / self.low.denominator)._mpf_))
-            high = Fraction(*to_rational(mpmath.exp(mpmath.mpf(self.high.numerator) / self.high.denominator)._mpf_))
+            low = Fraction(
+                *to_rational(mpmath.exp(mpmath.mpf(self.low.numerator) / self.low.denominator)._mpf_)
+            )
+            high = Fraction(
+                *to_rational(mpmath.exp(mpmath.mpf(self.high.numerator) / self.high.denominator)._mpf_)
+            )
         # the argument carries a relative error of 2^-(bits+48), which exp turns into |argument| times as much
         slack = Fraction(2 + int(max(abs(self.low), abs(self.high))), 1 << (bits + GUARD))
         return Interval(low * (1 - slack), high * (1 + slack)).outward(bits)

@@ -1,6 +1,6 @@
 """A run's account: who spent what on what."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from stirred.errors import BudgetError
 from stirred.spec.budget import Budget
@@ -26,7 +26,7 @@ class Ledger:
     """
 
     limit: Budget | None = None
-    output_premetric: OutputPremetric = Multiplicative()
+    output_premetric: OutputPremetric = field(default_factory=Multiplicative)
     entries: tuple[Entry, ...] = ()
 
     @property

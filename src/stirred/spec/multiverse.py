@@ -1,8 +1,8 @@
 """Invariants and the multiverse they induce: where protection extends."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from stirred.errors import SpecificationError
 
@@ -35,7 +35,9 @@ class Restriction:
     def of(conditions: "Mapping[str, Iterable[str]] | Restriction") -> "Restriction":
         if isinstance(conditions, Restriction):
             return conditions
-        return Restriction(tuple((name, tuple(sorted({*values}))) for name, values in sorted(conditions.items())))
+        return Restriction(
+            tuple((name, tuple(sorted({*values}))) for name, values in sorted(conditions.items()))
+        )
 
     def as_dict(self) -> dict[str, tuple[str, ...]]:
         return dict(self.conditions)
@@ -61,6 +63,10 @@ class Invariant:
     def realised(self, counts: SupportsCounts) -> "pa.Table":
         raise NotImplementedError
 
+    def identity(self) -> str:
+        """What it is, in fixed text that no label changes: it goes into digests."""
+        return f"{type(self).__name__}:{self.words()}"
+
     def __str__(self) -> str:
         return self.words()
 
@@ -76,7 +82,7 @@ class Margin(Invariant):
     record_type: str
     by: tuple[str, ...] = ()
     where: Restriction | None = None
-    label: str = ""
+    label: str = field(default="", compare=False)  # a name, no part of the meaning
 
     def __init__(
         self,
@@ -105,6 +111,9 @@ class Margin(Invariant):
         kind = f" where {self.where}" if self.where else ""
         return f"{subject} by {' × '.join(self.by)}{kind}" if self.by else f"number of {subject}{kind}"
 
+    def identity(self) -> str:
+        return f"Margin:{self.record_type}|{','.join(self.by)}|{self.where or ''}"
+
     def realised(self, counts: SupportsCounts) -> "pa.Table":
         return counts.counts(self.record_type, self.by, self.conditions() or None)
 
@@ -131,7 +140,7 @@ class AtLeast(Invariant):
 
     statistic: Margin
     than: Margin | int = 1
-    label: str = ""
+    label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.than, Margin) and self.than.by != self.statistic.by:
@@ -146,6 +155,10 @@ class AtLeast(Invariant):
 
     def words(self) -> str:
         return self.label or f"whether {self.statistic.words()} are at least {self.than}"
+
+    def identity(self) -> str:
+        than = self.than.identity() if isinstance(self.than, Margin) else self.than
+        return f"AtLeast:{self.statistic.identity()}>={than}"
 
     def realised(self, counts: SupportsCounts) -> "pa.Table":
         from stirred.spec.universe import reaches
@@ -162,7 +175,7 @@ class Custom(Invariant):
 
     name: str
     determined_by: tuple[Margin, ...] = ()
-    description: str = ""
+    description: str = field(default="", compare=False)
 
     def needs(self) -> tuple[Margin, ...]:
         return self.determined_by
@@ -171,8 +184,10 @@ class Custom(Invariant):
         return self.description or self.name
 
     def realised(self, counts: SupportsCounts) -> "pa.Table":
+        del counts  # what it would be computed from; this class has no rule for it
         raise SpecificationError(
-            f"the invariant {self.name!r} has no rule to compute it", fix="subclass Invariant and write realised()"
+            f"the invariant {self.name!r} has no rule to compute it",
+            fix="subclass Invariant and write realised()",
         )
 
     def __str__(self) -> str:
@@ -194,6 +209,14 @@ class Multiverse:
         return Multiverse(frozenset(invariants))
 
     @staticmethod
+    def realised_only(values: object) -> NoReturn:
+        """Refused: a single universe is one accidental value of the invariants (Section 2.1)."""
+        from stirred.spec.universe import refuse_single_universe
+
+        del values
+        refuse_single_universe()
+
+    @staticmethod
     def none() -> "Multiverse":
         """No invariant: the vacuous multiverse {X}."""
         return Multiverse()
@@ -208,7 +231,7 @@ class Multiverse:
         return Multiverse(self.invariants | more)
 
     def __iter__(self) -> Iterator[Invariant]:
-        return iter(sorted(self.invariants, key=lambda invariant: invariant.words()))
+        return iter(sorted(self.invariants, key=lambda invariant: (invariant.words(), invariant.identity())))
 
     def __len__(self) -> int:
         return len(self.invariants)

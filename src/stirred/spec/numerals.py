@@ -16,7 +16,9 @@ def fraction_of(value: object, what: str) -> Fraction:
     Fraction(1, 10)
     """
     if isinstance(value, bool):
-        raise BudgetError(f"this {what} is no number", why="it is a truth value", fix='give 3, "1/20" or a Fraction')
+        raise BudgetError(
+            f"this {what} is no number", why="it is a truth value", fix='give 3, "1/20" or a Fraction'
+        )
     if isinstance(value, int | Fraction):
         return Fraction(value)
     if isinstance(value, str):
@@ -27,12 +29,16 @@ def fraction_of(value: object, what: str) -> Fraction:
             why="a float is rarely the number it shows, and a promise must be exact",
             fix=f'write it as text: "{value}", or as a Fraction',
         )
-    raise BudgetError(f"this {what} is no number", why=f"it is of type {type(value).__name__}", fix='give 3 or "1/20"')
+    raise BudgetError(
+        f"this {what} is no number", why=f"it is of type {type(value).__name__}", fix='give 3 or "1/20"'
+    )
 
 
 def _parsed(text: str, what: str) -> Fraction:
     if not _SHAPE.fullmatch(text):
-        raise BudgetError(f"cannot read this {what}: {text[:40]!r}", why="it is no fraction", fix='write "1/20" or "0.05"')
+        raise BudgetError(
+            f"cannot read this {what}: {text[:40]!r}", why="it is no fraction", fix='write "1/20" or "0.05"'
+        )
     text = text.strip()
     if "/" in text:
         top, _, bottom = text.partition("/")
@@ -51,7 +57,8 @@ def integer(digits: str) -> int:
     if len(digits) <= _CHUNK:
         return int(digits)
     cut = len(digits) // 2
-    return integer(digits[:-cut]) * 10**cut + integer(digits[-cut:])
+    shift: int = 10**cut
+    return integer(digits[:-cut]) * shift + integer(digits[-cut:])
 
 
 def digits(number: int) -> str:

@@ -58,6 +58,7 @@ class InputPremetric:
 
     def constant(self, to: "InputPremetric", domain: "Domain", multiverse: "Multiverse") -> Constant:
         """The smallest c known with d_self ≤ c·d_to in every universe; refused where none is known."""
+        del domain, multiverse  # rules of subclasses may read them
         if self == to:
             return Constant(Fraction(1))
         raise IncompatibleError(f"cannot restate {self} as {to}", why="no rule relates the two")
@@ -102,7 +103,11 @@ class RecordPremetric(InputPremetric):
         if not isinstance(other, RecordPremetric):
             return InputPremetric.joined(self, other)
         units = {self.record_type, other.record_type}
-        if len(units) > 1 and not (PERSON in units and units <= HOUSEHOLDS | {PERSON}) and not units <= HOUSEHOLDS:
+        if (
+            len(units) > 1
+            and not (PERSON in units and units <= HOUSEHOLDS | {PERSON})
+            and not units <= HOUSEHOLDS
+        ):
             return InputPremetric.joined(self, other)
         unit = PERSON if PERSON in units else min(units)
         people = [p for p in (self, other) if p.record_type == PERSON]

@@ -32,7 +32,12 @@ TIGHT = "inf over α of the Rényi conversion (Canonne, Kamath and Steinke 2020,
 
 
 def reading(
-    rho_squared: Budget, delta: int | str | Fraction, *, distance: int = 1, tight: bool = False, decimals: int = 6
+    rho_squared: Budget,
+    delta: int | str | Fraction,
+    *,
+    distance: int = 1,
+    tight: bool = False,
+    decimals: int = 6,
 ) -> Reading:
     """ε of ρ²-zCDP at distance k, rounded up.
 
@@ -43,7 +48,9 @@ def reading(
     """
     number = fraction_of(delta, "delta")
     if not 0 < number < 1:
-        raise BudgetError("delta must lie between 0 and 1", why="at 0 the conversion is infinite, at 1 it is void")
+        raise BudgetError(
+            "delta must lie between 0 and 1", why="at 0 the conversion is infinite, at 1 it is void"
+        )
     if isinstance(distance, bool) or distance < 1:
         raise BudgetError("a distance is a whole number from 1 on")
     scaled = rho_squared * (distance * distance)

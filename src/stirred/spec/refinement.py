@@ -1,16 +1,148 @@
-"""Which invariants determine which: decided from the functional dependencies, with a reason."""
+"""Which invariants determine which: decided from the functional dependencies, with a reason.
 
-from typing import TYPE_CHECKING
+A yes is a computation: the wanted table can be read off the given ones. A no is a construction (see `witness`): two data
+sets that agree on everything given and differ on what is wanted. Anything else is unknown.
+"""
 
-from stirred.spec.verdict import Verdict
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from stirred.spec.domain import Domain
-    from stirred.spec.multiverse import Multiverse
+from stirred.spec.domain import Domain
+from stirred.spec.multiverse import AtLeast, Invariant, Margin, Multiverse
+from stirred.spec.premetrics import PERSON
+from stirred.spec.verdict import Answer, Verdict, all_of
+from stirred.spec.witness import differing_pair
 
 
-def refines(finer: "Multiverse", coarser: "Multiverse", domain: "Domain") -> Verdict:
-    """Whether the invariants of ``finer`` determine those of ``coarser``."""
-    if coarser.invariants <= finer.invariants:
-        return Verdict.yes("every invariant of the second is one of the first")
-    return Verdict.unknown("no rule decides it")
+def refines(finer: Multiverse, coarser: Multiverse, domain: Domain) -> Verdict:
+    r"""Whether the invariants of ``finer`` determine those of ``coarser``: every universe lies in one of the other's.
+
+    >>> domain = Domain(name="toy", spine=("county", "block"))
+    >>> by_block, by_county = (Multiverse.of(Margin("household", (area,))) for area in ("block", "county"))
+    >>> print(refines(by_block, by_county, domain))
+    yes: households by block determine households by county (block → county)
+    >>> refines(by_county, by_block, domain).answer.value
+    'no'
+    """
+    given = tuple(finer)
+    return all_of([determined(given, wanted, domain) for wanted in coarser], "nothing has to be determined")
+
+
+def determined(given: Sequence[Invariant], wanted: Invariant, domain: Domain) -> Verdict:
+    """Whether one invariant is a function of the given ones."""
+    if wanted in given:
+        return Verdict.yes(f"both keep {wanted}")
+    if isinstance(wanted, Margin):
+        return _margin(given, wanted, domain)
+    needed = [_margin(given, margin, domain) for margin in wanted.needs()]
+    if needed and all(needed):
+        return Verdict.yes("; ".join(dict.fromkeys(v.because for v in needed)))
+    if isinstance(wanted, AtLeast):
+        return _inequality(given, wanted, domain, needed)
+    return Verdict.unknown(f"no rule tells whether {wanted} follows")
+
+
+def _margin(given: Sequence[Invariant], wanted: Margin, domain: Domain) -> Verdict:
+    margins = [invariant for invariant in given if isinstance(invariant, Margin)]
+    found = _computed(margins, wanted, domain, depth=3)
+    if found:
+        return Verdict.yes(found)
+    if not wanted.by and any(_covers_total(margin, wanted) for margin in margins):
+        return Verdict.yes(f"a full table determines the {wanted}")
+    return differing_pair(given, wanted, domain)
+
+
+def _covers_total(margin: Margin, wanted: Margin) -> bool:
+    return margin.record_type == wanted.record_type and not margin.where and not wanted.where
+
+
+def _computed(margins: Sequence[Margin], wanted: Margin, domain: Domain, *, depth: int) -> str:
+    """How the wanted table is read off the given ones, or nothing."""
+    for margin in margins:
+        reason = _direct(margin, wanted, domain) or _by_size(margin, wanted, domain)
+        if reason:
+            return reason
+    if depth == 0:
+        return ""
+    # a table restricted to each level of a variable in turn adds up to the whole
+    conditions = wanted.conditions()
+    split = sorted({v for m in margins if m.record_type == wanted.record_type for v in m.conditions()})
+    for variable in split:
+        values = conditions.get(variable) or domain.levels(wanted.record_type, variable)
+        if not values or len(values) == 1:
+            continue
+        pieces = [
+            Margin(wanted.record_type, wanted.by, {**conditions, variable: (value,)}, wanted.label)
+            for value in values
+        ]
+        if all(_computed(margins, piece, domain, depth=depth - 1) for piece in pieces):
+            return f"the tables for each {variable} add up to {wanted}"
+    return ""
+
+
+def _direct(margin: Margin, wanted: Margin, domain: Domain) -> str:
+    if margin.record_type != wanted.record_type:
+        return ""
+    have, want = margin.conditions(), wanted.conditions()
+    constant = {v for v, values in have.items() if len(values) == 1}
+    known = domain.closure(margin.record_type, (*margin.by, *constant))
+    fixed = {v for v, values in want.items() if len(values) == 1}
+    if not known.issuperset({*wanted.by} - fixed):
+        return ""
+    for variable, values in have.items():
+        asked = want.get(variable) or domain.levels(wanted.record_type, variable)
+        if asked is None or not set(values).issuperset(asked):
+            return ""  # the given table leaves out records that the wanted one counts
+    for variable, values in want.items():
+        shown = variable in known or (variable in have and set(values).issuperset(have[variable]))
+        if not shown:
+            return ""  # the given table does not show who is to be left out
+    steps = [
+        str(rule)
+        for rule in domain.rules(margin.record_type)
+        if _used(rule.of, rule.determines, margin, wanted, known)
+    ]
+    why = f" ({', '.join(dict.fromkeys(steps))})" if steps else ""
+    return f"{margin} determine {wanted}{why}"
+
+
+def _used(
+    of: tuple[str, ...], determines: tuple[str, ...], margin: Margin, wanted: Margin, known: frozenset[str]
+) -> bool:
+    """Whether a dependency lies between what is given and what is wanted, for the reason's sake."""
+    wanted_variables = {*wanted.by, *wanted.conditions()}
+    reached = {*determines} - {*margin.by}
+    return bool(known.issuperset(of) and reached and not wanted_variables <= {*margin.by})
+
+
+def _by_size(margin: Margin, wanted: Margin, domain: Domain) -> str:
+    """Households by exact size give persons: n persons = Σ size · households, for tables over household variables."""
+    size = domain.size_variable
+    if (
+        not size
+        or wanted.record_type != PERSON
+        or margin.record_type != "household"
+        or not domain.has("household")
+    ):
+        return ""
+    household = domain.record_type("household").names()
+    if not household.issuperset({*wanted.by, *wanted.conditions()}):
+        return ""
+    sized = Margin("household", (*wanted.by, size), wanted.where)
+    if not _direct(margin, sized, domain):
+        return ""
+    return f"{margin} determine {wanted} (each household counts for its {size})"
+
+
+def _inequality(
+    given: Sequence[Invariant], wanted: AtLeast, domain: Domain, needed: Sequence[Verdict]
+) -> Verdict:
+    for other in given:
+        if isinstance(other, AtLeast) and other.than == wanted.than == 1:
+            # an area holds at least one exactly when some part of it does
+            reason = _direct(other.statistic, wanted.statistic, domain)
+            if reason and other.statistic.where == wanted.statistic.where:
+                return Verdict.yes(f"an area has one exactly when some part of it has: {reason}")
+    others = [i for i in given if not isinstance(i, Margin)]
+    if isinstance(wanted.than, int) and wanted.than > 0 and not others and needed[0].answer is Answer.NO:
+        return Verdict.no(f"not {wanted}: {needed[0].because}")
+    return Verdict.unknown(f"no rule tells whether {wanted} follows")

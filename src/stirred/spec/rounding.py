@@ -1,7 +1,6 @@
 """Decimals on the safe side of an exact number, and signs that are decided rather than guessed."""
 
 from decimal import Context, Decimal
-from fractions import Fraction
 from math import ceil, floor
 
 from stirred.errors import BudgetError
@@ -23,7 +22,11 @@ def _rounded(value: Exact, decimals: int, *, up: bool) -> Decimal:
     bits = 64 + 4 * decimals
     while True:
         box = value.interval(bits)
-        low, high = (ceil(box.low * step), ceil(box.high * step)) if up else (floor(box.low * step), floor(box.high * step))
+        low, high = (
+            (ceil(box.low * step), ceil(box.high * step))
+            if up
+            else (floor(box.low * step), floor(box.high * step))
+        )
         if low == high or bits > 1 << 12:
             # past that many bits the value is a decimal in all likelihood; the outer end is safe in any case
             return _decimal(high if up else low, decimals)
@@ -33,6 +36,7 @@ def _rounded(value: Exact, decimals: int, *, up: bool) -> Decimal:
 def rounded_up(value: Exact, decimals: int) -> Decimal:
     """The smallest such decimal not below the value.
 
+    >>> from fractions import Fraction
     >>> rounded_up(Exact.log(Fraction(2)), 3)
     Decimal('0.694')
     """
@@ -42,6 +46,7 @@ def rounded_up(value: Exact, decimals: int) -> Decimal:
 def rounded_down(value: Exact, decimals: int) -> Decimal:
     """The largest such decimal not above the value.
 
+    >>> from fractions import Fraction
     >>> rounded_down(Exact.log(Fraction(2)), 3)
     Decimal('0.693')
     """
@@ -51,6 +56,7 @@ def rounded_down(value: Exact, decimals: int) -> Decimal:
 def decide(value: Exact) -> int:
     """The sign of an exact number: −1, 0 or 1.
 
+    >>> from fractions import Fraction
     >>> decide(Exact.log(Fraction(9)) - Exact.log(Fraction(3)).scaled(Fraction(2)))
     0
     """

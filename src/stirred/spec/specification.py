@@ -4,16 +4,15 @@ Composition keeps the parts it was made of and converts once, at the end: (ε₁
 converting step by step would make the sum depend on where the brackets stand.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from stirred.errors import BudgetError, IncompatibleError, SpecificationError
-from stirred.spec.budget import Bound, Budget, Status
+from stirred.errors import BudgetError, SpecificationError
+from stirred.spec.budget import Bound, Budget
 from stirred.spec.divergences import NormalizedRenyi, OutputPremetric
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Invariant, Multiverse
-from stirred.spec.premetrics import InputPremetric, RecordPremetric
+from stirred.spec.premetrics import InputPremetric
 from stirred.spec.statement import BudgetFunction, Evidence, Part
 
 if TYPE_CHECKING:
@@ -38,20 +37,21 @@ class Specification:
     input_premetric: InputPremetric
     output_premetric: OutputPremetric
     budget: Budget
-    evidence: Evidence = Evidence()
+    evidence: Evidence = field(default_factory=Evidence)
     bounds: tuple[Bound, ...] = ()
     untouched: tuple[str, ...] = ()  # records that are released exactly, in words
     notes: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()  # what it was composed of; empty: itself
     varies: BudgetFunction | None = None  # how the budget differs by universe; None: the same in all
-    smallest_distance: int = 1  # the smallest distance between two different data sets of one universe
 
     def __post_init__(self) -> None:
-        if not isinstance(self.multiverse, Multiverse):
+        multiverse: object = self.multiverse
+        budget: object = self.budget
+        if not isinstance(multiverse, Multiverse):
             from stirred.spec.universe import refuse_single_universe
 
             refuse_single_universe()
-        if not isinstance(self.budget, Budget):
+        if not isinstance(budget, Budget):
             raise BudgetError("the budget of a specification is a Budget", fix='budget=Budget.of("1/20")')
 
     @property
@@ -63,9 +63,17 @@ class Specification:
         """The usual zCDP parameter: the square of this budget, which is ρ."""
         if not isinstance(self.output_premetric, NormalizedRenyi):
             raise SpecificationError(
-                f"a budget under {self.output_premetric} has no ρ²", fix="spec.under(NormalizedRenyi()).rho_squared"
+                f"a budget under {self.output_premetric} has no ρ²",
+                fix="spec.under(NormalizedRenyi()).rho_squared",
             )
         return self.budget.squared()
+
+    @property
+    def shown_budget(self) -> str:
+        """The budget with its letter, rounded up; zCDP is shown by ρ², as everyone prints it."""
+        if isinstance(self.output_premetric, NormalizedRenyi):
+            return f"ρ² = {self.rho_squared}"
+        return f"{self.output_premetric.budget_symbol} = {self.budget}"
 
     @property
     def statements(self) -> tuple[Part, ...]:
@@ -95,13 +103,17 @@ class Specification:
         return given(self, more)
 
     def without(self, *dropped: Invariant) -> "Specification":
-        """The same release with fewer invariants declared: infinite loss (Proposition 1), unless the rest determines them."""
+        """The same release with fewer invariants declared: ∞ (Proposition 1), unless the rest determines them."""
         from stirred.spec.composition import without
 
         return without(self, dropped)
 
     def per(
-        self, unit: "str | InputPremetric", *, link: Literal["kept", "free"] | None = None, copies: int | None = None
+        self,
+        unit: "str | InputPremetric",
+        *,
+        link: Literal["kept", "free"] | None = None,
+        copies: int | None = None,
     ) -> "Specification":
         """The same promise for another unit, with the constant that relates the two."""
         from stirred.spec.composition import per
@@ -146,13 +158,4 @@ class Specification:
         return compare(self, other)
 
     def __str__(self) -> str:
-        symbol = self.output_premetric.budget_symbol
-        budget = f"{symbol} = {self.budget}"
-        if isinstance(self.output_premetric, NormalizedRenyi):
-            budget = f"ρ² = {self.rho_squared}"
-        flavor = (self.domain, self.multiverse, self.input_premetric, self.output_premetric)
-        return " | ".join([*(str(part) for part in flavor), budget])
-
-
-__all__ = ["Bound", "BudgetFunction", "Evidence", "Part", "Specification", "Status"]
-_ = (IncompatibleError, RecordPremetric, Sequence)
+        return " | ".join([*(str(part) for part in self.flavor), self.shown_budget])

@@ -1,6 +1,6 @@
 """What a specification rests on: its evidence, its parts, and how its budget differs by universe."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stirred.spec.budget import Budget, Status
 from stirred.spec.divergences import OutputPremetric
@@ -36,8 +36,8 @@ class BudgetFunction:
 
     words: str
     universe: str = "the realised universe"
-    least: Budget = Budget.zero()
-    most: Budget = Budget.infinite()
+    least: Budget = field(default_factory=Budget.zero)
+    most: Budget = field(default_factory=Budget.infinite)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,15 +57,22 @@ def _copies(source: RecordPremetric, to: RecordPremetric) -> Constant:
 
 def _links(source: RecordPremetric, to: RecordPremetric) -> Constant:
     if source.link == "kept" and to.link == "free":
-        return Constant(Fraction(2), "a person who moves between households counts twice under the first distance")
+        return Constant(
+            Fraction(2), "a person who moves between households counts twice under the first distance"
+        )
     return ONE
 
 
-def _kinds(source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse") -> Constant:
+def _kinds(
+    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
+) -> Constant:
     if isinstance(source, Hamming) == isinstance(to, Hamming):
         return ONE
     if isinstance(to, Hamming):
-        return Constant(Fraction(2), "changing one record is removing one and adding one: Hamming 1 = symmetric difference 2")
+        return Constant(
+            Fraction(2),
+            "changing one record is removing one and adding one: Hamming 1 = symmetric difference 2",
+        )
     _require_fixed_number(source, domain, multiverse)
     return Constant(Fraction(1, 2), "the number of records is invariant: Hamming 1 = symmetric difference 2")
 
@@ -86,14 +93,20 @@ def _household_to_person(
 ) -> Constant:
     if isinstance(to, Hamming):
         if to.link == "free":
-            step = Constant(Fraction(2), "household to person with constant 2: a person who moves alters two households")
+            step = Constant(
+                Fraction(2), "household to person with constant 2: a person who moves alters two households"
+            )
         else:
             step = Constant(
                 Fraction(1),
                 "household to person with constant 1: a person's change leaves the household link alone, "
                 "so it alters one household (the paper passes over this; with moves it would be 2)",
             )
-        kind = ONE if isinstance(source, Hamming) else Constant(Fraction(2), "Hamming 1 = symmetric difference 2")
+        kind = (
+            ONE
+            if isinstance(source, Hamming)
+            else Constant(Fraction(2), "Hamming 1 = symmetric difference 2")
+        )
         return step * kind
     # one person more or less alters one household: its old record goes, its new one comes
     step = Constant(Fraction(2), "a person added or removed replaces one household record by another")

@@ -1,13 +1,115 @@
-"""The realised universe: the values of the invariants, with a digest that can be published or withheld."""
+"""The realised universe: the values of the invariants, with a digest that can be published or withheld.
 
+The values are released exactly anyway, so their digest may be published; where a release is not out yet it can be
+withheld, or salted so that it commits to the values without showing them.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from stirred.errors import SpecificationError
+from stirred.spec.multiverse import Margin
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred.spec.multiverse import AtLeast, SupportsCounts
+    from stirred.spec.multiverse import AtLeast, Invariant, Multiverse, SupportsCounts
+
+WITHHELD = "withheld: the values of the invariants are not published"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Universe:
+    r"""$\mathcal D_c(x) = \{x' : c(x') = c(x)\}$ (Equation 2), given by the realised values of the invariants."""
+
+    multiverse: "Multiverse"
+    values: "Mapping[Invariant, pa.Table]" = field(repr=False)
+    digest: str  # of the values, or why it is withheld
+
+    @property
+    def is_withheld(self) -> bool:
+        return not self.digest.startswith("sha256:")
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the invariants fix."""
+        return sum(int(table.num_rows) for table in self.values.values())
+
+    def withheld(self) -> "Universe":
+        """The same universe without its values and their digest."""
+        return Universe(multiverse=self.multiverse, values={}, digest=WITHHELD)
+
+    def to_json(self) -> dict[str, object]:
+        return {"invariants": [invariant.words() for invariant in self.multiverse], "digest": self.digest}
+
+
+def universe(census: "SupportsCounts", multiverse: "Multiverse", *, salt: bytes = b"") -> Universe:
+    """The universe a census lies in; with a salt the digest commits to the values without showing them."""
+    values = {invariant: invariant.realised(census) for invariant in multiverse}
+    total = hashlib.sha256(len(salt).to_bytes(8, "big") + salt)
+    for invariant, table in values.items():
+        total.update(_digest(invariant.identity(), table))
+    return Universe(multiverse=multiverse, values=values, digest=f"sha256:{total.hexdigest()}")
+
+
+class _Sink:
+    """A file that is only hashed, so that a nation's tables are never held as text."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return len(data)
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _digest(words: str, table: "pa.Table") -> bytes:
+    """A digest of a table that depends on its values alone: not on the order of rows, nor on dictionary codes."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = sorted(table.column_names)
+    plain = pa.table({name: table[name].cast(pa.string()) for name in names})
+    plain = plain.sort_by([(name, "ascending") for name in names])
+    sink = _Sink()
+    sink.write(words.encode() + b"\x00")
+    csv.write_csv(plain, sink)
+    return sink.hash.digest()
+
+
+def reaches(invariant: "AtLeast", counts: "SupportsCounts") -> "pa.Table":
+    """The areas where the inequality holds, among those where either side is not zero."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    by = list(invariant.statistic.by)
+    left = counts.counts(invariant.statistic.record_type, by, invariant.statistic.conditions() or None)
+    if isinstance(invariant.than, Margin):
+        right = counts.counts(invariant.than.record_type, by, invariant.than.conditions() or None)
+        right = right.rename_columns([*by, "than"])
+        if by:
+            both = left.join(right, keys=by, join_type="full outer")
+        else:
+            both = left.append_column("than", right["than"]) if left.num_rows and right.num_rows else left
+        count = pc.fill_null(both["count"].cast(pa.int64()), 0)
+        than = pc.fill_null(both["than"].cast(pa.int64()), 0)
+    else:
+        both, count, than = left, left["count"].cast(pa.int64()), pa.scalar(invariant.than, pa.int64())
+    holds = pc.greater_equal(count, than)
+    table = pa.table({**{name: both[name] for name in by}, "holds": holds})
+    # where both sides are zero the answer is the same in every data set, so it says nothing
+    return table.sort_by([(name, "ascending") for name in by]) if by else table
 
 
 def refuse_single_universe() -> NoReturn:
@@ -18,8 +120,3 @@ def refuse_single_universe() -> NoReturn:
         "the promise must hold whatever value it takes",
         fix="give Multiverse.of(the invariants); their realised values go into the receipt",
     )
-
-
-def reaches(invariant: "AtLeast", counts: "SupportsCounts") -> "pa.Table":
-    """Where the inequality holds, by area."""
-    raise NotImplementedError

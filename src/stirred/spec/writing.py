@@ -67,7 +67,9 @@ def from_json(document: object) -> Exact:
     if kind == "log" and isinstance(of, str):
         return Exact.log(fraction_of(of, "argument of a logarithm"))
     if kind == "sqrt":
-        return Exact.root(Exact.fraction(fraction_of(of, "radicand")) if isinstance(of, str) else from_json(of))
+        return Exact.root(
+            Exact.fraction(fraction_of(of, "radicand")) if isinstance(of, str) else from_json(of)
+        )
     if kind in {"sum", "product"} and isinstance(of, list):
         total = Exact.fraction(Fraction(0 if kind == "sum" else 1))
         for part in of:
