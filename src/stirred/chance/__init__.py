@@ -1,8 +1,8 @@
 """Where randomness comes from: a key, streams by name, and samplers whose law is exactly the one they claim."""
 
-from stirred.chance.bernoulli import Threshold, bernoulli, threshold
+from stirred.chance.bernoulli import Threshold, bernoulli, settle, threshold
 from stirred.chance.binomial import binomial
-from stirred.chance.gaussian import DiscreteGaussian, discrete_gaussian, discrete_laplace
+from stirred.chance.gaussian import DiscreteGaussian, DiscreteLaplace, discrete_gaussian, discrete_laplace
 from stirred.chance.integers import integers, product_floor
 from stirred.chance.key import Key
 from stirred.chance.multiset import MultisetDigest
@@ -11,6 +11,7 @@ from stirred.chance.stream import Stream, Uniform
 
 __all__ = [
     "DiscreteGaussian",
+    "DiscreteLaplace",
     "Key",
     "MultisetDigest",
     "Stream",
@@ -24,5 +25,6 @@ __all__ = [
     "integers",
     "permutation",
     "product_floor",
+    "settle",
     "threshold",
 ]

@@ -51,7 +51,11 @@ def threshold(p: Fraction, *, bits: int = 64) -> Threshold:
 
 
 def settle(p: Fraction, uniform: Uniform) -> bool:
-    """Whether U < p, reading as many more bits as that takes."""
+    """Whether U < p, reading as many more bits as that takes; a kernel's tie is settled with words of its own source.
+
+    >>> settle(Fraction(1, 3), Uniform(lambda level: 0, value=0x55, bits=8))  # 1/3 = 0x0.5555…, then zeros
+    True
+    """
     while True:
         scaled = p.numerator << uniform.bits
         if (uniform.value + 1) * p.denominator <= scaled:
@@ -78,7 +82,7 @@ def bernoulli(
     result = words < coin.word
     if coin.tie:
         for i in np.flatnonzero(words == coin.word):
-            uniform = Uniform(stream, start + 4 * int(i), int(words[i]), word_bits, chunk=extension_bits)
+            uniform = stream.uniform(start + 4 * int(i), int(words[i]), word_bits, chunk=extension_bits)
             result[i] = settle(coin.p, uniform)
     return np.asarray(result)
 

@@ -65,7 +65,7 @@ class Coarse(Cells):
 
         def uniform(offset: int, value: int, bits: int) -> Uniform:
             level = attempt << 16
-            return Uniform(stream, position + offset, value, bits, chunk=self.extension_bits, level=level)
+            return stream.uniform(position + offset, value, bits, chunk=self.extension_bits, level=level)
 
         y = self.table.settle(uniform(0, words[0] >> (32 - self.word_bits), self.word_bits))
         z = floor_of(uniform(8, words[2] | words[3] << 32, 64), self.stride)

@@ -67,7 +67,7 @@ def floors(
     if _scaled(words, bounds, 64 - word_bits, out):
         for i in np.flatnonzero(out < 0):
             value = int(words[i]) >> (64 - word_bits)
-            uniform = Uniform(stream, start + 8 * int(i), value, word_bits, chunk=extension_bits)
+            uniform = stream.uniform(start + 8 * int(i), value, word_bits, chunk=extension_bits)
             out[i] = floor_of(uniform, int(bounds[i if len(bounds) > 1 else 0]))
     return out
 

@@ -37,8 +37,8 @@ class Falling:
     The discrete Gaussian is $a = 1 / 2\sigma^2, b = 0$, the discrete Laplace $a = 0, b = 1 / s$.
 
     >>> law = Falling(Fraction(0), Fraction(1), mirrored=False)   # geometric: F(0) = 1 - 1/e
-    >>> steps = law.steps(20)
-    >>> steps.low[steps.first + 1] <= 2**20 * 0.6321205588 <= steps.high[steps.first + 1]
+    >>> steps = law.steps(20)  # from k = -1 on
+    >>> steps.low[1] <= 2**20 * 0.6321205588 <= steps.high[1]
     True
     """
 

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance.cipher import BLOCK, CHUNK, Blocks
+from stirred.chance.names import encode
+from stirred.chance.rows import arrow_words
 from stirred.compiled import compiled
 from stirred.errors import InputError
 
@@ -32,11 +35,12 @@ class MultisetDigest:
     True
     """
 
-    __slots__ = ("_key", "_sum", "_width", "rows")
+    __slots__ = ("_key", "_names", "_sum", "_width", "rows")
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._sum = 0
+        self._names: tuple[str, ...] | None = None
         self._width: int | None = None
         self.rows = 0
 
@@ -45,7 +49,19 @@ class MultisetDigest:
 
     def update(self, columns: Sequence[Column]) -> None:
         """Add a batch of rows: one array per column, all of one length, always the same number of columns."""
-        words = [_words(column) for column in columns]
+        self._add([_words(column) for column in columns])
+
+    def update_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Add the rows of an Arrow batch: whole numbers, truth values, text (plain or dictionary), dates, floats, nulls.
+
+        Names and values count, in the order of the columns; integer width and dictionary codes do not.
+        """
+        if self._names not in (None, tuple(batch.schema.names)):
+            raise InputError("batches of one table have the same columns", why="names or their order differ")
+        self._names = tuple(batch.schema.names)
+        self._add(arrow_words(batch, hmac.digest(self._key, b"text", "sha256")))
+
+    def _add(self, words: list[NDArray[np.uint64]]) -> None:
         if not words or len({len(word) for word in words}) != 1:
             raise InputError(
                 "a batch of rows needs columns of one length", why=f"{len(words)} columns differ"
@@ -55,7 +71,7 @@ class MultisetDigest:
                 "batches of one table have the same columns", why=f"{self._width}, then {len(words)}"
             )
         self._width = len(words)
-        cipher = Blocks(hmac.digest(self._key, b"rows of " + len(words).to_bytes(8, "big"), "sha256"))
+        cipher = Blocks(hmac.digest(self._key, b"rows of " + self._shape(len(words)), "sha256"))
         nothing = np.zeros(1, dtype=np.uint64)
         n = len(words[0])
         state = np.empty((min(n, _ROWS), 2), dtype=np.uint64)
@@ -75,18 +91,24 @@ class MultisetDigest:
         """Add the rows another worker has digested under the same key."""
         if other._width is None:
             return
-        if self._width not in (None, other._width) or not hmac.compare_digest(self._key, other._key):
+        if (self._width, self._names) not in (
+            (None, None),
+            (other._width, other._names),
+        ) or not hmac.compare_digest(self._key, other._key):
             raise InputError("only digests of one table under one key are merged")
-        self._width = other._width
+        self._width, self._names = other._width, other._names
         self._sum = (self._sum + other._sum) % _MODULUS
         self.rows += other.rows
 
     def value(self) -> bytes:
         """The 32-byte digest of the rows so far."""
-        message = b"".join(
-            number.to_bytes(16, "big") for number in (self._sum, self.rows, self._width if self._width else 0)
+        message = (
+            self._sum.to_bytes(16, "big") + self.rows.to_bytes(16, "big") + self._shape(self._width or 0)
         )
         return hmac.digest(self._key, b"value" + message, "sha256")
+
+    def _shape(self, width: int) -> bytes:
+        return encode((width,) if self._names is None else (width, *self._names))
 
 
 def _words(column: Column) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance.integers import floor_of, floors, product_floor
-from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
+from stirred.chance.stream import EXTENSION_BITS, Stream
 from stirred.compiled import compiled
 from stirred.errors import InputError
 
@@ -65,7 +65,7 @@ def derangement(
                 break
             used = int(state[1])
             value = int(words[used]) >> (64 - word_bits)
-            uniform = Uniform(stream, start + 8 * used, value, word_bits, chunk=extension_bits)
+            uniform = stream.uniform(start + 8 * used, value, word_bits, chunk=extension_bits)
             forced = floor_of(uniform, size - int(state[0]))
         stream.claim(int(state[1]), 8)
         if outcome == _DONE:

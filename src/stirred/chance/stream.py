@@ -6,6 +6,8 @@ AES(extension key, position (12 bytes) ‖ level (4 bytes)). A draw reads its ex
 decide, so what one draw needs never moves another draw.
 """
 
+from collections.abc import Callable
+from functools import partial
 from operator import index
 from typing import Final
 
@@ -89,6 +91,12 @@ class Stream:
         encryptor = Cipher(algorithms.AES256(self._extension), modes.ECB()).encryptor()
         return int.from_bytes(encryptor.update(block), "big")
 
+    def uniform(
+        self, position: int, value: int, bits: int, *, chunk: int = EXTENSION_BITS, level: int = 0
+    ) -> "Uniform":
+        """The number whose first word, ``value`` of ``bits`` bits, stood at ``position``."""
+        return Uniform(partial(self.extension, position), value=value, bits=bits, chunk=chunk, level=level)
+
     def _aligned(self, start: int, size: int) -> NDArray[np.uint8]:
         skip = start % BLOCK
         if skip == 0:
@@ -97,29 +105,32 @@ class Stream:
 
 
 class Uniform:
-    """One uniform real number in [0, 1), known to as many bits as were needed so far.
+    r"""One uniform real number in [0, 1), known to as many bits as were needed so far.
 
-    $U \\in [v, v + 1) / 2^b$; ``extend`` makes $b$ larger. The first word fixed the leading bits.
+    $U \in [v, v + 1) / 2^b$, the first word having fixed the leading bits; ``extend`` makes b larger with the next
+    128 bits of ``more(level)``, level = 0, 1, … (fewer bits at a time only in tests).
+
+    >>> u = Uniform(lambda level: 1 << 127, value=0, bits=8); u.extend(); u.bits, u.value == 1 << 127
+    (136, True)
     """
 
-    __slots__ = ("_chunk", "_level", "_position", "_stream", "bits", "value")
+    __slots__ = ("_chunk", "_level", "_more", "bits", "value")
 
     def __init__(
         self,
-        stream: Stream,
-        position: int,
+        more: Callable[[int], int],
+        *,
         value: int,
         bits: int,
-        *,
         chunk: int = EXTENSION_BITS,
         level: int = 0,
     ) -> None:
-        self._stream, self._position, self._chunk, self._level = stream, position, chunk, level
+        self._more, self._chunk, self._level = more, chunk, level
         self.value, self.bits = value, bits
 
     def extend(self) -> None:
-        """Read the next bits of the extension (fewer than 128 at a time only in tests)."""
-        more = self._stream.extension(self._position, self._level) >> (EXTENSION_BITS - self._chunk)
+        """Read the next bits."""
+        more = self._more(self._level) >> (EXTENSION_BITS - self._chunk)
         self.value = (self.value << self._chunk) | more
         self.bits += self._chunk
         self._level += 1

@@ -75,7 +75,7 @@ class Table(Cells):
 
     def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
         value = int(words[0]) >> (32 - self.word_bits)
-        return self.settle(Uniform(stream, position, value, self.word_bits, chunk=self.extension_bits))
+        return self.settle(stream.uniform(position, value, self.word_bits, chunk=self.extension_bits))
 
     def settle(self, uniform: Uniform) -> int:
         """The least k with U < F(k), reading U and computing F as far as needed."""
