@@ -40,10 +40,10 @@ def _of_product(product: Product) -> Entry:
 
 
 def _of_what_if(row: WhatIf) -> Entry:
-    words = [name.replace("_", " ") for name in row.match]
+    words = ["household size" if name == "size" else name.replace("_", " ") for name in row.match]
     return Entry(
         name=row.name,
-        title=f"What if 2020 had swapped: {row.swap[0].replace('_', ' ')}s within {' × '.join(words)}",
+        title=f"What if 2020 had swapped {row.swap[0].replace('_', ' ')} within {' × '.join(words)}",
         source=WHAT_IF_SOURCE,
         conversion=_BY_THEOREM,
         make=lambda rate: releases.what_if(row, rate or WHAT_IF_RATES[0]),
@@ -121,7 +121,7 @@ class Catalog(Mapping[str, Specification]):
     Traceback (most recent call last):
     ...
     stirred.errors.InputError: the catalog has no entry 'das-2002'
-      fix: did you mean das-2020, das-2010 or das-2020-printed?
+      fix: did you mean das-2020, das-2010 or ddhc-a-2020?
     """
 
     def __init__(self) -> None:

@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
-from stirred.catalog.published import DELTA, UNSTATED, Unstated
+from stirred.catalog.assumptions import variants
+from stirred.catalog.published import DELTA, PRODUCTS, UNSTATED, Unstated
 from stirred.errors import InputError
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specification, rho_squared_to_epsilon
 from stirred.spec.card import Card, Piece
 from stirred.spec.card_words import decimal
 
 Row = dict[str, object]
+_TITLES = {Budget.sqrt(product.rho_squared).exact: product.title for product in PRODUCTS}
 
 
 def number(value: Decimal) -> float | None:
@@ -59,13 +61,12 @@ class Entry:
             delta=delta,
             at_least=bool(self.omits) and spec.budget.is_finite,
             pieces=tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else (),
+            variants=tuple(variant.shown(delta) for variant in variants(spec)),
             more_notes=self._notes(),
         )
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [f"source: {self.source}"]
-        if not self.parts and not self.rates:
-            notes.append(f"conversion: {self.conversion}")
+        notes = []
         if self.omits:
             left_out = "; ".join(unstated.title for unstated in self.omits)
             notes.append(f"left out, at unknown cost, hence ≥: {left_out}")
@@ -137,7 +138,7 @@ def _piece(part: Part, spec: Specification) -> Piece:
     letter = "ρ²" if zcdp else part.output_premetric.budget_symbol
     letter_here = "ε" if isinstance(spec.output_premetric, Multiplicative) else "ρ²"
     return Piece(
-        name=part.source,
+        name=_TITLES.get(part.budget.exact, part.source),
         unit=str(part.input_premetric),
         budget=f"{letter} = {decimal(shown.upper(4))}",
         counted=f"{letter_here} = {decimal(as_shown.upper(4))} (constant {constant.factor})",

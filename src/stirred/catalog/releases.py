@@ -1,5 +1,6 @@
 """The specifications of the published products and of their sums, built from the exact figures."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -64,7 +65,7 @@ def product(published: Product) -> Specification:
         output_premetric=NormalizedRenyi(),
         budget=Budget.sqrt(published.rho_squared),
         evidence=Evidence(status="published", source=published.source),
-        notes=tuple(filter(None, (IMPUTATION_NOTE, UNITS_NOTE, f"input premetric: {published.conversion}"))),
+        notes=(IMPUTATION_NOTE, UNITS_NOTE, f"{published.name}, input premetric: {published.conversion}"),
     )
     return spec.per("person", link="kept") if people else spec
 
@@ -72,35 +73,45 @@ def product(published: Product) -> Specification:
 @cache
 def pl() -> Specification:
     """The redistricting file: persons and units, per person."""
-    return compose([product(PL_PERSONS), product(PL_UNITS)])
+    return _sum([PL_PERSONS, PL_UNITS], f"{PAPER}, Theorem 2, with the exact budgets of the production settings")
 
 
 @cache
 def dhc() -> Specification:
     """The DHC without the redistricting file it builds on, per person."""
-    return compose([product(DHC_PERSONS), product(DHC_UNITS)])
+    return _sum([DHC_PERSONS, DHC_UNITS], f"{PAPER}, Table 3, with the exact budgets of the production settings")
 
 
 @cache
 def das_2020() -> Specification:
     """All primary releases of the 2020 census, per person, from the exact fractions (55.37487)."""
-    return _as_topdown(compose([product(published) for published in PRODUCTS]))
+    return _sum(PRODUCTS, f"{PAPER}, Table 4, with the exact budgets of PL and DHC")
 
 
-def _as_topdown(total: Specification) -> Specification:
-    """The same multiverse without what the rest determines: block counts say whether a block has a unit."""
+def _sum(products: Sequence[Product], source: str) -> Specification:
+    """All of them published, under TopDown's invariants: block counts say whether a block has a unit (PHSafe's)."""
+    total = compose([product(published) for published in products])
     topdown = SETS["topdown"]
-    return replace(total, multiverse=topdown) if topdown.refines(total.multiverse, CEF) else total
+    return replace(
+        total,
+        multiverse=topdown if topdown.refines(total.multiverse, CEF) else total.multiverse,
+        evidence=Evidence(status="published", source=source),
+    )
 
 
 @cache
 def das_2020_printed() -> Specification:
     """The paper's own total, from the figures it rounded: 15.29 + 19.776 + 17.79 + 2.515 = 55.371."""
-    persons = replace(PL_PERSONS, rho_squared=Fraction("2.56") + Fraction("4.96"), source=f"{PAPER}, Table 3, rounded")
-    units = replace(
-        PL_UNITS, rho_squared=PRINTED_PL_AND_DHC - persons.rho_squared, source=f"{PAPER}, Tables 3 and 4, rounded"
+    persons = replace(
+        PL_PERSONS, name="PL and DHC, persons", rho_squared=Fraction("2.56") + Fraction("4.96"), source=f"{PAPER}, Table 3, rounded"
     )
-    return _as_topdown(compose([product(part) for part in (persons, units, DDHC_A, DDHC_B, S_DHC)]))
+    units = replace(
+        PL_UNITS,
+        name="PL and DHC, units",
+        rho_squared=PRINTED_PL_AND_DHC - persons.rho_squared,
+        source=f"{PAPER}, Tables 3 and 4, rounded",
+    )
+    return _sum((persons, units, DDHC_A, DDHC_B, S_DHC), f"{PAPER}, Table 4, as printed")
 
 
 @cache
@@ -132,7 +143,6 @@ def swap(
             "vacant units and group quarters are not swapped: where they are released as they are, they are invariants "
             "too and have to be named",
         ),
-        smallest_distance=2,
     )
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from stirred.spec.card_odds import DELTA, Allowed, allowed
 from stirred.spec.card_words import STATUS, counted, decimal, joined, measure, small
 from stirred.spec.compare import Comparison
-from stirred.spec.divergences import Multiplicative, NormalizedRenyi, rho_squared_to_epsilon
+from stirred.spec.divergences import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.specification import Specification
 
 
@@ -21,6 +21,15 @@ class Piece:
     counted: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """The same release under another assumption: what changes, and the budget and the odds it then has."""
+
+    words: str
+    budget: str
+    odds: str
+
+
 @dataclass(frozen=True, slots=True)
 class Card:
     """A specification with a title and all it takes to read it; ``at_least`` marks a total that leaves releases out."""
@@ -32,6 +41,7 @@ class Card:
     distance: int | None = None  # the smallest distance, where the rule of card_words cannot know it
     at_least: bool = False
     pieces: tuple[Piece, ...] = ()
+    variants: tuple[Variant, ...] = ()
     more_notes: tuple[str, ...] = field(default=())
 
     def allowed(self) -> Allowed:
@@ -61,13 +71,12 @@ class Card:
         if what.log_odds is None:
             return f"{among} {what.change} moves what is published by at most {self.budget()} in {spec.output_premetric}."
         caveat = f" ({what.exception})" if what.exception else ""
-        than = "at least" if self.at_least else "at most"
         if self.at_least:
             return (
                 f"{among} the bounds that are known let {what.change} move anyone's odds by a factor of up to "
                 f"{what.factor}{caveat}, and releases whose cost nobody has stated come on top."
             )
-        return f"{among} {what.change} moves anyone's odds by {than} a factor of {what.factor}{caveat}."
+        return f"{among} {what.change} moves anyone's odds by at most a factor of {what.factor}{caveat}."
 
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The five parts, what they allow and how we know, as a table of two columns."""
@@ -116,8 +125,8 @@ class Card:
             example = f"one {unit} could have answered a question in two ways. Someone who holds both for equally likely"
         caveat = f" ({what.exception})" if what.exception else ""
         return (
-            f"Worked example: {example} may, after the release, believe in one of them with at most {even}; "
-            f"someone who gave it 1 chance in 1,000, with at most {rare}{caveat}."
+            f"Worked example: {example} may believe in one of them, after the release, with {even} at most; "
+            f"someone who gave it 1 chance in 1,000, with {rare} at most{caveat}."
         )
 
     def warning(self) -> str:
@@ -169,4 +178,4 @@ def page(
     return render_page(cards, heading=heading, lead=lead, comparison=comparison)
 
 
-__all__ = ["Card", "Multiplicative", "Piece", "page", "shortened"]
+__all__ = ["Card", "Piece", "Variant", "page", "shortened"]

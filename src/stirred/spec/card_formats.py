@@ -43,6 +43,18 @@ def text(card: "Card") -> str:
     lines += ["", card.worked()]
     if card.warning():
         lines += ["", card.warning()]
+    if card.readings():
+        lines += ["", "Read as (ε, δ):"]
+        lines += [f"  at distance {k}, δ = {d}: ε = {simple} (tight {tight})" for k, d, simple, tight in card.readings()]
+    if card.specification.bounds:
+        lines += ["", "All bounds known for it:"]
+        lines += [f"  {name}: {budget} ({status}; {source})" for name, budget, status, _, source in _bounds(card)]
+    if card.pieces:
+        lines += ["", "Put together from:"]
+        lines += [f"  {p.name}, {p.unit}: {p.budget}, counted as {p.counted}" for p in card.pieces]
+    if card.variants:
+        lines += ["", "Under other assumptions:"]
+        lines += [f"  {v.words}: {v.budget}; {v.odds}" for v in card.variants]
     lines += ["", *(f"- {note}" for note in card.notes())] if card.notes() else []
     return "\n".join(lines) + "\n"
 
@@ -70,6 +82,9 @@ def markdown(card: "Card") -> str:
     if card.pieces:
         pieces = [(p.name, p.unit, p.budget, p.counted) for p in card.pieces]
         lines += ["", *_markdown_table(["part", "its unit", "its budget", "counted here as"], pieces)]
+    if card.variants:
+        variants = [(v.words, v.budget, v.odds) for v in card.variants]
+        lines += ["", *_markdown_table(["if", "budget", "odds it allows"], variants)]
     if card.notes():
         lines += ["", *(f"- {note}" for note in card.notes())]
     return "\n".join(lines) + "\n"
@@ -173,6 +188,7 @@ def _view(card: "Card") -> dict[str, object]:
             for (n, b, w, t, o), s in zip(_bounds(card), spec.bounds, strict=True)
         ],
         "pieces": card.pieces,
+        "variants": card.variants,
         "notes": card.notes(),
     }
 

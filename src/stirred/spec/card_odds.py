@@ -53,8 +53,6 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     """What a specification allows; at the smallest distance that occurs unless another is named."""
     premetric, measure = specification.input_premetric, specification.output_premetric
     smallest, reason = smallest_distance(specification.domain, specification.multiverse, premetric)
-    if specification.smallest_distance > smallest:
-        smallest, reason = specification.smallest_distance, "stated by the mechanism"
     if distance is not None:
         smallest, reason = distance, "as asked"
     log_odds: Decimal | None = None

@@ -47,7 +47,8 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
     """The smallest distance between two different data sets of one universe, and why.
 
     One record can change alone only if some variable of it is in no margin (nor determined by one): a changed value
-    would move the counts of every margin that reads it (Lemma 5: under swapping, distance 1 is impossible).
+    would move the counts of every margin that reads it (Lemma 5: under swapping, distance 1 is impossible). Areas
+    finer than any in the exact tables of that record type do not count: a swap of counties tabulates no blocks.
     """
     unit = premetric.unit
     margins = [inv for inv in multiverse if isinstance(inv, Margin) and inv.record_type == unit and inv.where is None]
@@ -57,9 +58,16 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
         return 1, f"one {unit} record can be added or removed"
     variables = domain.record_type(unit).names() if domain.has(unit) else frozenset()
     fixed = frozenset[str]().union(*(domain.closure(unit, margin.by) for margin in margins))
-    if variables and variables <= fixed:
+    finer = _finer_areas(domain, fixed)
+    if variables - finer and variables - finer <= fixed:
         return 2, f"every variable of a {unit} record is in an exact table, so no record can change alone"
     return 1, f"one {unit} record can change alone"
+
+
+def _finer_areas(domain: Domain, fixed: frozenset[str]) -> frozenset[str]:
+    """The levels of the spine below the finest one that is fixed."""
+    named = [place for place, level in enumerate(domain.spine) if level in fixed]
+    return frozenset(domain.spine[named[-1] + 1 :]) if named else frozenset()
 
 
 def change(unit: str, distance: int, premetric: InputPremetric) -> str:
@@ -69,7 +77,7 @@ def change(unit: str, distance: int, premetric: InputPremetric) -> str:
     if distance == 1:
         return f"a change of one {unit}'s record"
     if distance == 2:
-        return f"an exchange between two {unit}s, the smallest change that can occur"
+        return f"an exchange between two {unit}s (the smallest change that can occur)"
     return f"a change of {distance} {unit} records"
 
 

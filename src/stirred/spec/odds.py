@@ -4,7 +4,7 @@ Two data sets x, x' of one universe at distance k are two hypotheses; the releas
 is an upper bound on what the release can reveal (a lower bound on errors), rounded to the unfavourable side.
 """
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
 from mpmath import iv, mp, mpf
@@ -23,14 +23,14 @@ def significant(value: mpf, digits: int, *, up: bool) -> str:
     if value == 0:
         return "0"
     with mp.workdps(_DIGITS):
-        exact = Decimal(mp.nstr(value, 40, strip_zeros=False))
-    exponent = exact.adjusted()
-    quantum = Decimal(1).scaleb(exponent - digits + 1)
-    rounded = exact.quantize(quantum, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+        exponent = int(mp.floor(mp.log10(value)))
+        scaled = value * mpf(10) ** (digits - 1 - exponent)
+        whole = int(mp.ceil(scaled)) if up else int(mp.floor(scaled))
+    if whole >= 10**digits:  # 9.996 rounded up to 10.00
+        whole, exponent = whole // 10, exponent + 1
     if -4 <= exponent < 6:
-        return f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
-    exponent = rounded.adjusted()
-    mantissa = f"{rounded.scaleb(-exponent):.{digits - 1}f}"
+        return f"{Decimal(whole).scaleb(exponent - digits + 1):,.{max(0, digits - 1 - exponent)}f}"
+    mantissa = f"{Decimal(whole).scaleb(1 - digits):.{digits - 1}f}"
     return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
@@ -65,14 +65,14 @@ def chance(probability: mpf) -> str:
     """A probability that is an upper bound, as people say it; close to one it is said from the other side.
 
     >>> chance(mpf("0.7311")), chance(posterior(Fraction(1, 2), Decimal(10)))
-    ('73.2 %', 'all but 1 in 22,028')
+    ('73.2 %', 'certainty but for 1 in 22,028')
     """
     with mp.workdps(_DIGITS):
         rest = 1 - probability
         if rest <= 0:
             return "certainty"
         if rest < mpf("0.001"):
-            return f"all but 1 in {one_in(rest)}"
+            return f"certainty but for 1 in {one_in(rest)}"
         return f"{significant(100 * probability, 3, up=True)} %"
 
 

@@ -1,0 +1,57 @@
+"""The same release under other assumptions: moves between households, imputed copies, another unit, fewer invariants."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stirred.catalog.census_edited_file import SETS
+from stirred.errors import IncompatibleError
+from stirred.spec import NormalizedRenyi, Specification
+from stirred.spec.card import Card, Variant
+from stirred.spec.card_words import decimal, small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """One other assumption, in words, and the specification under it."""
+
+    words: str
+    specification: Specification
+
+    def shown(self, delta: Fraction) -> Variant:
+        """The assumption as a line of a card."""
+        card = Card(self.specification, delta=delta)
+        allowed = card.allowed()
+        odds = f"a factor of {allowed.factor} at distance {allowed.distance}"
+        if card.readings():
+            odds = f"ε = {card.readings()[0][2]} at δ = {small(delta)}"
+        return Variant(words=self.words, budget=card.budget(), odds=odds if self.specification.budget.is_finite else "any")
+
+
+def variants(spec: Specification) -> tuple[Assumption, ...]:
+    """What the budget becomes, where a rule tells it.
+
+    >>> from stirred.catalog import catalog
+    >>> [decimal(a.specification.rho_squared.upper(4)) for a in variants(catalog["das-2020"])][:2]
+    ['139.6163', '221.4995']
+    """
+    found: list[Assumption] = []
+    unit = spec.input_premetric.unit
+    households = any(part.input_premetric.unit == "household" for part in spec.statements)
+    if unit == "person" and households:
+        words = "a person may move between households: the household parts count with constant 2, ρ² fourfold"
+        found.append(Assumption(words=words, specification=spec.per("person", link="free")))
+    words = f"each {unit} may have been imputed into one more record"
+    found.append(Assumption(words=words, specification=spec.per(unit, copies=2)))
+    if isinstance(spec.output_premetric, NormalizedRenyi) and unit == "person":
+        largest = spec.domain.largest_household or 0
+        words = f"per household of up to {largest:,} persons: ρ of the person parts times {largest:,}"
+        # where the number of persons is not among the invariants no rule relates the two units
+        with suppress(IncompatibleError):
+            found.append(Assumption(words=words, specification=spec.per("household")))
+    # SafeTab and PHSafe publish no invariant themselves: theirs are public inputs, the geography
+    released = spec.multiverse not in (SETS["safetab"], SETS["phsafe"])
+    for invariant in spec.multiverse if released else ():
+        words = f"published exactly all the same, but not declared invariant: {invariant.words()}"
+        found.append(Assumption(words=words, specification=spec.without(invariant)))
+    return tuple(found)

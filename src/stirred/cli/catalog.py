@@ -1,0 +1,112 @@
+"""The published specifications: what others promised, with sources, and every ε computed when it is shown.
+
+  stirred catalog                                all entries
+  stirred catalog --delta 1e-12                  the same budgets read at another δ
+  stirred catalog pl-2020 das-2020 --json        some entries, for programs
+
+The column ρ² is the usual zCDP parameter (the square of the paper's ρ). "≥" marks a total that leaves out releases
+whose cost nobody has stated. `stirred spec show NAME` prints one entry as a card.
+"""
+
+import argparse
+from fractions import Fraction
+
+from stirred.catalog import DELTA, catalog
+from stirred.cli.output import console, print_json, table
+from stirred.errors import InputError, did_you_mean
+from stirred.spec import Budget
+from stirred.spec.card_words import decimal, small
+from stirred.spec.numerals import fraction_of
+
+Row = dict[str, object]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``stirred catalog``."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="entries to show (default: all)")
+    parser.add_argument("--delta", metavar="D", help="δ of the (ε, δ) readings (default: 1e-10)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compute every ε at the δ asked for, and print."""
+    delta = DELTA if arguments.delta is None else fraction_of(arguments.delta, "delta")
+    rows = catalog.rows(delta)
+    known = [str(row["name"]) for row in rows]
+    for name in arguments.names:
+        if name not in known:
+            raise InputError(f"the catalog has no entry {name!r}", fix=did_you_mean(name, known))
+    chosen = [row for row in rows if not arguments.names or row["name"] in arguments.names]
+    if arguments.json:
+        print_json(chosen)
+        return 0
+    show(chosen, delta)
+    return 0
+
+
+def show(rows: list[Row], delta: Fraction) -> None:
+    """Three tables: noise, swapping, and what nobody has stated; invariants by letter, spelled out below."""
+    out = console()
+    concentrated = [row for row in rows if row.get("rho_squared") is not None]
+    swapped = [row for row in rows if "b" in row]
+    unknown = [row for row in rows if row.get("status") == "unknown"]
+    letters = {words: chr(ord("a") + place) for place, words in enumerate(_all_invariants(rows))}
+    if concentrated:
+        title = f"zCDP (D_nor); ρ² per unit, ε read at distance 1 and δ = {small(delta)}"
+        columns = ["name", "unit", "ρ²", "ε simple", "ε tight", "exact"]
+        print_table(title, columns, [[*_concentrated(row), _letters(row, letters)] for row in concentrated])
+    if swapped:
+        title = "Swapping as PSA (pure DP, D_mult); the smallest distance is 2, so odds may move by e^(2ε)"
+        columns = ["name", "unit", "b", "swap rate: ε", "exact"]
+        print_table(title, columns, [[*_swapped(row), _letters(row, letters)] for row in swapped])
+    if letters:
+        out.print("  published exactly: " + "; ".join(f"({letter}) {words}" for words, letter in letters.items()) + "\n")
+    if unknown:
+        lines = [[str(row["name"]), str(row["title"])] for row in unknown]
+        print_table("From the same confidential file, at unknown cost", ["name", "title"], lines)
+        out.print("  A total that leaves these out is a lower bound and prints with ≥.")
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table whose names are never cut."""
+    drawn = table(title, columns, rows)
+    for column in drawn.columns:
+        column.no_wrap = True
+    out = console()
+    out.width = max(out.width, 112)  # a number cut in two is worse than a long line
+    out.print(drawn)
+
+
+def _all_invariants(rows: list[Row]) -> list[str]:
+    seen: dict[str, None] = {}
+    for row in rows:
+        words = row["invariants"]
+        seen.update(dict.fromkeys(words if isinstance(words, list) else ()))
+    return list(seen)
+
+
+def _letters(row: Row, letters: dict[str, str]) -> str:
+    words = row["invariants"]
+    return " ".join(letters[word] for word in words) if isinstance(words, list) else ""
+
+
+def _number(row: Row, key: str) -> str:
+    # rounding up twice, at six and at four decimals, is rounding up once
+    sign = "≥ " if row.get("at_least") else ""
+    return sign + decimal(Budget.of(str(row[key])).upper(4))
+
+
+def _concentrated(row: Row) -> list[str]:
+    numbers = [_number(row, key) for key in ("rho_squared", "epsilon_simple", "epsilon_tight")]
+    return [str(row["name"]), str(row["unit"]), *numbers]
+
+
+def _swapped(row: Row) -> list[str]:
+    rates = row["rates"]
+    assert isinstance(rates, list)
+    shown = "; ".join(f"{_percent(str(rate['rate']))}: {_number(rate, 'epsilon')}" for rate in rates)
+    return [str(row["name"]), str(row["unit"]), f"{row['b']:,}", shown]
+
+
+def _percent(rate: str) -> str:
+    return f"{float(100 * Fraction(rate)):g} %"
