@@ -12,6 +12,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.catalog", "the published specifications"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
+    "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
+    "packet": ("stirred.cli.packet", "verify and compare packets"),
+    "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
+    "run": ("stirred.cli.run", "run a plan: plan → packet"),
     "spec": ("stirred.cli.spec", "show, compose, compare, convert and export specifications"),
 }
 

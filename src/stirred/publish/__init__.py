@@ -1,0 +1,7 @@
+"""FROM PLAN TO PACKET: describe a release, see its promise, run it, hand it on."""
+
+from stirred.publish.packet import Packet, verify
+from stirred.publish.plan import Plan, load, parse
+from stirred.publish.run import promise, run
+
+__all__ = ["Packet", "Plan", "load", "parse", "promise", "run", "verify"]

@@ -21,24 +21,24 @@ def versions() -> dict[str, str]:
     return found
 
 
-def receipt(plan: Plan, releases: Sequence[Release], input_digest: str) -> dict[str, object]:
+def receipt(plan: Plan, releases: Sequence[Release]) -> dict[str, object]:
     """What was run, on what, and that its invariants were verified.
 
-    ``input_digest`` is keyed with the run's key: it tells the holder of the key whether the input was the same, and
-    nobody else anything.
+    An ``input_digest`` is keyed with the key of its run: it tells the holder of the key whether the input was the same,
+    and nobody else anything.
     """
     return {
         "format": FORMAT,
         "private": all(release.private for release in releases),
         "title": plan.title,
         "plan_sha256": plan.digest,
-        "input_digest": input_digest,
         "engine": plan.engine,
         "versions": versions(),
         "mechanisms": [
             {
                 "name": release.mechanism,
                 "parameters": dict(release.parameters),
+                "input_digest": release.input_digest,
                 "invariants": [
                     {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks
                 ],

@@ -48,6 +48,30 @@ def promise(plan: Plan, census: Census) -> Specification:
     return total
 
 
+def prepare(plan: Plan, out: Path) -> tuple[Census, Specification]:
+    """Everything that can be refused is refused here, before a key is drawn or a byte is written."""
+    if out.exists():
+        raise InputError(
+            f"{out.name} exists already",
+            why="a packet is never overwritten",
+            fix="choose another --out, or move the old packet away",
+        )
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise InputError(
+            f"cannot write beside {out.name}",
+            why="its folder does not exist or may not be written to",
+            fix="make the folder first, or choose another --out",
+        )
+    census = plan.census()
+    for table in plan.tables:
+        check_variables(census, table)
+    for mechanism in plan.mechanisms:
+        refuse = getattr(mechanism, "refuse", None)
+        if refuse is not None:
+            refuse(census)
+    return census, promise(plan, census)
+
+
 def run(
     plan: Plan,
     out: str | Path,
@@ -59,12 +83,12 @@ def run(
 ) -> Packet:
     """Run a plan and leave a sealed packet at ``out``."""
     out = Path(out)
-    part = _workplace(out)
     say: Progress = progress or _silent
-    census = plan.census()
-    for table in plan.tables:
-        check_variables(census, table)
-    specification = promise(plan, census)
+    say("promise", 0, 1)
+    census, specification = prepare(plan, out)
+    say("promise", 1, 1)
+    part = out.with_name(out.name + ".part")
+    (part / "state").mkdir(parents=True, exist_ok=True)
     _same_run(part, plan, key)
     public = part / PUBLIC
     public.mkdir(exist_ok=True)
@@ -75,7 +99,9 @@ def run(
     for release in releases:
         broken = [check.invariant for check in release.checks if not check.kept]
         if broken:
-            raise PrivacyError("an invariant was not kept", why=broken[0], fix="nothing was released; report this")
+            raise PrivacyError(
+                "an invariant was not kept", why=broken[0], fix="nothing was released; report this"
+            )
     tables = _tables(plan, census, releases, public, say)
     if not plan.microdata:
         for folder in public.glob("data*"):
@@ -84,8 +110,7 @@ def run(
     elif "csv" in plan.formats:
         _microdata_csv(releases, public)
     say("report", 0, 1)
-    run_digest = key.digest(b"input", _input_digest(census, key)).hex()
-    write_json(public / "receipt.json", receipt(plan, releases, run_digest))
+    write_json(public / "receipt.json", receipt(plan, releases))
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
     documents.write_public(plan, census.schema, specification, releases, tables, public)
     seal(public)
@@ -97,29 +122,12 @@ def run(
         seal(inside)
     say("report", 1, 1)
     shutil.rmtree(part / "state")
-    os.replace(part, out)
+    part.replace(out)
     return Packet(out)
 
 
 def _silent(step: str, done: int, total: int) -> None:
     """No progress is shown."""
-
-
-def _workplace(out: Path) -> Path:
-    if out.exists():
-        raise InputError(
-            f"{out.name} exists already",
-            why="a packet is never overwritten",
-            fix="choose another --out, or move the old packet away",
-        )
-    part = out.with_name(out.name + ".part")
-    try:
-        (part / "state").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot write beside {out.name}", why=type(error).__name__, fix="choose a folder you may write to"
-        ) from None
-    return part
 
 
 def _same_run(part: Path, plan: Plan, key: Key) -> None:
@@ -134,13 +142,7 @@ def _same_run(part: Path, plan: Plan, key: Key) -> None:
         )
     temporary = place.with_suffix(".new")
     temporary.write_text(identity)
-    os.replace(temporary, place)
-
-
-def _input_digest(census: Census, key: Key) -> bytes:
-    """A keyed digest of how many records of each type there are; the mechanisms digest what they read themselves."""
-    counts = {record.name: census.count(record.name) for record in census.schema.records}
-    return key.digest(json.dumps(counts, sort_keys=True).encode())
+    temporary.replace(place)
 
 
 def _release(
@@ -165,6 +167,7 @@ def _release(
             tables={name: pq.read_table(place / f"{name}.parquet") for name in saved["tables"]},
             checks=tuple(Check(**check) for check in saved["checks"]),
             notes=tuple(saved["notes"]),
+            input_digest=saved["input_digest"],
             private=key.private,
         )
     shutil.rmtree(place, ignore_errors=True)
@@ -184,11 +187,14 @@ def _release(
         {
             "microdata": sorted(release.microdata),
             "tables": sorted(release.tables),
-            "checks": [{"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks],
+            "checks": [
+                {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks
+            ],
             "notes": list(release.notes),
+            "input_digest": release.input_digest,
         },
     )
-    os.replace(final, place)
+    final.replace(place)
     shutil.rmtree(work, ignore_errors=True)
     return replace(
         release, microdata={name: pads.dataset(place / f"{name}.parquet") for name in release.microdata}
@@ -200,11 +206,11 @@ def _store(data: "pa.Table | pads.Dataset", path: Path) -> None:
     if isinstance(data, pads.Dataset):
         sources = [Path(name) for name in data.files]
         if len(sources) == 1:
-            os.replace(sources[0], path)
+            sources[0].replace(path)
             return
         path.mkdir()
         for index, source in enumerate(sources):
-            os.replace(source, path / f"part-{index:05d}.parquet")
+            source.replace(path / f"part-{index:05d}.parquet")
         return
     pq.write_table(data, path)
 

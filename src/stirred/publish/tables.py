@@ -96,6 +96,9 @@ def _uncertain(
         names = units.collect_schema().names()
         moving = [name for name in dict.fromkeys(moving) if name in names]
         counted = frame.select(pl.col(link).alias(UNIT), *by).collect()
+        if home.kinds is not None and home.kinds.occupied and home.kinds.column in names:
+            levels = [str(level) for level in home.kinds.occupied]
+            units = units.filter(pl.col(home.kinds.column).cast(pl.String).is_in(levels))
         swapped = units.select(pl.col(home.id).alias(UNIT), *mechanism.match, *moving).collect()
         assert isinstance(counted, pl.DataFrame)
         assert isinstance(swapped, pl.DataFrame)

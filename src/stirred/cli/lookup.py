@@ -1,0 +1,41 @@
+"""One published number with its interval and a sentence.
+
+  stirred lookup packet/ --where county=001 tenure=owned
+  stirred lookup packet/ --table tenure-by-county --where county=001 tenure=owned --json
+
+Reads only the public part of the packet.
+"""
+
+import argparse
+from pathlib import Path
+
+from stirred.cli.output import console, print_json
+from stirred.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words of the command."""
+    parser.add_argument("packet", help="the packet, or a copy of its public part")
+    parser.add_argument("--table", help="the table to look in (default: the one with just these variables)")
+    parser.add_argument(
+        "--where", nargs="+", action="extend", required=True, metavar="NAME=LEVEL", help="the cell"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find the cell and say what it means."""
+    from stirred.publish.lookup import look_up
+
+    where = {}
+    for word in arguments.where:
+        name, equals, level = word.partition("=")
+        if not equals:
+            raise InputError(f"{word!r} names no level", fix="write NAME=LEVEL, such as county=001")
+        where[name] = level
+    found = look_up(Path(arguments.packet), where, table=arguments.table)
+    if arguments.json:
+        print_json(found.document())
+    else:
+        console().print(found.sentence())
+    return 0

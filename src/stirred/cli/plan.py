@@ -1,0 +1,190 @@
+"""Describe a release, see its promise, tune it from utility, justify it.
+
+  stirred plan new plan.toml                         a commented plan, from a few questions
+  stirred plan new plan.toml --mechanism topdown     the same without asking
+  stirred plan check plan.toml                       the whole promise and cost; writes nothing
+  stirred plan tune plan.toml --target "mape county×tenure <= 2%"
+                                                     the smallest loss that reaches it, on a stand-in
+  stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
+
+plan tune never looks at the plan's own census: it uses a synthetic stand-in (or --stand-in FILE). Choosing a
+parameter on confidential data would itself be a release and need accounting.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stirred.cli.output import console, print_json, table
+from stirred.cli.progress import bars
+from stirred.errors import InputError, PlanError
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+    from stirred.publish import Plan
+
+QUESTIONS = {
+    "title": ("What is the release called?", "Households by county"),
+    "census": ("Where is census.toml (relative to the plan)?", "census.toml"),
+    "match": ("Records may swap only with records equal on which variables?", "state size"),
+    "swap": ("Which variables move?", "county tract block_group block"),
+    "rate": ("At which swap rate?", "1/20"),
+    "by": ("Which table is to be published?", "county tenure"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words of the command."""
+    verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    new = verbs.add_parser("new", help="write a commented plan")
+    new.add_argument("plan", help="the file to write; must not exist")
+    new.add_argument("--mechanism", choices=["permutation-swapping", "topdown"], help="do not ask")
+    check = verbs.add_parser("check", help="explain the whole promise and cost")
+    check.add_argument("plan")
+    check.add_argument("--json", action="store_true", help="print one JSON document")
+    tune = verbs.add_parser("tune", help="find the smallest loss that reaches a target")
+    tune.add_argument("plan")
+    tune.add_argument("--target", required=True, help='such as "mape county×tenure <= 2%%"')
+    tune.add_argument(
+        "--stand-in", metavar="CENSUS", help="a public census.toml (default: the synthetic demo census)"
+    )
+    tune.add_argument(
+        "--on-confidential-data",
+        action="store_true",
+        help="use the plan's own census, knowing that this is a release",
+    )
+    tune.add_argument("--runs", type=int, default=5, help="replicate runs at each rate")
+    tune.add_argument("--json", action="store_true", help="print one JSON document")
+    record = verbs.add_parser("record", help="write a decision record")
+    record.add_argument("plan")
+    record.add_argument("--out", metavar="FILE", help="the Markdown file to write (default: standard output)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do one of the four."""
+    actions = {"new": _new, "check": _check, "tune": _tune, "record": _record}
+    return actions[arguments.action](arguments)
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    from stirred.publish import templates
+
+    path = Path(arguments.plan)
+    if path.exists():
+        raise InputError(f"{path.name} exists already", fix="choose another name")
+    answers = {key: default for key, (_, default) in QUESTIONS.items()}
+    if arguments.mechanism is None and sys.stdin.isatty():
+        for key, (question, default) in QUESTIONS.items():
+            answers[key] = console().input(f"{question} \\[{default}] ").strip() or default
+    text = templates.swap_plan(answers)
+    if arguments.mechanism == "topdown":
+        text = templates.TOPDOWN.format(title=answers["title"], census=answers["census"])
+    path.write_text(text, encoding="utf-8")
+    console().print(f"wrote {path}: edit it, then stirred plan check {path}")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from stirred.publish import load
+    from stirred.publish.check import explain
+
+    found = explain(load(arguments.plan))
+    if arguments.json:
+        print_json(found.document())
+        return 0
+    out = console()
+    out.print(f"[bold]{found.title}[/bold]\n")
+    out.print(found.sentence + "\n")
+    if found.warning:
+        out.print(f"[yellow]{found.warning}[/yellow]\n")
+    out.print(
+        table(
+            "Published exactly, hence not protected",
+            ["invariant", "numbers fixed"],
+            [[k.words, f"{k.numbers:,}"] for k in found.kept],
+        )
+    )
+    out.print(
+        table(
+            "Budget by part",
+            ["part", "budget (rounded up)", "exact"],
+            [[n, str(b), b.exact] for n, b in found.parts],
+        )
+    )
+    for words in found.unexplained:
+        out.print(f"[yellow]no reason is given for: {words}[/yellow]")
+    out.print(
+        f"{found.records:,} records; about {found.seconds:,.0f} s and {found.memory / 1e9:.1f} GB on two cores"
+    )
+    return 0
+
+
+def _tune(arguments: argparse.Namespace) -> int:
+    from stirred.mechanisms.swapping import PermutationSwapping
+    from stirred.publish import load
+    from stirred.publish.tune import Target, tune_swap
+
+    plan = load(arguments.plan)
+    psa = next((m for m in plan.mechanisms if isinstance(m, PermutationSwapping)), None)
+    if psa is None:
+        raise PlanError(
+            "only swap rates can be tuned", fix='give the plan a mechanism "permutation-swapping"'
+        )
+    target = Target.parse(arguments.target)
+    stand_in, source = _stand_in(arguments, plan)
+    with bars(quiet=arguments.json) as progress:
+        found = tune_swap(stand_in, psa, target, runs=arguments.runs, progress=progress)
+    if arguments.json:
+        trials = [
+            {"rate": str(t.rate), "epsilon": float(t.budget.upper(6)), "error": t.error, "spread": t.spread}
+            for t in found.trials
+        ]
+        best = {
+            "rate": str(found.best.rate),
+            "epsilon": float(found.best.budget.upper(6)),
+            "error": found.best.error,
+        }
+        print_json({"target": arguments.target, "stand_in": source, "best": best, "trials": trials})
+        return 0
+    rows = [[str(t.rate), str(t.budget), f"{t.error:.4f} ± {t.spread:.4f}"] for t in found.trials]
+    out = console()
+    out.print(table(f"Tried on {source}", ["rate", "ε (rounded up)", target.metric], rows))
+    out.print(
+        f'rate = "{found.best.rate}" reaches {arguments.target} with the smallest loss, ε = {found.best.budget}'
+    )
+    out.print(
+        "found on the stand-in; choosing on the confidential file would itself be a release and need accounting"
+    )
+    return 0
+
+
+def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str]":
+    from stirred.census import Census, read
+    from stirred.census.synthetic import synthesise
+
+    if arguments.on_confidential_data:
+        print(
+            "warning: tuning on the confidential file is a release that no budget here accounts for",
+            file=sys.stderr,
+        )
+        return plan.census(), "the plan's own census"
+    if arguments.stand_in:
+        return read(arguments.stand_in), arguments.stand_in
+    made = synthesise("demo")
+    return Census.of(made.schema, made.tables), "the synthetic demo census"
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    from stirred.publish import load
+    from stirred.publish.check import explain
+    from stirred.publish.record import decision_record
+
+    plan = load(arguments.plan)
+    text = decision_record(plan, explain(plan))
+    if arguments.out:
+        Path(arguments.out).write_text(text, encoding="utf-8")
+        console().print(f"wrote {arguments.out}")
+    else:
+        sys.stdout.write(text)
+    return 0

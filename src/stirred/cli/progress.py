@@ -1,0 +1,60 @@
+"""Progress of long runs: bars with time left on a terminal, a line a step elsewhere, and a structured log."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from stirred.engine import Progress as ProgressEvents
+
+
+@contextmanager
+def bars(*, quiet: bool = False) -> Iterator[ProgressEvents]:
+    """Bars on standard error while the block runs; nothing when it is quiet or no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield _nothing
+        return
+    columns = (
+        TextColumn("{task.description:>12}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        tasks: dict[str, TaskID] = {}
+
+        def report(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = shown.add_task(step, total=max(total, 1))
+            shown.update(tasks[step], completed=done, total=max(total, 1))
+
+        yield report
+
+
+def _nothing(step: str, done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+@contextmanager
+def logged(path: Path, inner: ProgressEvents) -> Iterator[ProgressEvents]:
+    """Write each step to a JSON-lines log beside the packet: clock and timing live there, values never."""
+    began = time.monotonic()
+    with path.open("a", encoding="utf-8") as file:
+
+        def report(step: str, done: int, total: int) -> None:
+            if done in (0, total):
+                event = {
+                    "step": step,
+                    "state": "done" if done == total else "begun",
+                    "seconds": round(time.monotonic() - began, 3),
+                }
+                file.write(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **event}) + "\n")
+                file.flush()
+            inner(step, done, total)
+
+        yield report

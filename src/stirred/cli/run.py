@@ -1,0 +1,56 @@
+"""Run a plan: plan.toml → packet.
+
+A packet has a public part (data, tables with uncertainty, spec.json, card, receipt, plan, script, report,
+checksums) that may be copied anywhere, and an internal part (comparison with the truth) that may not.
+An interrupted run is taken up where it stopped; the same key and census give the same bytes.
+
+  stirred run plan.toml --out packet/
+  stirred run plan.toml --out packet/ --key office.key     (made there if it does not exist)
+
+Exit codes: 0 done, 2 wrong input or a refusal (nothing was written), 130 interrupted (run again to resume).
+"""
+
+import argparse
+from pathlib import Path
+
+from stirred.cli.keys import key_for
+from stirred.cli.output import console, print_json
+from stirred.cli.progress import bars, logged
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words of the command."""
+    parser.add_argument("plan", help="the plan (see stirred plan new)")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the packet to write; must not exist")
+    parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")
+    parser.add_argument(
+        "--public-only", action="store_true", help="make no internal comparison with the truth"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run and say where the report is."""
+    from stirred.publish import load
+    from stirred.publish import run as run_plan
+    from stirred.publish.run import prepare
+
+    out = Path(arguments.out)
+    plan = load(arguments.plan)
+    prepare(plan, out)  # all that can be refused is refused before a key is made
+    key = key_for(out, arguments.key)
+    with bars(quiet=arguments.json) as shown, logged(out.with_name(out.name + ".log"), shown) as progress:
+        packet = run_plan(plan, out, key=key, progress=progress, internal=not arguments.public_only)
+    if arguments.json:
+        print_json(
+            {
+                "packet": str(packet.folder),
+                "report": str(packet.public / "report.html"),
+                "private": key.private,
+            }
+        )
+        return 0
+    shown_to = console()
+    shown_to.print(f"packet: {packet.folder}")
+    shown_to.print(f"open {packet.public / 'report.html'}")
+    return 0

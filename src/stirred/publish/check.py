@@ -1,0 +1,94 @@
+"""What a plan promises and costs, told before anything runs: reads at most the counts that the promise needs."""
+
+from dataclasses import dataclass
+
+from stirred.census import Census
+from stirred.mechanisms.base import Mechanism
+from stirred.publish.plan import Plan
+from stirred.publish.run import promise
+from stirred.publish.tables import check_variables
+from stirred.spec import Budget, Specification
+from stirred.spec.card import Card
+
+# Measured on two cores of a small server; an estimate is for choosing between lunch and a coffee, not more.
+SECONDS_PER_MILLION = {"permutation-swapping": 2.0, "topdown": 60.0}
+BYTES_PER_RECORD = {"permutation-swapping": 60, "topdown": 400}
+FLOOR_SECONDS, FLOOR_BYTES = 3.0, 400_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An invariant in words and how many numbers it fixes."""
+
+    words: str
+    numbers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The whole promise and cost of a plan."""
+
+    title: str
+    sentence: str
+    warning: str
+    specification: Specification
+    kept: tuple[Kept, ...]
+    parts: tuple[tuple[str, Budget], ...]
+    unexplained: tuple[str, ...]  # invariants without a reason
+    records: int
+    seconds: float
+    memory: int
+
+    def document(self) -> dict[str, object]:
+        """The explanation for programs."""
+        return {
+            "title": self.title,
+            "sentence": self.sentence,
+            "warning": self.warning,
+            "specification": str(self.specification),
+            "budget": float(self.specification.budget.upper(6))
+            if self.specification.budget.is_finite
+            else "inf",
+            "invariants": [{"words": k.words, "numbers": k.numbers} for k in self.kept],
+            "budget_by_part": [
+                {"part": name, "budget": b.exact, "upper": str(b.upper(6))} for name, b in self.parts
+            ],
+            "without_reason": list(self.unexplained),
+            "records": self.records,
+            "estimated_seconds": round(self.seconds),
+            "estimated_memory_bytes": self.memory,
+        }
+
+
+def explain(plan: Plan, census: Census | None = None) -> Explanation:
+    """Everything ``plan check`` tells; writes nothing."""
+    census = plan.census() if census is None else census
+    for table in plan.tables:
+        check_variables(census, table)
+    whole = promise(plan, census)
+    kept = tuple(
+        Kept(words=invariant.words(), numbers=int(invariant.realised(census).num_rows))
+        for invariant in whole.multiverse
+    )
+    given = " ".join(reason.invariant.lower() for reason in plan.reasons)
+    unexplained = tuple(k.words for k in kept if k.words.lower() not in given) if not plan.reasons else ()
+    card = Card(whole, title=plan.title)
+    records = sum(census.count(record.name) for record in census.schema.records)
+    return Explanation(
+        title=plan.title,
+        sentence=card.sentence(),
+        warning=card.warning(),
+        specification=whole,
+        kept=kept,
+        parts=tuple(
+            (mechanism.name, mechanism.specification(census).budget) for mechanism in plan.mechanisms
+        ),
+        unexplained=unexplained,
+        records=records,
+        seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
+        memory=FLOOR_BYTES + max(BYTES_PER_RECORD.get(m.name, 100) for m in plan.mechanisms) * records,
+    )
+
+
+def _seconds(mechanism: Mechanism, records: int) -> float:
+    return SECONDS_PER_MILLION.get(mechanism.name, 10.0) * records / 1e6

@@ -1,0 +1,160 @@
+"""The papers of a packet: specification, card, registry entry, script and the two reports."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.assessment import Assessment, RelationAssessment, assess_relations, assess_tables
+from stirred.census import Census, Schema
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swapping.closed_forms import effective_rate
+from stirred.publish.export.script import script
+from stirred.publish.plan import Plan, Reason
+from stirred.publish.receipt import versions
+from stirred.publish.tables import lazy
+from stirred.report import Report, Section, render, sections, utility_sections
+from stirred.spec import Specification
+from stirred.spec.card import Card
+from stirred.spec.files import save
+
+
+def write_public(
+    plan: Plan,
+    schema: Schema,
+    specification: Specification,
+    releases: Sequence[Release],
+    tables: Mapping[str, pa.Table],
+    folder: Path,
+) -> None:
+    """All that is computed from the release alone."""
+    save(specification, folder / "spec.json")
+    card = Card(specification, title=plan.title)
+    (folder / "card.md").write_text(card.markdown(), encoding="utf-8")
+    (folder / "card.html").write_text(card.html(), encoding="utf-8")
+    (folder / "redo.py").write_text(script(plan), encoding="utf-8")
+    parts = public_sections(plan, schema, specification, releases, tables)
+    report = Report(
+        title=plan.title,
+        subtitle="What was promised, what is exact, and how certain the numbers are",
+        audience="public",
+        private=all(release.private for release in releases),
+        sections=tuple(parts),
+    )
+    (folder / "report.html").write_text(render(report), encoding="utf-8")
+
+
+def public_sections(
+    plan: Plan,
+    schema: Schema,
+    specification: Specification,
+    releases: Sequence[Release],
+    tables: Mapping[str, pa.Table],
+) -> list[Section]:
+    """The sections of the public report, in reading order."""
+    checks = [check for release in releases for check in release.checks]
+    by = {table.name: table.by for table in plan.tables}
+    parts = [
+        sections.promise(specification),
+        sections.exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
+    ]
+    for mechanism, release in zip(plan.mechanisms, releases, strict=True):
+        if isinstance(mechanism, PermutationSwapping) and mechanism.resolution in release.microdata:
+            parts.append(_swaps(mechanism, schema, release))
+    parts.append(sections.published({name: (by[name], table) for name, table in tables.items()}))
+    parts.append(sections.method(_method(plan)))
+    return parts
+
+
+def _reason(reason: Reason) -> tuple[str, str]:
+    source = f" ({reason.citation})" if reason.citation else ""
+    return f"why {reason.invariant} is exact", f"{reason.kind}: {reason.text}{source}"
+
+
+def _swaps(mechanism: PermutationSwapping, schema: Schema, release: Release) -> Section:
+    units = lazy(release.microdata[mechanism.resolution])
+    kinds = schema.record(mechanism.resolution).kinds
+    if kinds is not None and kinds.occupied and kinds.column in units.collect_schema().names():
+        units = units.filter(
+            pl.col(kinds.column).cast(pl.String).is_in([str(level) for level in kinds.occupied])
+        )
+    size = (
+        units.group_by(list(mechanism.match)).agg(pl.len().alias("size"))
+        if mechanism.match
+        else units.select(size=pl.len())
+    )
+    strata = size.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()
+    assert isinstance(strata, pl.DataFrame)
+    effective = effective_rate(strata["size"].to_numpy(), mechanism.rate)
+    return sections.swaps(str(mechanism.rate), strata, [float(q) for q in effective])
+
+
+def _method(plan: Plan) -> list[tuple[str, str]]:
+    rows = [("mechanism", f"{m.name}: {_parameters(m.parameters())}") for m in plan.mechanisms]
+    rows += [("budget owner", plan.owner or "not named"), ("plan (SHA-256)", plan.digest)]
+    rows.append(("versions", ", ".join(f"{name} {number}" for name, number in versions().items())))
+    rows.append(
+        (
+            "how to cite",
+            f"“{plan.title}”, released with Stirred under the DP specification in spec.json; method: J. Bailie, R. Gong, "
+            "X.-L. Meng, A Refreshment Stirred, Not Shaken: Invariant-Preserving Deployments of Differential Privacy for "
+            "the U.S. Decennial Census.",
+        )
+    )
+    return rows
+
+
+def _parameters(values: Mapping[str, object]) -> str:
+    told = {name: value for name, value in values.items() if value not in (None, [], {}, "")}
+    return "; ".join(
+        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in told.items()
+    )
+
+
+def assessment(
+    plan: Plan, census: Census, releases: Sequence[Release], tables: Mapping[str, pa.Table]
+) -> Assessment:
+    """The published tables, and the relations the plan names, against the truth."""
+    wanted = {table.name: (table.record_type, table.by, tables[table.name]) for table in plan.tables}
+    found = assess_tables(plan.title, census, wanted)
+    relations: list[RelationAssessment] = []
+    for mechanism, release in zip(plan.mechanisms, releases, strict=True):
+        if not isinstance(mechanism, PermutationSwapping) or not plan.relations:
+            continue
+        names = sorted({name for pair in plan.relations for name in pair})
+        before = census.scan(mechanism.resolution, names).collect()
+        after = lazy(release.microdata[mechanism.resolution]).select(names).collect()
+        assert isinstance(before, pl.DataFrame)
+        assert isinstance(after, pl.DataFrame)
+        pairs = [(pair[0], pair[1]) for pair in plan.relations]
+        moving = [*mechanism.swap, *(level for level in census.schema.spine if level not in mechanism.match)]
+        relations += assess_relations(before, after, pairs, match=mechanism.match, swap=moving)
+    return Assessment(name=found.name, tables=found.tables, relations=tuple(relations))
+
+
+def write_internal(
+    plan: Plan,
+    census: Census,
+    specification: Specification,
+    releases: Sequence[Release],
+    tables: Mapping[str, pa.Table],
+    folder: Path,
+) -> None:
+    """The comparison with the truth, watermarked; nothing of it may be published."""
+    found = assessment(plan, census, releases, tables)
+    found.metrics().write_csv(folder / "metrics.csv")
+    parts = [utility_sections.utility([found])]
+    if found.relations:
+        parts.append(utility_sections.relations([(plan.title, relation) for relation in found.relations]))
+    parts += public_sections(plan, census.schema, specification, releases, tables)
+    report = Report(
+        title=plan.title,
+        subtitle="Comparison with the confidential data",
+        audience="internal",
+        private=all(release.private for release in releases),
+        sections=tuple(parts),
+    )
+    (folder / "report.html").write_text(render(report), encoding="utf-8")

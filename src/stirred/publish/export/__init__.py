@@ -1,0 +1,1 @@
+"""What a packet is handed on as: a script, a registry entry."""

@@ -1,0 +1,87 @@
+"""One published number, its interval and a sentence, for a data user."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from stirred.errors import InputError, did_you_mean
+from stirred.publish.packet import Packet
+
+MEASURES = ("count", "estimate", "standard_error", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A cell of a published table."""
+
+    table: str
+    where: Mapping[str, str]
+    count: int
+    estimate: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    private: bool
+
+    def document(self) -> dict[str, object]:
+        """For programs."""
+        return {
+            "table": self.table,
+            "where": dict(self.where),
+            **{name: getattr(self, name) for name in MEASURES},
+        }
+
+    def sentence(self) -> str:
+        """For people."""
+        cell = ", ".join(f"{name} {level}" for name, level in self.where.items())
+        start = f"{self.table}, {cell}: {self.count:,} published"
+        warning = "" if self.private else " (NOT PRIVATE: made with a test key)"
+        if self.standard_error is None or self.low is None or self.high is None or self.estimate is None:
+            return f"{start}{warning}."
+        if self.standard_error == 0:
+            return f"{start}. This number is exact: it follows from an invariant{warning}."
+        if self.standard_error == float("inf"):
+            return f"{start}. The release says nothing certain about this cell beyond its margins{warning}."
+        return (
+            f"{start}. The true number is estimated at {self.estimate:,.1f}; in 95 of 100 such releases the interval from "
+            f"{self.low:,.1f} to {self.high:,.1f} made this way covers it{warning}."
+        )
+
+
+def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None) -> Found:
+    """The cell in the one table that has just these variables, or in the table named."""
+    packet = Packet(folder)
+    receipt = packet.receipt()
+    names = [table] if table else packet.table_names()
+    if table and table not in packet.table_names():
+        raise InputError(f"the packet has no table {table}", fix=did_you_mean(table, packet.table_names()))
+    for name in names:
+        frame = pl.read_parquet(packet.public / "tables" / f"{name}.parquet")
+        variables = [column for column in frame.columns if column not in MEASURES]
+        if set(variables) != set(where):
+            continue
+        frame = frame.with_columns(pl.col(variables).cast(pl.String))
+        rows = frame.filter(*[pl.col(key) == level for key, level in where.items()])
+        for key, level in where.items():
+            levels = frame[key].drop_nulls().unique().to_list()
+            if level not in levels:
+                raise InputError(f"{name} has no {key} {level}", fix=did_you_mean(level, levels[:2000]))
+        values = (
+            dict.fromkeys(MEASURES[1:])
+            if rows.is_empty()
+            else {m: rows[m][0] if m in rows.columns else None for m in MEASURES[1:]}
+        )
+        return Found(
+            table=name,
+            where=where,
+            count=0 if rows.is_empty() else int(rows["count"][0]),
+            private=bool(receipt.get("private", False)),
+            **values,
+        )
+    raise InputError(
+        "no published table has just these variables",
+        why=f"asked for {', '.join(sorted(where))}",
+        fix=f"the packet has: {', '.join(packet.table_names()) or 'no tables'}",
+    )

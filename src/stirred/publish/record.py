@@ -1,0 +1,94 @@
+"""The decision record: two pages for an ethics or legal file, without legal conclusions."""
+
+from stirred.publish.check import Explanation
+from stirred.publish.plan import Plan
+from stirred.spec.card import Card
+
+
+def decision_record(plan: Plan, explanation: Explanation) -> str:
+    """What is protected, what is exact and why, what is not protected, what else was tried: Markdown."""
+    spec = explanation.specification
+    card = Card(spec, title=plan.title)
+    reasons = {reason.invariant.lower(): reason for reason in plan.reasons}
+    lines = [
+        f"# Decision record: {plan.title}",
+        "",
+        "This record states what a release promises and what was decided. It draws no legal conclusion.",
+        "",
+        "## What is released",
+        "",
+        *[f"- {m.name} with {_settings(m.parameters())}" for m in plan.mechanisms],
+        *[f"- table {t.name}: {t.record_type} records by {', '.join(t.by)}" for t in plan.tables],
+        f"- microdata: {'yes' if plan.microdata else 'no'}",
+        "",
+        "## Whom the promise protects, and how far",
+        "",
+        card.sentence(),
+        "",
+        *([card.warning(), ""] if card.warning() else []),
+        card.worked(),
+        "",
+        f"- unit of protection: {spec.input_premetric}",
+        f"- budget: {card.budget()} ({spec.evidence.status}; {spec.evidence.source})",
+        f"- owner of the budget: {plan.owner or 'NOT NAMED: name one under [budget] in the plan'}",
+        f"- limit set for the budget: {plan.limit if plan.limit is not None else 'none'}",
+        "",
+        "## What is exact, and why",
+        "",
+        "| invariant | numbers fixed | reason |",
+        "|---|---|---|",
+    ]
+    for kept in explanation.kept:
+        found = next(
+            (r for words, r in reasons.items() if words in kept.words.lower() or kept.words.lower() in words),
+            None,
+        )
+        why = (
+            "NO REASON GIVEN"
+            if found is None
+            else f"{found.kind}: {found.text}" + (f" ({found.citation})" if found.citation else "")
+        )
+        lines.append(f"| {kept.words} | {kept.numbers:,} | {why} |")
+    others = [
+        r
+        for words, r in reasons.items()
+        if not any(words in k.words.lower() or k.words.lower() in words for k in explanation.kept)
+    ]
+    if others:
+        lines += ["", "Reasons given for the invariants together:", ""]
+        lines += [
+            f"- {r.invariant}: {r.kind}, {r.text}" + (f" ({r.citation})" if r.citation else "")
+            for r in others
+        ]
+    lines += [
+        "",
+        "## What is not protected",
+        "",
+        "- Every invariant above: it is published as counted, and anything that follows from it alone follows for anyone.",
+        *[f"- {note}" for note in spec.notes],
+        "- What is true of the population at large, whoever takes part.",
+        "",
+        "## Alternatives considered",
+        "",
+        *(
+            [f"- {text}" for text in plan.alternatives]
+            or ["- none recorded: list them under alternatives in the plan"]
+        ),
+        "",
+        "## Sign-off",
+        "",
+        "| role | name | date |",
+        "|---|---|---|",
+        f"| owner of the budget | {plan.owner} | |",
+        "| methodologist | | |",
+        "| disclosure review | | |",
+        "",
+        f"Plan SHA-256: `{plan.digest}`",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _settings(parameters: dict[str, object]) -> str:
+    told = {name: value for name, value in parameters.items() if value not in (None, [], {}, "")}
+    return "; ".join(f"{n} {', '.join(map(str, v)) if isinstance(v, list) else v}" for n, v in told.items())
