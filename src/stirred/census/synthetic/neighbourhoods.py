@@ -89,15 +89,15 @@ def draw_neighbourhoods(spine: Spine, shares: Floats, empty: float, key: Key) ->
     # Homes, family size and age go together: large families own, and live away from the young and the old.
     size = SIZE_TRACT * life[:, 0] + SIZE_GROUP * own_life[:, 0]
     own = (
-        0.45
+        0.68
         + 0.75 * (0.55 * life[:, 0] + 0.83 * life[:, 1])
         + 0.45 * own_life[:, 1]
         + 0.25 * spine.rural[county]
     )
-    age = np.exp(-0.22 * (life[:, 2] + 0.6 * own_life[:, 2]) - 0.30)
+    age = np.exp(-0.22 * (life[:, 2] + 0.6 * own_life[:, 2]) - 0.37)
     crowd = np.log(spine.group_blocks / spine.group_blocks.mean())
     bare = np.log(empty / (1.0 - empty)) + 0.6 * crowd + 0.4 * own_life[:, 3]
-    rate = 1.0 / (1.0 + np.exp(2.45 - 0.55 * own_life[:, 4] - 0.3 * spine.rural[county]))
+    rate = 1.0 / (1.0 + np.exp(2.28 - 0.55 * own_life[:, 4] - 0.3 * spine.rural[county]))
     favourite = np.repeat(
         (normals(key.stream("favourites", plan.code), 7 * plan.tracts).reshape(-1, 7) * 0.5 + 0.5) % 1.0,
         np.bincount(tract, minlength=plan.tracts),
