@@ -2,8 +2,11 @@
 
 import argparse
 import importlib
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from stirred.errors import StirredError
 
@@ -62,6 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except Exception as error:
+        # A traceback may show values of records: it is printed only to someone who asks for it.
+        if os.environ.get("STIRRED_TRACEBACK"):
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        print(
+            f"error: unexpected {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}\n"
+            "  why: this is a fault of stirred, or of a file it did not understand\n"
+            "  fix: report it; with STIRRED_TRACEBACK=1 the whole traceback is shown, which may hold confidential values",
+            file=sys.stderr,
+        )
+        return 70
     else:
         return result
 

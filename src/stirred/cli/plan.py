@@ -102,7 +102,7 @@ def _check(arguments: argparse.Namespace) -> int:
         table(
             "Published exactly, hence not protected",
             ["invariant", "numbers fixed"],
-            [[k.words, f"{k.numbers:,}"] for k in found.kept],
+            [[k.words, "all" if k.numbers is None else f"{k.numbers:,}"] for k in found.kept],
         )
     )
     out.print(

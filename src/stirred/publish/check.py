@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from stirred.census import Census
+from stirred.errors import StirredError
 from stirred.mechanisms.base import Mechanism
 from stirred.publish.plan import Plan
 from stirred.publish.run import promise
 from stirred.publish.tables import check_variables
-from stirred.spec import Budget, Specification
+from stirred.spec import Budget, Invariant, Specification
 from stirred.spec.card import Card
 
 # Measured on two cores of a small server; an estimate is for choosing between lunch and a coffee, not more.
@@ -21,7 +22,7 @@ class Kept:
     """An invariant in words and how many numbers it fixes."""
 
     words: str
-    numbers: int
+    numbers: int | None  # None: nobody wrote a rule that counts them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,13 @@ def explain(plan: Plan, census: Census | None = None) -> Explanation:
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
         memory=FLOOR_BYTES + max(BYTES_PER_RECORD.get(m.name, 100) for m in plan.mechanisms) * records,
     )
+
+
+def _numbers(invariant: Invariant, census: Census) -> int | None:
+    try:
+        return int(invariant.realised(census).num_rows)
+    except StirredError:
+        return None
 
 
 def _seconds(mechanism: Mechanism, records: int) -> float:

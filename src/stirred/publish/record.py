@@ -48,7 +48,9 @@ def decision_record(plan: Plan, explanation: Explanation) -> str:
             if found is None
             else f"{found.kind}: {found.text}" + (f" ({found.citation})" if found.citation else "")
         )
-        lines.append(f"| {kept.words} | {kept.numbers:,} | {why} |")
+        lines.append(
+            f"| {kept.words} | {'all' if kept.numbers is None else format(kept.numbers, ',')} | {why} |"
+        )
     others = [
         r
         for words, r in reasons.items()
