@@ -1,0 +1,220 @@
+"""The budget of a whole census: every bound that applies to its strata, each with its name, proof and sharpness.
+
+Strata are swapped independently, so the loss per unit is the largest over strata, and each stratum may use the
+smallest bound proved for it. Sizes and margins are invariants: nothing here costs anything to publish.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stirred.errors import InputError
+from stirred.mechanisms.swapping.accounting import (
+    TIGHT_SIZE,
+    TIGHT_THEOREM_1,
+    Rate,
+    odds,
+    rate_of,
+    theorem_1,
+    tight,
+)
+from stirred.mechanisms.swapping.margins import (
+    CLOSED_UP_TO,
+    TIGHT_CLOSED,
+    TIGHT_REDUCTION,
+    margins_closed,
+    reduced,
+)
+from stirred.spec.budget import Bound, Budget
+
+Counts = NDArray[np.int64]
+MOST_WORK = 5_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
+
+SHARPNESS = (
+    "with four or more hold and four or more swap types in a stratum no bound in n and p can be much smaller: margins "
+    "(1, 1, m, m) on both sides lose exactly ½ ln(d(n)/d(n−2)) − ln o, so Theorem 1 is asymptotically sharp"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stratum:
+    """One stratum: its size, how many hold and swap types occur in it, and their counts where known."""
+
+    n: int
+    hold_types: int
+    swap_types: int
+    hold_margins: tuple[int, ...] | None = None
+    swap_margins: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for margins, types in ((self.hold_margins, self.hold_types), (self.swap_margins, self.swap_types)):
+            if margins is not None and (len(margins) != types or sum(margins) != self.n):
+                raise InputError(
+                    "the margins of a stratum do not fit its size",
+                    why=f"{len(margins)} margins for {types} types must add up to {self.n} records",
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strata:
+    """All strata as columns; ``hold_larger`` and ``swap_larger`` count the commoner of two types, 0 where unknown."""
+
+    n: Counts
+    hold_types: Counts
+    swap_types: Counts
+    hold_larger: Counts
+    swap_larger: Counts
+
+    @staticmethod
+    def of(strata: "Strata | Iterable[Stratum]") -> "Strata":
+        """From single strata.
+
+        >>> Strata.of([Stratum(n=3, hold_types=2, swap_types=3, hold_margins=(2, 1))]).hold_larger
+        array([2])
+        """
+        if isinstance(strata, Strata):
+            return strata
+        rows = [
+            (s.n, s.hold_types, s.swap_types, max(s.hold_margins or (0,)), max(s.swap_margins or (0,)))
+            for s in strata
+        ]
+        table = np.array(rows, np.int64).reshape(-1, 5)
+        return Strata.columns(*table.T)
+
+    @staticmethod
+    def columns(
+        n: ArrayLike,
+        hold_types: ArrayLike,
+        swap_types: ArrayLike,
+        hold_larger: ArrayLike = 0,
+        swap_larger: ArrayLike = 0,
+    ) -> "Strata":
+        """From arrays of equal length (or single numbers), one entry a stratum."""
+        parts = np.broadcast_arrays(
+            *(np.asarray(x, np.int64) for x in (n, hold_types, swap_types, hold_larger, swap_larger))
+        )
+        size, hold, swap, hold_more, swap_more = (np.atleast_1d(part) for part in parts)
+        return Strata(n=size, hold_types=hold, swap_types=swap, hold_larger=hold_more, swap_larger=swap_more)
+
+    def kinds(self) -> Counts:
+        """Distinct rows (n, larger hold margin, larger swap margin) of the strata in which data sets can differ.
+
+        A margin is 0 where that side does not have two types, and −1 where it has but the margin is unknown.
+        """
+        live = (self.n >= 2) & (self.hold_types >= 2) & (self.swap_types >= 2)
+        hold = np.where(self.hold_types == 2, np.where(self.hold_larger > 0, self.hold_larger, -1), 0)
+        swap = np.where(self.swap_types == 2, np.where(self.swap_larger > 0, self.swap_larger, -1), 0)
+        return np.unique(np.stack([self.n, hold, swap], axis=1)[live], axis=0)
+
+
+def bounds(strata: Strata | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
+    """Every bound that applies, the paper's first; the claim is the smallest proved one (``claim``).
+
+    >>> [b.name for b in bounds([Stratum(n=264331, hold_types=2, swap_types=14)], "1/2")]
+    ['Theorem 1', 'largest loss by size', 'two types, closed form']
+    """
+    p = rate_of(rate)
+    kinds = Strata.of(strata).kinds()
+    if not len(kinds):
+        return (
+            Bound(
+                name="nothing can differ",
+                budget=Budget.zero(),
+                source="no stratum has two hold and two swap values, so every universe is a single table",
+                tight="every universe, pair and output",
+            ),
+        )
+    b = int(kinds[:, 0].max())
+    found = [
+        Bound(
+            name="Theorem 1",
+            budget=theorem_1(b, p),
+            source=f"the paper's Theorem 1 with b = {b}, over strata with two hold and two swap values; proof.md, Theorem A",
+            tight=TIGHT_THEOREM_1,
+        ),
+        Bound(
+            name="largest loss by size", budget=tight(b, p), source="proof.md, Theorem B", tight=TIGHT_SIZE
+        ),
+    ]
+    if 0 < p < 1 and bool((kinds[:, 1:] != 0).any()):
+        found += _two_types(kinds, p)
+    return tuple(found)
+
+
+def claim(found: Iterable[Bound]) -> Bound:
+    """The smallest proved bound; the earlier one on a tie.
+
+    >>> str(claim(bounds([Stratum(n=10, hold_types=4, swap_types=4)], "1/2")).budget)
+    '2.2500'
+    """
+    return min((bound for bound in found if bound.status == "proved"), key=lambda bound: bound.budget)
+
+
+def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:
+    order, upper = _descending(kinds, p)
+    result = []
+    if p <= CLOSED_UP_TO:
+        # Doubles order the strata to far better than 1e-9, so the exact maximum is among these.
+        near = [i for i in order[:4096] if upper[i] >= upper[order[0]] - 1e-9]
+        result.append(
+            Bound(
+                name="two types, closed form",
+                budget=max(_cheap(*map(int, kinds[i]), p) for i in near),
+                source="proof.md, Theorem D, in strata with two hold or two swap types; Theorem B in the others",
+                tight=TIGHT_CLOSED,
+            )
+        )
+    if bool((kinds[:, 1:] > 0).any()):
+        best, left = Budget.zero(), MOST_WORK
+        for i in order:
+            if upper[i] + 1e-9 <= float(best.lower(9)):
+                break
+            n, hold, swap = map(int, kinds[i])
+            value = _cheap(n, hold, swap, p)
+            if value <= best:
+                continue
+            for m in (hold, swap):
+                if m > 0 and left > 0:
+                    found = reduced(max(m, n - m), min(m, n - m), p)
+                    left -= found.work
+                    value = min(value, found.budget)
+            best = max(best, value)
+        result.append(
+            Bound(
+                name="two types, exact reduction",
+                budget=best,
+                source="proof.md, Theorem C, evaluated at the strata's own margins; Theorem B elsewhere",
+                tight=TIGHT_REDUCTION,
+            )
+        )
+    return result
+
+
+def _descending(kinds: Counts, p: Fraction) -> tuple[Counts, NDArray[np.float64]]:
+    """Kinds of strata by the size of their cheap bound, in doubles."""
+    o = float(odds(p))
+    n = kinds[:, 0].astype(np.float64)
+    table = np.array([float(tight(k, p).upper(12)) for k in range(8)])
+    size = np.maximum(np.log(o), 0.5 * np.log(np.maximum(n * (n - 1) + 1, 1)) - np.log(o))
+    size = np.where(n < 8, table[np.minimum(kinds[:, 0], 7)], size)
+    if p <= CLOSED_UP_TO:
+        margins = np.where(kinds[:, 1:] < 0, n[:, None] - 1, kinds[:, 1:].astype(np.float64))
+        m = np.where(margins > 0, margins, np.inf).min(axis=1)
+        size = np.minimum(size, 0.5 * np.log(m / o + (1 + 2 / o) ** 2))
+    return np.argsort(-size, kind="stable"), size
+
+
+@lru_cache(maxsize=1 << 14)
+def _cheap(n: int, hold: int, swap: int, p: Fraction) -> Budget:
+    """The smaller of Theorem B and, for two types, Theorem D."""
+    best = tight(n, p)
+    if p <= CLOSED_UP_TO:
+        for margin in (hold, swap):
+            if margin:
+                m = margin if margin > 0 else n - 1
+                best = min(best, margins_closed(m, max(n - m, 1), p))
+    return best
