@@ -153,7 +153,8 @@ def _check_tables(config: models.PlanConfig) -> None:
 def explain(error: ValidationError, document: Mapping[str, object]) -> PlanError:
     """The first problem of a plan in words, with what would be right; all others counted."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    first = problems[0]
+    # a misspelt key is also a missing one: the misspelling helps more
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     place = [str(part) for part in first["loc"]]
     where = ".".join(part for part in place if not part.isdigit()) or "the plan"
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

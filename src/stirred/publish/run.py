@@ -65,11 +65,14 @@ def prepare(plan: Plan, out: Path) -> tuple[Census, Specification]:
     census = plan.census()
     for table in plan.tables:
         check_variables(census, table)
-    for mechanism in plan.mechanisms:
-        refuse = getattr(mechanism, "refuse", None)
-        if refuse is not None:
-            refuse(census)
-    return census, promise(plan, census)
+    specification = promise(plan, census)
+    if not specification.budget.is_finite:
+        raise PrivacyError(
+            "the plan protects nothing",
+            why="its protection loss budget is infinite",
+            fix="a swap rate lies strictly between 0 and 1, and ρ² is finite",
+        )
+    return census, specification
 
 
 def run(

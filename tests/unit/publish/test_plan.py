@@ -1,0 +1,107 @@
+"""Plans: what is understood, and what each wrong plan is told."""
+
+from pathlib import Path
+
+import pytest
+
+from stirred.errors import StirredError
+from stirred.publish import parse
+from stirred.publish.run import prepare
+
+GOOD = """title = "t"
+census = "census.toml"
+[[mechanism]]
+name = "permutation-swapping"
+match = ["state", "size"]
+swap = ["county"]
+rate = "1/20"
+[[table]]
+name = "tenure-by-county"
+by = ["county", "tenure"]
+"""
+
+CENSUS = """name = "c"
+[geography]
+spine = ["state", "county"]
+[record.household]
+files = ["household.csv"]
+id = "household_id"
+[record.household.variables]
+size = {type = "integer", range = "1..9"}
+tenure = {levels = ["o", "r"]}
+"""
+ROWS = "household_id,state,county,size,tenure\n" + "".join(
+    f"{i},1,{1 + i % 3},{1 + i % 2},{'or'[i % 5 == 0]}\n" for i in range(40)
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "census.toml").write_text(CENSUS)
+    (tmp_path / "household.csv").write_text(ROWS)
+    return tmp_path
+
+
+def test_a_good_plan(folder: Path) -> None:
+    plan = parse(GOOD, folder=folder)
+    census, specification = prepare(plan, folder / "packet")
+    assert census.count("household") == 40
+    assert specification.budget.is_finite
+    assert plan.digest == parse(GOOD, folder=folder).digest
+
+
+WRONG = {
+    "no TOML": ("title = ", "no TOML"),
+    "unknown key": (GOOD + "\n[publish]\nmicrodatta = true\n", "did you mean microdata"),
+    "unknown top key": (GOOD.replace("title", "titel", 1), "titel"),
+    "no title": (GOOD.replace('title = "t"\n', ""), "lacks title"),
+    "no census": (GOOD.replace('census = "census.toml"\n', ""), "lacks census"),
+    "no mechanism": ('title = "t"\ncensus = "census.toml"\n', "mechanism"),
+    "unknown mechanism": (
+        GOOD.replace("permutation-swapping", "permutation-swaping"),
+        "did you mean permutation-swapping",
+    ),
+    "rate as a number": (GOOD.replace('"1/20"', "0.05"), 'rate = "1/20"'),
+    "rate of 5": (GOOD.replace('"1/20"', '"5"'), "five percent"),
+    "rate no number": (GOOD.replace('"1/20"', '"five"'), "exact number"),
+    "rate below zero": (GOOD.replace('"1/20"', '"-1/20"'), "0 to 1"),
+    "match as a text": (GOOD.replace('["state", "size"]', '"state"'), "a list of variables"),
+    "swap in match": (
+        GOOD.replace('swap = ["county"]', 'swap = ["size"]'),
+        "both a match and a swap variable",
+    ),
+    "nothing swapped": (GOOD.replace('swap = ["county"]', "swap = []"), "swap"),
+    "unknown variable": (GOOD.replace('"size"]', '"sise"]'), "did you mean size"),
+    "unknown table variable": (GOOD.replace('"tenure"]', '"tenur"]'), "did you mean tenure"),
+    "unknown record type": (GOOD + 'record_type = "person"\n', "person"),
+    "table twice": (GOOD + '[[table]]\nname = "tenure-by-county"\nby = ["county"]\n', "stands twice"),
+    "table with a path": (GOOD.replace("tenure-by-county", "../x"), "file name"),
+    "empty table": (GOOD.replace('["county", "tenure"]', "[]"), "no variables"),
+    "nothing published": (GOOD.split("[[table]]")[0] + "[publish]\nmicrodata = false\n", "publishes nothing"),
+    "budget as a float": (GOOD + "[budget]\nlimit = 0.1\n", "never a float"),
+    "budget overdrawn": (GOOD + '[budget]\nlimit = "1/10"\n', "more than its limit"),
+    "census elsewhere": (GOOD.replace("census.toml", "no.toml"), "not there"),
+    "format unknown": (GOOD + '[publish]\nformats = ["xls"]\n', "formats"),
+    "reason unknown": (GOOD + '[[reason]]\ninvariant = "x"\nkind = "whim"\ntext = "y"\n', "kind"),
+    "rate one": (GOOD.replace('"1/20"', '"1"'), "protects nothing"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_plan_says_what_and_how_to_fix_it(name: str, folder: Path) -> None:
+    text, expected = WRONG[name]
+    with pytest.raises(StirredError) as caught:
+        prepare(parse(text, folder=folder), folder / "packet")
+    message = str(caught.value)
+    assert expected in message
+    assert "fix:" in message or "why:" in message
+    assert sorted(p.name for p in folder.iterdir()) == ["census.toml", "household.csv"]  # nothing was written
+
+
+def test_an_existing_packet_and_an_unwritable_place_are_refused(folder: Path) -> None:
+    plan = parse(GOOD, folder=folder)
+    (folder / "packet").mkdir()
+    with pytest.raises(StirredError, match="never overwritten"):
+        prepare(plan, folder / "packet")
+    with pytest.raises(StirredError, match="cannot write"):
+        prepare(plan, folder / "no" / "packet")
