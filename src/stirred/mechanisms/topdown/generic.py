@@ -129,6 +129,67 @@ def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDA
     return float(highs.getObjectiveValue()), np.rint(flow).astype(np.int64)
 
 
+def round_with_rows(
+    x: Floats, parent: NDArray[np.int64], allowed: NDArray[np.bool_], held: tuple[Held, ...]
+) -> NDArray[np.int64]:
+    """Rounding when the held sums cross each other and no network exists: a small integer programme.
+
+    Cells may move up to two from their fractional value, because floors and ceilings alone need not be enough here.
+    """
+    import highspy
+
+    C, n = x.shape
+    child, cell = np.nonzero(allowed)
+    base = np.maximum(np.floor(x[child, cell] + 1e-9).astype(np.int64) - 2, 0)
+    N = len(child)
+    rows, cols = [cell], [np.arange(N)]
+    low = [parent - np.bincount(cell, base, minlength=n)]
+    high = [low[0]]
+    at = n
+    for one in held:
+        m = one.low.shape[1]
+        inside = np.flatnonzero(one.groups[cell] >= 0)
+        index = child[inside] * m + one.groups[cell[inside]]
+        sums = np.bincount(index, base[inside], minlength=C * m)
+        fractional = (one.high - one.low).ravel() < 1e-9
+        integral = np.abs(one.low.ravel() - np.rint(one.low.ravel())) < 1e-9
+        # A pinned answer of an earlier pass need not be an integer: it may be rounded either way.
+        below = np.where(fractional & ~integral, np.floor(one.low.ravel()), np.ceil(one.low.ravel() - 1e-9))
+        above = np.where(fractional & ~integral, np.ceil(one.high.ravel()), np.floor(one.high.ravel() + 1e-9))
+        rows.append(at + index)
+        cols.append(inside)
+        low.append(below - sums)
+        high.append(above - sums)
+        at += C * m
+    highs = highspy.Highs()
+    highs.silent()
+    model = highspy.HighsLp()
+    # Each cell is its base plus unit steps whose costs rise: |base + k − x| is convex.
+    steps = 5
+    cost = np.concatenate([np.abs(base + k + 1 - x[child, cell]) - np.abs(base + k - x[child, cell]) for k in range(steps)])
+    model.num_col_, model.num_row_ = N * steps, at
+    model.col_cost_ = cost
+    model.col_lower_, model.col_upper_ = np.zeros(N * steps), np.ones(N * steps)
+    model.row_lower_ = np.maximum(np.concatenate(low).astype(float), -1e20)
+    model.row_upper_ = np.minimum(np.concatenate(high).astype(float), 1e20)
+    one_step = sparse.csc_matrix((np.ones(sum(map(len, rows))), (np.concatenate(rows), np.concatenate(cols))), shape=(at, N))
+    matrix = sparse.csc_matrix(sparse.hstack([one_step] * steps))
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    model.integrality_ = [highspy.HighsVarType.kInteger] * (N * steps)
+    highs.passModel(model)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        raise InfeasibleError(
+            "no rounding of one parent's children keeps every sum",
+            why="constraints on crossing marginals leave no integer solution near the fractional one",
+            fix="relax one of the constraints",
+        )
+    flow = np.rint(np.asarray(highs.getSolution().col_value)).astype(np.int64).reshape(steps, N)
+    result = np.zeros((C, n), np.int64)
+    result[child, cell] = base + flow.sum(axis=0)
+    return result
+
+
 def _times_hessian(X: Floats, problem: Problem, parts: dict[str, Any]) -> Floats:
     gid, w, diag = parts["gid"], parts["w"], parts["diag"]
     out: Floats = X * diag[problem.classes][:, None]

@@ -23,15 +23,20 @@ class Source:
     """Where an axis comes from: a column, and how its values become levels 0, 1, 2 …
 
     ``cuts`` makes bins of a number (18 splits into under 18 and the rest), ``values`` lists the values of each
-    level, ``offset`` is subtracted from a code. ``of`` names the record type that carries the column, when that is
-    not the record counted (a person's household); ``where`` sends every record that does not satisfy it to level 0.
+    level, ``offset`` is subtracted from a code. ``cases`` decides by several columns: the level is the number of the
+    first case whose columns all have one of the listed values. A person's column may stand with its household.
     """
 
-    column: str
-    of: str = ""
+    column: str = ""
     cuts: tuple[int, ...] = ()
     values: tuple[tuple[int | str, ...], ...] = ()
     offset: int = 0
+    cases: tuple[tuple[tuple[str, tuple[int | str, ...]], ...], ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column it looks at."""
+        return (self.column,) if self.column else tuple({name: None for case in self.cases for name, _ in case})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

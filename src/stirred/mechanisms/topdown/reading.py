@@ -24,11 +24,15 @@ class _Model(BaseModel):
 
 
 class _Source(_Model):
-    column: str
-    of: str = ""
+    column: str = ""
     cuts: tuple[int, ...] = ()
     values: tuple[tuple[int | str, ...], ...] = ()
     offset: int = 0
+    cases: tuple[dict[str, tuple[int | str, ...]], ...] = ()
+
+    def plain(self) -> Source:
+        cases = tuple(tuple(case.items()) for case in self.cases)
+        return Source(column=self.column, cuts=self.cuts, values=self.values, offset=self.offset, cases=cases)
 
 
 class _Axis(_Model):
@@ -46,7 +50,7 @@ class _Axis(_Model):
             recodes[name] = _recode(groups, size)
         for name, cuts in self.cuts.items():
             recodes[name] = tuple(sum(level >= cut for cut in cuts) for level in range(size))
-        source = None if self.source is None else Source(**self.source.model_dump())
+        source = None if self.source is None else self.source.plain()
         return Axis(name=self.name, size=size, labels=self.labels, recodes=recodes, source=source)
 
 
@@ -65,10 +69,11 @@ class _Rule(_Model):
     largest: int = 99_999
     lower: tuple[int, ...] = ()
     units: str = ""
-    kinds: str = ""
+    kinds: _Source | None = None
 
     def plain(self) -> Rule:
         fields = self.model_dump()
+        fields["kinds"] = None if self.kinds is None else self.kinds.plain()
         fields["cells"] = tuple((axis, tuple(levels)) for axis, levels in self.cells.items())
         return Rule(**fields)
 

@@ -44,6 +44,7 @@ def network(
     *,
     total_low: Floats | None = None,
     total_high: Floats | None = None,
+    column_of: Ints | None = None,
     snap: float = SNAP,
 ) -> Network:
     """Build it for C children, n cells and the partition ``groups`` of the cells into m held groups.
@@ -55,11 +56,12 @@ def network(
     C, n = x.shape
     m = low.shape[1]
     columns = len(parent)
-    column_of = np.arange(n) if columns == n else np.zeros(n, np.int64)
+    if column_of is None:
+        column_of = np.arange(n) if columns == n else np.zeros(n, np.int64)
     floor = np.floor(x + 1e-9).astype(np.int64)
     fraction = np.clip(x - floor, 0.0, 1.0)
     child, cell = np.nonzero(allowed)
-    left = parent.astype(np.int64).copy()
+    left: Ints = parent.astype(np.int64).copy()
     np.subtract.at(left, column_of, floor.sum(axis=0))
     cost = 1.0 - 2.0 * fraction[child, cell]
     group_sum, group_floor = np.zeros((C, m)), np.zeros((C, m), np.int64)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from stirred.errors import BudgetError, InputError, did_you_mean
-from stirred.mechanisms.topdown.histogram import Histogram, Query
+from stirred.mechanisms.topdown.histogram import Histogram, Query, Source
 
 Mode = Literal["classic", "gls"]
 
@@ -31,7 +31,7 @@ class Rule:
     largest: int = 99_999
     lower: tuple[int, ...] = ()  # by answer, 1 where every facility houses somebody
     units: str = ""  # the record type of the facilities
-    kinds: str = ""  # the axis source, in the units' own columns, that sorts facilities by answer
+    kinds: Source | None = None  # how a unit's own columns sort it by answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

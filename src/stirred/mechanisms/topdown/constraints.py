@@ -1,0 +1,242 @@
+"""What must hold exactly, compiled to bounds on sums of cells in every geounit, with a record of what it uses.
+
+The multiverse of a run's specification is derived from that record and from nothing else: a constraint that reads a
+confidential number without recording it cannot be built here, because the counts are fetched through ``Record``.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.errors import InfeasibleError, InputError
+from stirred.mechanisms.topdown.histogram import Axis, Histogram, Query
+from stirred.mechanisms.topdown.spine import Spine
+from stirred.mechanisms.topdown.tabulate import Sparse, axis_expression
+from stirred.mechanisms.topdown.workload import Rule, Workload
+from stirred.spec import Custom, Invariant, Margin, Multiverse
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Record:
+    """The only way a constraint gets at confidential numbers: what is fetched is written down."""
+
+    used: set[Invariant] = field(default_factory=set)
+
+    def truth(self, level: str, rule: Rule, workload: Workload, query: Query, answers: Ints) -> Ints:
+        """Exact answers of a query at a level, recorded as the margin they are."""
+        columns = [
+            name
+            for axis, kept in zip(workload.histogram.axes, query.kept, strict=True)
+            if kept
+            for name in (axis.source.columns if axis.source else (axis.name,))
+        ]
+        where = {name: [str(v) for v in values] for name, values in workload.where}
+        plain = all(
+            axis.source is None or not (axis.source.cuts or axis.source.values or axis.source.cases)
+            for axis, kept in zip(workload.histogram.axes, query.kept, strict=True)
+            if kept
+        ) and all(part in {a.name for a in workload.histogram.axes} for part in query.parts)
+        margin = Margin(workload.record, (level, *columns), where or None, label="" if columns or where else "")
+        if plain:
+            self.used.add(margin)
+        else:
+            words = f"{rule.name}: {query.name} by {level}"
+            self.used.add(Custom(words, (margin,), words))
+        return answers
+
+    def units(self, census: "Census", rule: Rule, leaf: str, size: int, codes: pl.Series) -> Ints:
+        """How many units of each kind stand in each leaf (leaves × kinds)."""
+        assert rule.kinds is not None
+        self.used.add(Margin(rule.units, (leaf, *rule.kinds.columns)))
+        frame = census.scan(rule.units, [leaf, *rule.kinds.columns])
+        level = axis_expression(Axis(name="kind", size=size, source=rule.kinds), frame.collect_schema())
+        counts = frame.select(leaf, level.alias("kind")).group_by(leaf, "kind").agg(pl.len().alias("count")).collect()
+        number = pl.DataFrame({leaf: codes}).with_row_index("number")
+        joined = counts.join(number, on=leaf, how="inner").drop_nulls()
+        result = np.zeros((len(codes), size), np.int64)
+        inside = joined.filter((pl.col("kind") >= 0) & (pl.col("kind") < size))
+        result[inside["number"].to_numpy(), inside["kind"].to_numpy()] = inside["count"].to_numpy()
+        return result
+
+    def blocks(self, units: str, leaf: str) -> None:
+        """The tree itself: which leaves hold a record at all."""
+        self.used.add(
+            Custom(f"occupied {leaf}s", (Margin(units, (leaf,)),), f"which {leaf}s hold a {units} record")
+        )
+
+    @property
+    def multiverse(self) -> Multiverse:
+        """All universes of what was used; what another invariant determines is not listed twice."""
+        margins = {m for m in self.used if isinstance(m, Margin)}
+        implied = {
+            i
+            for i in self.used
+            if isinstance(i, Custom)
+            and i.determined_by
+            and all(any(m.record_type == n.record_type and set(m.by) <= set(n.by) and not n.where for n in margins) for m in i.determined_by)
+        }
+        return Multiverse(frozenset(self.used - implied))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A query whose answers lie between bounds in every geounit down to a level; ``low[d]`` is nodes × answers."""
+
+    name: str
+    query: Query
+    low: tuple[Ints, ...]
+    high: tuple[Ints, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the total of the histogram."""
+        return self.query.size == 1 and all(min(factor) == 0 for factor in self.query.factors)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Everything that holds: bounds by level, cells that are empty in any census, and the record of numbers used."""
+
+    held: tuple[Held, ...]
+    zeros: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
+    record: Record
+    histogram: Histogram
+
+    def possible(self, cells: Ints) -> NDArray[np.bool_]:
+        """Which cells may hold anybody, by the structural zeros."""
+        result = np.ones(len(cells), bool)
+        if not self.zeros:
+            return result
+        levels = self.histogram.coordinates(cells)
+        names = [axis.name for axis in self.histogram.axes]
+        for zero in self.zeros:
+            hit = np.ones(len(cells), bool)
+            for axis, values in zero:
+                hit &= np.isin(levels[names.index(axis)], values)
+            result &= ~hit
+        return result
+
+    def allowed(self, depth: int, nodes: Ints, cells: Ints) -> NDArray[np.bool_]:
+        """Which cells may hold anybody in which geounit (nodes × cells), structural zeros aside."""
+        result = np.ones((len(nodes), len(cells)), bool)
+        for held in self.held:
+            if depth < len(held.high):
+                groups = held.query.of(cells)
+                inside = groups >= 0
+                result[:, inside] &= held.high[depth][nodes][:, groups[inside]] > 0
+        return result
+
+    def asymmetric(self) -> tuple[str, ...]:
+        """Axes on which constraints tell levels apart."""
+        names = {axis for zero in self.zeros for axis, _ in zero}
+        for held in self.held:
+            names |= {a.name for a, kept in zip(self.histogram.axes, held.query.kept, strict=True) if kept}
+        return tuple(sorted(names))
+
+
+def compiled_rules(census: "Census", workload: Workload, spine: Spine, truth: list[Sparse]) -> Constraints:
+    """Bounds in every geounit, checked against the census and against each other before anything is solved."""
+    record = Record()
+    held: list[Held] = []
+    zeros = []
+    last = len(spine.levels) - 1
+    for rule in workload.rules:
+        if rule.kind == "zero":
+            cells = {axis: levels for axis, levels in rule.cells}
+            for axis in cells:
+                workload.histogram.axis(axis)
+            zeros.append(rule.cells)
+            continue
+        query = workload.query(rule.query)
+        depth = spine.depth(rule.level)
+        if depth is None:
+            raise InputError(f"rule {rule.name} speaks of level {rule.level}, which the census lacks",
+                             why=f"the census has {', '.join(spine.levels)}")  # fmt: skip
+        if rule.kind == "facilities":
+            if depth != last:
+                raise InputError(f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}")
+            units = record.units(census, rule, spine.levels[-1], query.size, spine.codes[-1])
+            lower = np.array(rule.lower or (0,) * query.size)
+            held.append(_summed(rule.name, query, units * lower, units * rule.largest, spine, depth))
+        elif rule.kind == "exact":
+            exact = record.truth(spine.levels[depth], rule, workload, query, answers(truth[depth], query))
+            held.append(_summed(rule.name, query, exact, exact, spine, depth))
+        else:
+            values = np.tile(np.array(rule.values, np.int64), (spine.size(depth), 1))
+            free = np.full_like(values, 10**12) if rule.kind == "at-least" else np.zeros_like(values)
+            low, high = (values, free) if rule.kind == "at-least" else (free, values)
+            held.append(_summed(rule.name, query, low, high, spine, depth))
+    result = Constraints(tuple(held), tuple(zeros), record, workload.histogram)
+    facilities = [rule for rule in workload.rules if rule.kind == "facilities"]
+    if not facilities:
+        record.blocks("household" if "household" in census.schema.record_types else workload.record, spine.levels[-1])
+    _feasible(result, workload, spine, truth)
+    return result
+
+
+def answers(histograms: Sparse, query: Query) -> Ints:
+    """Exact answers of a query for every node of a level."""
+    index = query.of(histograms.cells)
+    keep = index >= 0
+    result = np.zeros((len(histograms.first) - 1, query.size), np.int64)
+    np.add.at(result, (histograms.nodes[keep], index[keep]), histograms.counts[keep])
+    return result
+
+
+def _summed(name: str, query: Query, low: Ints, high: Ints, spine: Spine, depth: int) -> Held:
+    lows, highs = [low], [high]
+    for d in range(depth, 0, -1):
+        up_low = np.zeros((spine.size(d - 1), query.size), np.int64)
+        up_high = np.zeros_like(up_low)
+        np.add.at(up_low, spine.parent[d], lows[-1])
+        np.add.at(up_high, spine.parent[d], highs[-1])
+        lows.append(up_low)
+        highs.append(up_high)
+    return Held(name, query, tuple(lows[::-1]), tuple(highs[::-1]))
+
+
+def _feasible(constraints: Constraints, workload: Workload, spine: Spine, truth: list[Sparse]) -> None:
+    """The census is the witness: it meets every constraint, so the whole problem has a solution. Else say which fails."""
+    for rule in (rule for rule in workload.rules if rule.kind == "zero"):
+        one = Constraints((), (rule.cells,), constraints.record, constraints.histogram)
+        broken = int(truth[0].counts[~one.possible(truth[0].cells)].sum())
+        if broken:
+            raise InfeasibleError(
+                f"constraint {rule.name!r} does not hold in the census",
+                why=f"{broken} {workload.record} records stand in cells it declares empty",
+                fix="edit the records, or drop the rule",
+            )
+    for held in constraints.held:
+        for depth in range(len(held.low)):
+            value = answers(truth[depth], held.query)
+            broken = int(((value < held.low[depth]) | (value > held.high[depth])).any(axis=1).sum())
+            if broken:
+                raise InfeasibleError(
+                    f"constraint {held.name!r} does not hold in the census",
+                    why=f"{broken} geounits of level {spine.levels[depth]} are outside its bounds, so no data set can meet it"
+                    " together with the exact counts",
+                    fix="edit the records, or relax the rule",
+                )
+    for one in constraints.held:
+        for other in constraints.held:
+            for depth in range(min(len(one.low), len(other.low))):
+                if one.query == other.query:
+                    clash = int((one.low[depth] > other.high[depth]).any(axis=1).sum())
+                elif other.whole and not one.whole:
+                    clash = int((one.low[depth].sum(axis=1) > other.high[depth][:, 0]).sum())
+                else:
+                    continue
+                if clash:
+                    raise InfeasibleError(
+                        f"constraints {one.name!r} and {other.name!r} cannot both hold",
+                        why=f"they exclude each other in {clash} geounits of level {spine.levels[depth]}",
+                        fix="relax one of them",
+                    )

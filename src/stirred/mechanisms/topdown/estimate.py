@@ -1,0 +1,271 @@
+"""Top down: from each parent's integers to its children's, level by level."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.engine import Engine, Progress
+from stirred.errors import InfeasibleError
+from stirred.mechanisms.topdown import generic
+from stirred.mechanisms.topdown.constraints import Constraints
+from stirred.mechanisms.topdown.root import round_root, solve_root
+from stirred.mechanisms.topdown.rounding import network, rounded
+from stirred.mechanisms.topdown.solve import FREE, Held, Problem, Solution, solve
+from stirred.mechanisms.topdown.spine import Allotment
+from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.targets import Informed, Targets
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Certificate:
+    """How the solves of one level went: the worst certified distance, the worst violation, how often each method ran."""
+
+    level: str
+    parents: int = 0
+    distance: float = 0.0
+    violation: float = 0.0
+    iterations: int = 0
+    multipliers: int = 0
+    generic: int = 0
+
+    def add(self, solution: Solution) -> None:
+        """Count one parent."""
+        self.parents += 1
+        self.distance = max(self.distance, solution.distance)
+        self.violation = max(self.violation, solution.violation)
+        self.iterations += solution.iterations
+        self.multipliers += solution.method.endswith("multipliers")
+        self.generic += solution.method == "piqp"
+
+    def join(self, other: "Certificate") -> None:
+        """Add another part of the same level."""
+        self.parents += other.parents
+        self.distance = max(self.distance, other.distance)
+        self.violation = max(self.violation, other.violation)
+        self.iterations += other.iterations
+        self.multipliers += other.multipliers
+        self.generic += other.generic
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """Everything a parent needs; pure, so parents can be solved in any order and on any number of threads."""
+
+    allotment: Allotment
+    constraints: Constraints
+    targets: Targets
+    weights: dict[tuple[int, int], dict[str, float]]  # (start, level) → 1/variance by query
+    tolerance: float = 2e-3
+    solver: str = "fast"  # or "piqp": the generic path, for comparison
+
+    def root(self) -> tuple[Sparse, Certificate]:
+        """The histogram of the root."""
+        spine, workload = self.allotment.spine, self.allotment.workload
+        node = np.zeros(1, np.int64)
+        cells = np.arange(workload.histogram.cells)
+        possible = self.constraints.possible(cells) & self.constraints.allowed(0, node, cells)[0]
+        cells = cells[possible]
+        names, groups = self._groups(cells)
+        weights = self._weights(0, node, names)
+        linear = self.targets.linear(0, node, cells)[0]
+        exact, sums = np.zeros(len(cells), np.int32), np.full(1, np.nan)
+        for held in self.constraints.held:
+            if held.whole and (held.low[0] == held.high[0]).all():
+                sums = held.low[0][0].astype(float)
+        families, partition, low, high, _, _ = self._held(0, node, cells)
+        certificate = Certificate(spine.levels[0])
+        if not len(cells):
+            return Sparse.of(node[:0], node[:0], node[:0], 1, workload.histogram.cells), certificate
+        solution = solve_root(linear, groups, weights[0], exact, sums, families)
+        certificate.add(solution)
+        values = round_root(solution.x, exact, sums, partition, low, high)
+        self._check(0, node, cells, values[None])
+        return Sparse.of(np.zeros(len(cells), np.int64), cells, values, 1, workload.histogram.cells), certificate
+
+    def level(
+        self, depth: int, above: Sparse, engine: Engine, progress: Progress | None = None, *, chunk: int = 16
+    ) -> tuple[Sparse, Certificate]:
+        """The histograms of a level, given those of the level above."""
+        spine = self.allotment.spine
+        parents = np.flatnonzero(np.diff(above.first) > 0)
+        tasks = [parents[i : i + chunk] for i in range(0, len(parents), chunk)]
+        certificate = Certificate(spine.levels[depth])
+        nodes, cells, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+
+        def kernel(part: Ints) -> tuple[list[tuple[Ints, Ints, Ints]], Certificate]:
+            own = Certificate(spine.levels[depth])
+            return [self.parent(depth, int(p), above, own) for p in part], own
+
+        for done, (results, own) in enumerate(engine.map(kernel, tasks), 1):
+            certificate.join(own)
+            for node, cell, count in results:
+                nodes.append(node)
+                cells.append(cell)
+                counts.append(count)
+            if progress is not None:
+                progress(spine.levels[depth], done, len(tasks))
+        size = self.allotment.workload.histogram.cells
+        result = Sparse.of(np.concatenate(nodes), np.concatenate(cells), np.concatenate(counts), spine.size(depth), size)
+        return result, certificate
+
+    def parent(self, depth: int, parent: int, above: Sparse, certificate: Certificate) -> tuple[Ints, Ints, Ints]:
+        """Children of one parent: nodes, cells and counts."""
+        spine = self.allotment.spine
+        cells, counts = above.at(parent)
+        first, last = spine.first_child[depth - 1][parent : parent + 2]
+        children = np.arange(first, last)
+        if len(children) == 1:
+            return np.full(len(cells), first), cells, counts
+        allowed = self.constraints.allowed(depth, children, cells)
+        live = np.flatnonzero(allowed.any(axis=1))
+        children, allowed = children[live], allowed[live]
+        if not allowed.any(axis=0).all():
+            raise self._infeasible(depth, "no child may hold some cell that its parent has")
+        values = self.children(depth, children, cells, counts, allowed, certificate)
+        row, column = np.nonzero(values)
+        return children[row], cells[column], values[row, column]
+
+    def children(
+        self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_], certificate: Certificate
+    ) -> Ints:
+        """Solve and round; the integers of each child on the parent's cells."""
+        problem, low, high, partition, total_low, total_high = self.problem(depth, children, cells, counts, allowed)
+        solution = self._solve(problem)
+        certificate.add(solution)
+        for snap in (2e-4, 1e-2, 0.0):
+            net = network(
+                solution.x, counts, allowed, partition, low, high, total_low=total_low, total_high=total_high, snap=snap
+            )
+            values = rounded(net) if (net.capacity >= 0).all() else None
+            if values is not None:
+                break
+        if values is None:
+            values = generic.round_with_rows(solution.x, counts, allowed, problem.held)
+        self._check(depth, children, cells, values)
+        return values
+
+    def problem(
+        self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_]
+    ) -> tuple[Problem, Floats, Floats, NDArray[np.int32], Floats | None, Floats | None]:
+        """The least-squares problem of one parent and what its rounding must keep."""
+        level = self.allotment.spine.levels[depth]
+        names, groups = self._groups(cells)
+        weights, classes = self._classes(depth, children, names)
+        families, partition, low, high, total_low, total_high = self._held(depth, children, cells)
+        parent = counts.astype(float)
+        passes = self.allotment.workload.passes.get(level, ())
+        first = frozenset(passes[0]) if len(passes) > 1 else frozenset()
+        if isinstance(self.targets, Informed) or not first or "*" in first:
+            linear = self.targets.linear(depth, children, cells)
+            return Problem(parent, linear, allowed, groups, weights, classes, families), low, high, partition, total_low, total_high
+        # Classic: the queries of the first pass alone, then the others with the first pass's answers fixed.
+        pinned = self._first_pass(depth, children, cells, parent, allowed, first, families, names, groups, weights, classes)
+        rest = frozenset(names) - first
+        linear = self.targets.linear(depth, children, cells, rest)
+        later = weights * np.array([name in rest for name in names])
+        problem = Problem(parent, linear, allowed, groups, later, classes, (*families, pinned))
+        return problem, low, high, partition, total_low, total_high
+
+    def _first_pass(
+        self, depth: int, children: Ints, cells: Ints, parent: Floats, allowed: NDArray[np.bool_], first: frozenset[str],
+        families: tuple[Held, ...], names: Sequence[str], groups: NDArray[np.int32], weights: Floats, classes: NDArray[np.int32],
+    ) -> Held:  # fmt: skip
+        """Totals first: on the coarsest cells that the constraints tell apart, with only the first pass's queries."""
+        pattern = np.concatenate([allowed, *(held.groups[None] for held in families)]).T
+        _, representative, block = np.unique(pattern, axis=0, return_index=True, return_inverse=True)
+        block = block.ravel()
+        m = len(representative)
+        sums = np.bincount(block, parent, minlength=m)
+        linear = self.targets.linear(depth, children, cells[representative], first)
+        keep = weights * np.array([name in first for name in names])
+        small = tuple(Held(held.groups[representative], held.low, held.high) for held in families)
+        problem = Problem(sums, linear, allowed[:, representative], groups[:, representative], keep, classes, small)
+        solution = self._solve(problem)
+        totals = solution.x.sum(axis=1, keepdims=True)
+        return Held(np.zeros(len(cells), np.int32), totals, totals)
+
+    def _solve(self, problem: Problem) -> Solution:
+        if self.solver == "piqp":
+            return generic.piqp_solve(problem)
+        solution = solve(problem, tolerance=self.tolerance)
+        if solution.violation > 5e-3:
+            solution = generic.piqp_solve(problem)
+        return solution
+
+    def _groups(self, cells: Ints) -> tuple[list[str], NDArray[np.int32]]:
+        queries = self.allotment.workload.queries
+        return [q.name for q in queries], np.stack([_compact(q.of(cells)) for q in queries])
+
+    def _weights(self, depth: int, nodes: Ints, names: Sequence[str]) -> Floats:
+        level, node = self.allotment.holder(depth, nodes)
+        rows = []
+        for d, i in zip(level, node, strict=True):
+            own = self.weights[int(self.allotment.start[d][i]), int(d)]
+            rows.append([own.get(name, 0.0) for name in names])
+        return np.array(rows)
+
+    def _classes(self, depth: int, nodes: Ints, names: Sequence[str]) -> tuple[Floats, NDArray[np.int32]]:
+        level, node = self.allotment.holder(depth, nodes)
+        starts = np.array([self.allotment.start[d][i] for d, i in zip(level, node, strict=True)])
+        unique, inverse = np.unique(np.stack([starts, level], axis=1), axis=0, return_inverse=True)
+        table = [[self.weights[int(a), int(d)].get(name, 0.0) for name in names] for a, d in unique]
+        return np.array(table), inverse.ravel().astype(np.int32)
+
+    def _held(
+        self, depth: int, nodes: Ints, cells: Ints
+    ) -> tuple[tuple[Held, ...], NDArray[np.int32], Floats, Floats, Floats | None, Floats | None]:
+        """Held sums for the solve, and the partition and totals that the rounding network keeps."""
+        families: list[Held] = []
+        partition = np.zeros(len(cells), np.int32)
+        low, high = np.full((len(nodes), 1), -FREE), np.full((len(nodes), 1), FREE)
+        total_low = total_high = None
+        for held in self.constraints.held:
+            if depth >= len(held.low):
+                continue
+            groups = held.query.of(cells)
+            numbers, compact = np.unique(groups, return_inverse=True)
+            lows, highs = held.low[depth][nodes].astype(float), held.high[depth][nodes].astype(float)
+            if held.whole:
+                total_low, total_high = lows[:, 0], highs[:, 0]
+                if depth > 0:
+                    families.append(Held(np.zeros(len(cells), np.int32), lows, highs))
+                continue
+            inside = numbers >= 0
+            own_low, own_high = np.full((len(nodes), len(numbers)), -FREE), np.full((len(nodes), len(numbers)), FREE)
+            own_low[:, inside], own_high[:, inside] = lows[:, numbers[inside]], highs[:, numbers[inside]]
+            families.append(Held(compact.astype(np.int32), own_low, own_high))
+            partition, low, high = compact.astype(np.int32), own_low, own_high
+        return tuple(families), partition, low, high, total_low, total_high
+
+    def _check(self, depth: int, nodes: Ints, cells: Ints, values: Ints) -> None:
+        """Every bound again, on the integers; a failure stops the run."""
+        if (values < 0).any():
+            raise self._infeasible(depth, "a rounded cell is negative")
+        for held in self.constraints.held:
+            if depth >= len(held.low):
+                continue
+            index = held.query.of(cells)
+            sums = np.zeros((len(nodes), held.query.size), np.int64)
+            inside = np.flatnonzero(index >= 0)
+            np.add.at(sums.T, index[inside], values[:, inside].T)
+            if ((sums < held.low[depth][nodes]) | (sums > held.high[depth][nodes])).any():
+                raise self._infeasible(depth, f"constraint {held.name!r} does not hold after rounding")
+
+    def _infeasible(self, depth: int, why: str) -> InfeasibleError:
+        return InfeasibleError(
+            f"a parent of level {self.allotment.spine.levels[depth]} has no children that meet every constraint",
+            why=why,
+            fix="constraints on crossing marginals may have no solution below a given parent; relax one of them",
+        )
+
+
+def _compact(index: Ints) -> NDArray[np.int32]:
+    """Group numbers as small integers, -1 kept."""
+    numbers, place = np.unique(index, return_inverse=True)
+    shift = int(len(numbers) > 0 and numbers[0] < 0)
+    return (place - shift).astype(np.int32)

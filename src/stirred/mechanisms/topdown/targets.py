@@ -1,0 +1,192 @@
+"""What the top-down solve aims at: the linear terms of every geounit, from raw measurements or from the tree estimate."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown import gls
+from stirred.mechanisms.topdown.algebra import Algebra
+from stirred.mechanisms.topdown.constraints import Constraints
+from stirred.mechanisms.topdown.measure import Measurements
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CHUNK = 2048  # leaves measured at a time
+
+
+class Targets(Protocol):
+    """Linear terms $b = \\sum_q w_q A_q' y_q$ of geounits on chosen cells, the queries limited to ``only``."""
+
+    def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats: ...
+
+
+@dataclass(slots=True)
+class Raw:
+    """Classic: the geounit's own measurements, drawn for the cells asked for and no others."""
+
+    measurements: Measurements
+
+    def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:
+        """Nodes × cells."""
+        allotment = self.measurements.allotment
+        level, node = allotment.holder(depth, nodes)
+        result = np.zeros((len(nodes), len(cells)))
+        for d in np.unique(level):
+            for start in np.unique(allotment.start[d][node[level == d]]):
+                rows = np.flatnonzero((level == d) & (allotment.start[d][np.where(level == d, node, 0)] == start))
+                weights = self.measurements.weights(int(start), int(d))
+                for query in allotment.workload.queries:
+                    if query.name not in weights or (only is not None and query.name not in only):
+                        continue
+                    index = query.of(cells)
+                    inside = np.flatnonzero(index >= 0)
+                    numbers, place = np.unique(index[inside], return_inverse=True)
+                    y = self.measurements.answers(int(d), int(start), query, node[rows], numbers)
+                    result[np.ix_(rows, inside)] += weights[query.name] * y[:, place]
+        return result
+
+
+@dataclass(slots=True)
+class Informed:
+    """GLS: every query answered from the best linear unbiased estimate over the whole tree, with the original weights."""
+
+    algebra: Algebra
+    measurements: Measurements
+    levels: list[gls.Level]
+    leaves: gls.Leaves
+    upper: list[Floats] = field(default_factory=list)  # linear terms (N, K, S) of every level above the leaves
+    flat: Floats = field(default_factory=lambda: np.empty(0))  # of the leaves, active cells only
+    offset: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # leaf pattern × k → row, -1 inactive
+    pattern: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def of(cls, measurements: Measurements, constraints: Constraints) -> "Informed":
+        """Measure everything, run both passes, and keep the linear terms."""
+        workload = measurements.allotment.workload
+        algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
+        algebra.require()
+        measurements.require_every_leaf()
+        levels, leaves = tree(algebra, measurements, constraints)
+        gls.estimate(algebra, levels, leaves)
+        result = cls(algebra, measurements, levels, leaves)
+        result._prepare()
+        return result
+
+    def _prepare(self) -> None:
+        allotment = self.measurements.allotment
+        for d, level in enumerate(self.levels):
+            holder, node = allotment.holder(d, np.arange(len(level.parent)))
+            out = np.empty_like(level.e)
+            starts = np.array([allotment.start[h][i] for h, i in zip(holder, node, strict=True)])
+            for h, a in {(int(h), int(a)) for h, a in zip(holder, starts, strict=True)}:
+                rows = np.flatnonzero((holder == h) & (starts == a))
+                P = self.algebra.information(self.measurements.weights(a, h))[None]
+                out[rows] = self.algebra.apply(P, level.e[rows])
+            self.upper.append(out)
+        leaves = len(self.leaves.parent)
+        K, S = self.algebra.K, self.algebra.S
+        self.pattern = np.full(leaves, -1, np.int64)
+        self.offset = np.zeros(leaves, np.int64)
+        self.rows = np.full((len(self.leaves.patterns) + 1, K), -1, np.int64)
+        parts, at = [], 0
+        for number, pattern in enumerate(self.leaves.patterns):
+            act = pattern.act
+            P = np.ascontiguousarray(pattern.information[:, act][:, :, act])[None]
+            parts.append(self.algebra.apply(P, pattern.e).ravel())
+            self.pattern[pattern.members] = number
+            self.rows[number, act] = np.arange(len(act))
+            self.offset[pattern.members] = at + np.arange(len(pattern.members)) * len(act) * S
+            at += len(parts[-1])
+        self.flat = np.concatenate(parts) if parts else np.zeros(0)
+
+    def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:  # noqa: ARG002
+        """Nodes × cells; zero where a leaf cannot have the cell."""
+        place = self.algebra.position[cells]
+        if depth < len(self.upper):
+            table = self.upper[depth].reshape(len(self.upper[depth]), -1)
+            return np.ascontiguousarray(table[nodes[:, None], place[None, :]])
+        k, s = place // self.algebra.S, place % self.algebra.S
+        row = self.rows[self.pattern[nodes]][:, k]
+        index = self.offset[nodes][:, None] + row * self.algebra.S + s[None, :]
+        return np.where(row >= 0, self.flat[np.where(row >= 0, index, 0)], 0.0) if len(self.flat) else np.zeros(row.shape)
+
+
+def tree(algebra: Algebra, measurements: Measurements, constraints: Constraints) -> tuple[list[gls.Level], gls.Leaves]:
+    """The noisy tree as the two passes want it."""
+    allotment = measurements.allotment
+    spine = allotment.spine
+    last = len(spine.levels) - 1
+    totals = [_totals(constraints, d, spine.size(d)) for d in range(last + 1)]
+    levels = []
+    for d in range(last):
+        start = allotment.start[d]
+        classes = [int(a) for a in np.unique(start[start >= 0])]
+        kind = np.full(len(start), -1, np.int64)
+        t = np.zeros((len(start), algebra.K, algebra.S))
+        P = [np.zeros((algebra.parts, algebra.K, algebra.K))]
+        for number, a in enumerate(classes):
+            rows = np.flatnonzero(start == a)
+            kind[rows] = number
+            t[rows] = right_side(algebra, measurements, d, a, rows, np.arange(algebra.K))
+            P.append(algebra.information(measurements.weights(a, d)))
+        levels.append(gls.Level(spine.parent[d], kind, np.stack(P[1:] or P), t, totals[d]))
+    return levels, gls.Leaves(spine.parent[last], _patterns(algebra, measurements, constraints, totals[last]))
+
+
+def _patterns(
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, totals: Floats | None
+) -> list[gls.Pattern]:
+    allotment = measurements.allotment
+    last = len(allotment.spine.levels) - 1
+    nodes = np.arange(allotment.spine.size(last))
+    column = algebra.layout[:, 0]
+    active = constraints.allowed(last, nodes, column) & constraints.possible(column)
+    label = np.concatenate([active, allotment.start[last][:, None]], axis=1)
+    unique, inverse = np.unique(label, axis=0, return_inverse=True)
+    result = []
+    for number, row in enumerate(unique):
+        act = np.flatnonzero(row[:-1])
+        if not len(act):
+            continue
+        members = np.flatnonzero(inverse.ravel() == number)
+        start = int(row[-1])
+        t = np.empty((len(members), len(act), algebra.S))
+        for at in range(0, len(members), CHUNK):
+            t[at : at + CHUNK] = right_side(algebra, measurements, last, start, members[at : at + CHUNK], act)
+        P = algebra.information(measurements.weights(start, last))
+        result.append(gls.Pattern(members, act, P, t, None if totals is None else totals[members]))
+    return result
+
+
+def right_side(
+    algebra: Algebra, measurements: Measurements, depth: int, start: int, nodes: Ints, act: Ints
+) -> Floats:
+    """$A'Wy$ of measured geounits on the rows ``act`` of the matrix axis; only answers that touch them are drawn."""
+    weights = measurements.weights(start, depth)
+    groups, _ = algebra.kept_groups
+    result = np.zeros((len(nodes), len(act), algebra.S))
+    for query, recode, table in zip(algebra.queries, algebra.recodes, algebra.answers, strict=True):
+        if query.name not in weights:
+            continue
+        needed = np.unique(recode[act][recode[act] >= 0])
+        numbers = np.sort(table[needed].ravel())
+        y = measurements.answers(depth, start, query, nodes, numbers)
+        own = groups[algebra.kept(query)]
+        for i, k in enumerate(act):
+            if recode[k] >= 0:
+                place = np.searchsorted(numbers, table[recode[k], own])
+                result[:, i] += weights[query.name] * y[:, place]
+    return result
+
+
+def _totals(constraints: Constraints, depth: int, size: int) -> Floats | None:
+    for held in constraints.held:
+        # Above the level where totals are fixed they follow by summing.
+        if held.whole and depth == len(held.low) - 1:
+            exact = held.low[depth][:, 0] == held.high[depth][:, 0]
+            if exact.all() and size:
+                return held.low[depth][:, 0].astype(float)
+    return None
