@@ -58,7 +58,7 @@ class Variable:
     @property
     def _missing_levels(self) -> tuple[str | int, ...]:
         empty = self.missing.empty_as
-        return (*self.missing.codes, *(() if empty is None else (empty,)))
+        return tuple(dict.fromkeys((*self.missing.codes, *(() if empty is None else (empty,)))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

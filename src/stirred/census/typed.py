@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from stirred.census.schema import Area, Kind, RecordSchema, Schema, Variable
+from stirred.census.schema import Area, Kind, Missing, RecordSchema, Schema, Variable
 from stirred.errors import DataError, SchemaError, did_you_mean
 
 INTEGER, NUMBER = pl.Int64(), pl.Float64()
@@ -13,8 +13,9 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
     geography = {level.name for level in schema.geography.spine if _derivable(level, columns)}
     open_kind: Kind = "integer" if schema.geography.typed_as == "integer" else "text"
     declared = {variable.name: variable for variable in record.variables}
-    if not declared:
-        declared = {name: Variable(name=name, kind=_kind(dtype)) for name, dtype in columns.items()}
+    found = (
+        {} if declared else {name: Variable(name=name, kind=_kind(dtype)) for name, dtype in columns.items()}
+    )
     special: dict[str, Variable] = {}
     for name in filter(None, (record.id, record.household)):
         special[name] = Variable(name=name)
@@ -24,7 +25,9 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
     for off in schema.geography.off_spine:
         source = off.column or off.name
         if not off.files and source in columns:
-            special[off.name] = Variable(name=off.name, column=source, label=off.label)
+            # land may lie outside every place, so an empty code is no mistake
+            outside = Missing(policy="keep")
+            special[off.name] = Variable(name=off.name, column=source, label=off.label, missing=outside)
     if record.size:
         special[record.size] = Variable(name=record.size, kind="integer")
     if record.weight:
@@ -37,7 +40,7 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
             special.setdefault(variable.imputed, Variable(name=variable.imputed))
     for name, _ in record.where:
         special.setdefault(name, Variable(name=name, kind=_kind(columns.get(name, pl.String()))))
-    return tuple({**special, **declared}.values())
+    return tuple({**found, **special, **declared}.values())
 
 
 def absent(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:

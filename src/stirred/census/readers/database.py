@@ -32,7 +32,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
                 f"{path.name} has no table {source.table}",
                 fix=did_you_mean(source.table, names or ("(no tables)",)),
             )
-        empty = connection.execute(f"SELECT * FROM {_quoted(source.table)} LIMIT 0").to_arrow_table()
+        empty = connection.sql(f"SELECT * FROM {_quoted(source.table)} LIMIT 0").to_arrow_table()
     frame = pl.from_arrow(empty)
     assert isinstance(frame, pl.DataFrame)
     schema = dict(frame.schema)
@@ -46,7 +46,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
         if rows is not None and predicate is None:
             query += f" LIMIT {int(rows)}"
         with _connect(library, path) as connection:
-            for part in connection.execute(query).to_arrow_reader(batch or ROWS):
+            for part in connection.sql(query).to_arrow_reader(batch or ROWS):
                 piece = pl.from_arrow(part)
                 assert isinstance(piece, pl.DataFrame)
                 yield piece if predicate is None else piece.filter(predicate)

@@ -57,7 +57,7 @@ def format_of(source: Source, folder: Path) -> str:
     path = folder / first
     if path.is_dir():
         return _folder_format(path)
-    suffix = Path(first).suffix.lower()
+    suffix = ".dat" if first.lower().endswith(".dat.gz") else Path(first).suffix.lower()
     if suffix not in ENDINGS:
         raise SchemaError(
             f"cannot tell the format of {first}", fix=f"set format to one of {', '.join(sorted(FORMATS))}"

@@ -40,7 +40,8 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
 def codebook(source: Source, folder: Path) -> Any:
     """The DDI codebook of an extract, which says names, places, codes and labels of its variables."""
     readers = optional("ipumspy.readers", "ipums", why="IPUMS codebooks are read with it")
-    name = source.ddi or str(Path(source.files[0]).name.split(".")[0]) + ".xml"
+    data = Path(source.files[0])
+    name = source.ddi or str(data.with_name(data.name.split(".")[0] + ".xml"))
     path = folder / name
     if not path.is_file():
         raise SchemaError(
@@ -78,7 +79,7 @@ def _field(variable: Any) -> pl.Expr:
 def _typed(variable: Any) -> pl.Expr:
     value = _field(variable).str.strip_chars()
     value = pl.when(value != "").then(value)
-    if variable.vartype == "numeric" and variable.shift:
+    if variable.vartype in ("numeric", "integer", "float") and variable.shift:
         # Implied decimals: the codebook says how many. A field that is no number stays text and is counted by validation.
         value = value.cast(pl.Float64, strict=False) / pl.lit(10.0**variable.shift)
     return value.alias(variable.name)

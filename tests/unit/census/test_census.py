@@ -1,0 +1,274 @@
+"""The census object: counts, tables and batches, from memory and from files."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stirred.census import Census, expand, read
+from stirred.census.parse import parse
+from stirred.errors import DataError, InputError, SchemaError
+
+HOUSEHOLDS = {
+    "h": [1, 2, 3, 4],
+    "state": ["a", "a", "b", "b"],
+    "county": ["a1", "a2", "b1", "b1"],
+    "size": [2, 1, 3, 0],
+}
+PERSONS = {"h": [1, 1, 2, 3, 3, 3], "sex": ["m", "f", "f", "m", "m", "f"]}
+SCHEMA = {
+    "geography": {"spine": ["state", "county"]},
+    "record": {"household": {"id": "h", "size": "size"}, "person": {"household": "h"}},
+}
+
+
+def toy() -> Census:
+    return Census.of(SCHEMA, {"household": HOUSEHOLDS, "person": PERSONS})
+
+
+def test_counts_are_sorted_and_only_non_zero() -> None:
+    assert toy().counts("household", ["county", "size"]).to_pydict() == {
+        "county": ["a1", "a2", "b1", "b1"],
+        "size": [2, 1, 0, 3],
+        "count": [1, 1, 1, 1],
+    }
+
+
+def test_the_total_is_one_row_even_of_an_empty_census() -> None:
+    assert toy().counts("person", []).to_pydict() == {"count": [6]}
+    empty = Census.of({}, {"household": {"size": pl.Series([], dtype=pl.Int64)}})
+    assert empty.counts("household", []).to_pydict() == {"count": [0]}
+    assert empty.counts("household", ["size"]).num_rows == 0
+
+
+def test_persons_take_what_they_lack_from_their_household() -> None:
+    counts = toy().counts("person", ["state", "sex"])
+    assert counts.to_pydict() == {
+        "state": ["a", "a", "b", "b"],
+        "sex": ["f", "m", "f", "m"],
+        "count": [2, 1, 1, 2],
+    }
+    assert toy().table("person", ["county"])["county"].to_pylist() == ["a1", "a1", "a2", "b1", "b1", "b1"]
+
+
+def test_where_takes_text_for_integers_and_columns_of_the_household() -> None:
+    assert toy().counts("household", [], {"size": ["2", "3"]}).to_pydict() == {"count": [2]}
+    assert toy().counts("person", ["sex"], {"state": ["b"]}).to_pydict() == {
+        "sex": ["f", "m"],
+        "count": [1, 2],
+    }
+    with pytest.raises(InputError, match="size holds integers"):
+        toy().counts("household", [], {"size": ["two"]})
+
+
+def test_unknown_names_come_with_a_guess() -> None:
+    with pytest.raises(InputError, match="did you mean county"):
+        toy().counts("household", ["conty"])
+    with pytest.raises(SchemaError, match="did you mean household"):
+        toy().count("houshold")
+    with pytest.raises(InputError, match="named twice"):
+        toy().counts("household", ["size", "size"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40), st.randoms())
+def test_counts_do_not_depend_on_the_order_of_records(
+    rows: list[tuple[int, int]], chance: random.Random
+) -> None:
+    shuffled = rows.copy()
+    chance.shuffle(shuffled)
+    tables = []
+    for records in (rows, shuffled):
+        frame = pl.DataFrame(records, schema=["x", "y"], orient="row")
+        tables.append(Census.of({}, {"household": frame}).counts("household", ["x", "y"]))
+    assert tables[0].equals(tables[1])
+    expected = sorted({row: rows.count(row) for row in rows}.items())
+    assert list(zip(*tables[0].to_pydict().values(), strict=True)) == [(*row, n) for row, n in expected]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_batches_hold_at_most_so_many_rows_and_keep_the_order(rows: int) -> None:
+    batches = list(toy().batches("person", ["sex", "county"], rows=rows))
+    assert all(0 < batch.num_rows <= rows for batch in batches)
+    assert pa.Table.from_batches(batches).equals(toy().table("person", ["sex", "county"]))
+
+
+MAKERS: dict[str, Callable[[], object]] = {
+    "polars": lambda: pl.DataFrame(PERSONS),
+    "lazy": lambda: pl.LazyFrame(PERSONS),
+    "pandas": lambda: pd.DataFrame(PERSONS),
+    "arrow": lambda: pa.table(PERSONS),
+    "batch": lambda: pa.RecordBatch.from_pydict(PERSONS),
+    "dict": lambda: PERSONS,
+    "duckdb": lambda: duckdb.from_arrow(pa.table(PERSONS)),
+}
+
+
+@pytest.mark.parametrize("library", MAKERS)
+def test_tables_come_from_any_library(library: str) -> None:
+    census = Census.of(SCHEMA, {"household": HOUSEHOLDS, "person": MAKERS[library]()})
+    assert census.counts("person", ["state"]).to_pydict() == {"state": ["a", "b"], "count": [3, 3]}
+
+
+def test_something_that_is_no_table_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot read a table from int"):
+        Census.of({}, {"household": 3})
+    with pytest.raises(InputError, match="no record type houshold"):
+        Census.of(parse({"record": {"household": {}}}), {"houshold": {}})
+
+
+def test_categories_in_any_encoding_are_counted_as_text() -> None:
+    series = pl.Series(["x", "y", "x"])
+    plain = Census.of({}, {"household": pl.DataFrame({"k": series})})
+    coded = Census.of({}, {"household": pl.DataFrame({"k": series.cast(pl.Categorical)})})
+    listed = Census.of({}, {"household": pl.DataFrame({"k": series.cast(pl.Enum(["y", "x"]))})})
+    for census in (coded, listed):
+        assert census.counts("household", ["k"]).equals(plain.counts("household", ["k"]))
+
+
+def test_missing_values_by_policy() -> None:
+    variables = {
+        "a": {"levels": ["1", "2"], "missing": {"policy": "level", "codes": ["9"], "empty_as": "9"}},
+        "b": {"type": "integer", "missing": {"policy": "keep", "codes": [99]}},
+    }
+    census = Census.of(
+        {"record": {"household": {"variables": variables}}},
+        {"household": {"a": ["1", "", "9"], "b": [5, 99, None]}},
+    )
+    assert census.table("household").to_pydict() == {"a": ["1", "9", "9"], "b": [5, None, None]}
+    assert census.domain.levels("household", "a") == ("1", "2", "9")
+
+
+def test_codes_are_cut_and_joined() -> None:
+    schema = {
+        "geography": {
+            "spine": ["state", "county", "group"],
+            "level": {
+                "state": {"column": "ST"},
+                "county": {"columns": ["ST", "CO"]},
+                "group": {"columns": ["ST", "CO", "BLOCK"], "first": 6},
+            },
+        }
+    }
+    census = Census.of(schema, {"household": {"ST": ["01"], "CO": ["003"], "BLOCK": ["7001"]}})
+    row = census.table("household", ["state", "county", "group"]).to_pydict()
+    assert row == {"state": ["01"], "county": ["01003"], "group": ["010037"]}
+
+
+def test_a_record_type_may_be_part_of_a_file() -> None:
+    table = {"kind": ["occupied", "gq", "vacant", "gq"], "n": [1, 2, 3, 4]}
+    schema = {
+        "record": {
+            "home": {"where": {"kind": ["occupied", "vacant"]}},
+            "facility": {"where": {"kind": ["gq"]}},
+        }
+    }
+    census = Census.of(schema, {"home": table, "facility": table})
+    assert (census.count("home"), census.count("facility")) == (2, 2)
+
+
+def test_weights_are_summed_and_never_counted() -> None:
+    schema = {"record": {"household": {"weight": "w", "variables": {"x": ["a", "b"]}}}}
+    census = Census.of(schema, {"household": {"x": ["a", "b", "a"], "w": [10, 20, 30]}})
+    assert census.weighted("household", ["x"]).to_pydict() == {"x": ["a", "b"], "weight": [40, 20]}
+    assert census.counts("household", ["x"])["count"].to_pylist() == [2, 1]
+    with pytest.raises(InputError, match="no weight"):
+        toy().weighted("household", [])
+
+
+def test_levels_above_and_beside_come_from_files(tmp_path: Path) -> None:
+    (tmp_path / "areas.csv").write_text("code,parent\nN,\nN1,N\nN2,N\nL1,N1\nL2,N1\nL3,N2\n")
+    (tmp_path / "district.csv").write_text("lau,district\nL1,east\nL2,west\nL3,west\n")
+    pl.DataFrame({"h": [1, 2, 3], "lau": ["L3", "L1", "L2"]}).write_parquet(tmp_path / "h.parquet")
+    pl.DataFrame({"h": [1, 1, 3]}).write_parquet(tmp_path / "p.parquet")
+    (tmp_path / "census.toml").write_text(
+        """
+        [geography]
+        spine = ["nation", "region", "lau"]
+        areas = {files = ["areas.csv"]}
+        off_spine.district = {of = "lau", files = ["district.csv"], key = "lau"}
+        [record.household]
+        files = ["h.parquet"]
+        id = "h"
+        [record.person]
+        files = ["p.parquet"]
+        household = "h"
+        """
+    )
+    census = read(tmp_path)
+    assert census.counts("household", ["nation", "region"]).to_pydict() == {
+        "nation": ["N", "N"],
+        "region": ["N1", "N2"],
+        "count": [2, 1],
+    }
+    assert census.counts("household", ["district"]).to_pydict() == {
+        "district": ["east", "west"],
+        "count": [1, 2],
+    }
+    assert census.counts("person", ["region", "district"]).to_pydict() == {
+        "region": ["N1", "N2"],
+        "district": ["west", "west"],
+        "count": [1, 2],
+    }
+
+
+def test_a_partitioned_folder_keeps_its_codes_as_text(tmp_path: Path) -> None:
+    for state in ("01", "44"):
+        folder = tmp_path / "households" / f"state={state}"
+        folder.mkdir(parents=True)
+        pl.DataFrame({"size": [1, 2]}).write_parquet(folder / "part.parquet")
+    (tmp_path / "census.toml").write_text(
+        'geography.spine = ["state"]\nrecord.household.files = ["households"]\n'
+    )
+    census = read(tmp_path / "census.toml")
+    assert census.counts("household", ["state"]).to_pydict() == {"state": ["01", "44"], "count": [2, 2]}
+
+
+def test_files_and_globs_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name, value in (("b", 2), ("a", 1), ("c", 3)):
+        pl.DataFrame({"x": [value]}).write_parquet(tmp_path / f"{name}.parquet")
+    (tmp_path / "census.toml").write_text('record.household.files = ["*.parquet"]\n')
+    assert read(tmp_path).table("household")["x"].to_pylist() == [1, 2, 3]
+
+
+def test_a_column_that_is_not_there_is_told_by_read(tmp_path: Path) -> None:
+    pl.DataFrame({"sise": [1]}).write_parquet(tmp_path / "h.parquet")
+    (tmp_path / "census.toml").write_text(
+        'record.household.files = ["h.parquet"]\nrecord.household.variables.size = "1..7"\n'
+    )
+    with pytest.raises(SchemaError, match="did you mean sise"):
+        read(tmp_path)
+
+
+def test_expand_refuses_what_counts_nothing() -> None:
+    table = {"b": ["x", "y"], "n": [1, -1], "t": ["1", "2"], "m": [None, 1]}
+    for column, words in (
+        ("n", "1 counts are empty or negative"),
+        ("m", "1 counts are empty"),
+        ("t", "no integers"),
+    ):
+        with pytest.raises(DataError, match=words):
+            expand(table, {column: {"k": 1}})
+    with pytest.raises(InputError, match="the table has no column z"):
+        expand(table, {"z": {"k": 1}})
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=20))
+def test_expand_and_count_give_the_table_back(cells: list[tuple[int, int]]) -> None:
+    table = {
+        "block": [f"{i:03}" for i in range(len(cells))],
+        "hh1": [a for a, _ in cells],
+        "hh2": [b for _, b in cells],
+    }
+    records = expand(table, {"hh1": {"size": 1}, "hh2": {"size": 2}}, keep=["block"], number="id")
+    assert records["id"].to_pylist() == list(range(1, sum(map(sum, cells)) + 1))
+    counts = Census.of({}, {"household": records}).counts("household", ["block", "size"]).to_pydict()
+    found = {(b, s): n for b, s, n in zip(counts["block"], counts["size"], counts["count"], strict=True)}
+    expected = {(f"{i:03}", k + 1): row[k] for i, row in enumerate(cells) for k in (0, 1) if row[k]}
+    assert found == expected

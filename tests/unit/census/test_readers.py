@@ -1,0 +1,294 @@
+"""Readers: each format gives the same records, lazily, and says which extra it needs."""
+
+import builtins
+import gzip
+import random
+import warnings
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyreadstat
+import pytest
+from ipumspy import readers as ipums
+
+from stirred.census import Census, pl94, ppmf, read
+from stirred.census.readers import open_source
+from stirred.census.readers.pl94 import GEO, SEGMENTS, cells
+from stirred.census.schema import Source
+from stirred.errors import DataError, InputError, MissingExtraError, SchemaError
+
+FRAME = pl.DataFrame({"h": [1.0, 2.0, 3.0], "size": [2.0, None, 3.0], "tenure": ["own", "rent", "own"]})
+TOML = """
+record.household.files = ["{file}"]
+record.household.id = "h"
+record.household.variables.size = {{range = "1..7", missing = "keep"}}
+record.household.variables.tenure = ["own", "rent"]
+"""
+
+
+def written(folder: Path, file: str, more: str = "") -> Census:
+    (folder / "census.toml").write_text(TOML.format(file=file) + more)
+    return read(folder)
+
+
+def same(census: Census) -> None:
+    table = census.table("household", ["size", "tenure"])
+    assert table.to_pydict() == {"size": [2, None, 3], "tenure": ["own", "rent", "own"]}
+    assert census.counts("household", ["tenure"])["count"].to_pylist() == [2, 1]
+    assert census.count("household") == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "writer"),
+    [
+        ("h.sav", "write_sav"),
+        ("h.zsav", "write_sav"),
+        ("h.dta", "write_dta"),
+        ("h.xpt", "write_xport"),
+        ("h.por", "write_por"),
+    ],
+)
+def test_statistical_files(tmp_path: Path, file: str, writer: str) -> None:
+    frame = FRAME.rename(str.upper) if file.endswith(".por") else FRAME  # portable files know capitals only
+    getattr(pyreadstat, writer)(frame.to_pandas(), tmp_path / file)
+    text = TOML.format(file=file)
+    if file.endswith(".por"):
+        text = text.replace('id = "h"', 'id = "H"').replace("size = {", 'size = {column = "SIZE", ')
+        text = text.replace(
+            'tenure = ["own", "rent"]', 'tenure = {column = "TENURE", levels = ["own", "rent"]}'
+        )
+    (tmp_path / "census.toml").write_text(text)
+    same(read(tmp_path))
+
+
+def test_statistical_files_are_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stirred.census.readers.stat.ROWS", 7)
+    frame = pl.DataFrame({"x": [float(i) for i in range(30)], "y": [str(i) for i in range(30)]})
+    pyreadstat.write_sav(frame.to_pandas(), tmp_path / "x.sav")
+    lazy = open_source(Source(files=("x.sav",)), tmp_path)
+    assert lazy.collect().equals(frame)
+    assert lazy.select("y").collect().equals(frame.select("y"))
+    assert lazy.head(10).collect().equals(frame.head(10))
+    assert lazy.filter(pl.col("x") > 20).collect().height == 9
+    assert lazy.select(pl.len()).collect().item() == 30
+
+
+def test_a_broken_statistical_file_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "x.sav").write_bytes(b"no such format at all")
+    with pytest.raises(DataError, match="its header is damaged"):
+        open_source(Source(files=("x.sav",)), tmp_path).collect()
+
+
+def test_duckdb_tables(tmp_path: Path) -> None:
+    connection = duckdb.connect(str(tmp_path / "c.duckdb"))
+    connection.execute("CREATE TABLE homes (h INTEGER, size INTEGER, tenure VARCHAR)")
+    connection.execute("INSERT INTO homes VALUES (1, 2, 'own'), (2, NULL, 'rent'), (3, 3, 'own')")
+    connection.execute('CREATE VIEW "odd ""name""" AS SELECT * FROM homes')
+    connection.close()
+    same(written(tmp_path, "c.duckdb", 'record.household.table = "homes"'))
+    lazy = open_source(Source(files=("c.duckdb",), table='odd "name"'), tmp_path)
+    assert lazy.select(pl.len()).collect().item() == 3
+    assert lazy.filter(pl.col("size") == 3).collect().height == 1
+    with pytest.raises(SchemaError, match="did you mean homes"):
+        open_source(Source(files=("c.duckdb",), table="home"), tmp_path)
+    with pytest.raises(SchemaError, match="say which table"):
+        open_source(Source(files=("c.duckdb",)), tmp_path)
+    (tmp_path / "bad.duckdb").write_bytes(b"not a database" * 100)
+    with pytest.raises(DataError, match="cannot open bad"):
+        open_source(Source(files=("bad.duckdb",), table="x"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("separator", "more"),
+    [(",", ""), ("|", ""), (";", ""), ("\t", ""), (",", 'record.household.separator = ","')],
+)
+def test_delimited_text_is_typed_by_the_schema(tmp_path: Path, separator: str, more: str) -> None:
+    lines = ["h,size,tenure", "1,2,own", "2,,rent", "3, 3 ,own"]
+    (tmp_path / "h.csv").write_text("\n".join(lines).replace(",", separator) + "\n")
+    same(written(tmp_path, "h.csv", more))
+
+
+def test_delimited_text_may_be_compressed_quoted_or_without_header(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "h.csv.gz", "wt") as stream:
+        stream.write('"h","size","tenure"\n1,2,"own"\n2,,"rent"\n3,3,"own"\n')
+    same(written(tmp_path, "h.csv.gz"))
+    (tmp_path / "h.txt").write_text("1;2;own\n2;;rent\n3;3;own\n")
+    more = 'record.household.header = false\nrecord.household.columns = ["h", "size", "tenure"]'
+    same(written(tmp_path, "h.txt", more))
+
+
+def test_a_misfit_stops_the_read_and_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("h,size,tenure\n1,SECRET,own\n")
+    census = written(tmp_path, "h.csv")
+    for action in (
+        lambda: census.table("household"),
+        lambda: census.counts("household", ["size"]),
+        lambda: list(census.batches("household")),
+    ):
+        with pytest.raises(DataError) as caught:
+            action()
+        assert "size" in str(caught.value)
+        assert "SECRET" not in repr(caught.value)
+
+
+def test_files_of_one_type_must_have_one_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("h,size\n1,2\n")
+    (tmp_path / "b.csv").write_text("size,h\n2,1\n")
+    with pytest.raises(DataError, match=r"b.csv has another header than a.csv"):
+        open_source(Source(files=("*.csv",)), tmp_path)
+
+
+def test_unknown_formats_and_absent_files(tmp_path: Path) -> None:
+    (tmp_path / "x.zzz").write_text("")
+    with pytest.raises(SchemaError, match="cannot tell the format"):
+        open_source(Source(files=("x.zzz",)), tmp_path)
+    with pytest.raises(SchemaError, match="did you mean parquet"):
+        open_source(Source(files=("x.zzz",), format="parket"), tmp_path)
+    with pytest.raises(InputError, match=r"no file y.csv"):
+        open_source(Source(files=("y.csv",)), tmp_path)
+    with pytest.raises(SchemaError, match="no files"):
+        open_source(Source(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "extra"),
+    [
+        ("pyreadstat", Source(files=("x.sav",)), "stat"),
+        ("duckdb", Source(files=("x.duckdb",), table="t"), "duckdb"),
+        ("ipumspy.readers", Source(files=("x.dat",), ddi="x.xml"), "ipums"),
+    ],
+)
+def test_a_missing_extra_gives_the_exact_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, source: Source, extra: str
+) -> None:
+    real = builtins.__import__
+    import importlib
+
+    def absent(name: str, package: str | None = None) -> object:
+        if name == module:
+            raise ImportError(name)
+        return real_module(name, package)
+
+    real_module = importlib.import_module
+    monkeypatch.setattr("stirred.census.readers.extras.importlib.import_module", absent)
+    assert real is builtins.__import__
+    (tmp_path / source.files[0]).write_text("")
+    with pytest.raises(MissingExtraError) as caught:
+        open_source(source, tmp_path)
+    assert caught.value.fix == f"pip install 'stirred[{extra}]'"
+
+
+# ---- IPUMS: ipumspy itself is the oracle for the values --------------------------------------------------------------
+
+
+def ddi(variables: list[tuple[str, int, int, int, str]], *, hierarchical: bool = False) -> str:
+    groups = (
+        '<recGrp rectype="H" recidvar="RECTYPE" keyvar="SERIAL"/><recGrp rectype="P" recidvar="RECTYPE" keyvar="SERIAL"/>'
+        if hierarchical
+        else ""
+    )
+    parts = []
+    for name, start, width, decimals, rectype in variables:
+        kind = "character" if name == "RECTYPE" else "numeric"
+        of = f' rectype="{rectype}"' if hierarchical else ""
+        codes = "<catgry><catValu>1</catValu><labl>one</labl></catgry>" if name == "SEX" else ""
+        parts.append(
+            f'<var ID="{name}" name="{name}" dcml="{decimals}" intrvl="discrete"{of}>'
+            f'<location StartPos="{start}" EndPos="{start + width - 1}" width="{width}"/>'
+            f'<labl>{name}</labl><txt>text</txt>{codes}<concept>c</concept><varFormat type="{kind}"/></var>'
+        )
+    structure = "hierarchical" if hierarchical else "rectangular"
+    return f"""<?xml version="1.0"?>
+<codeBook xmlns="ddi:codebook:2_5"><stdyDscr><citation><titlStmt><titl>t</titl><IDNo>d</IDNo></titlStmt>
+<serStmt><serName abbr="usa">usa</serName><serInfo>doi</serInfo></serStmt></citation>
+<stdyInfo><notes>User-provided: none</notes></stdyInfo><dataAccs><useStmt><citReq>cite</citReq>
+<conditions>terms</conditions></useStmt></dataAccs></stdyDscr>
+<fileDscr><fileTxt><fileName>x.dat</fileName><fileCont>c</fileCont><fileStrc type="{structure}">{groups}</fileStrc>
+<fileType charset="UTF-8">UTF-8</fileType><format>fixed length fields</format><filePlac>p</filePlac></fileTxt></fileDscr>
+<dataDscr>{"".join(parts)}</dataDscr></codeBook>"""
+
+
+def test_ipums_extract_equals_ipumspy(tmp_path: Path) -> None:
+    (tmp_path / "x.xml").write_text(ddi([("SERIAL", 1, 4, 0, ""), ("SEX", 5, 1, 0, ""), ("WT", 6, 6, 2, "")]))
+    chance = random.Random(5)
+    lines = [f"{i:04d}{chance.randint(1, 2)}{chance.randint(1, 999999):06d}" for i in range(1, 200)]
+    (tmp_path / "x.dat").write_text("\n".join(lines) + "\n")
+    with gzip.open(tmp_path / "y.dat.gz", "wt") as stream:
+        stream.write("\n".join(lines) + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = ipums.read_microdata(ipums.read_ipums_ddi(tmp_path / "x.xml"), tmp_path / "x.dat")
+    schema = 'record.person.variables = {{SERIAL = "integer", SEX = [1, 2], WT = "number"}}\nrecord.person.files = ["{}"]\n'
+    for file, more in (("x.dat", ""), ("y.dat.gz", 'record.person.ddi = "x.xml"')):
+        (tmp_path / "census.toml").write_text(
+            schema.format(file).replace("{{", "{").replace("}}", "}") + more
+        )
+        table = read(tmp_path).table("person", ["SERIAL", "SEX", "WT"])
+        assert table["SERIAL"].to_pylist() == expected["SERIAL"].tolist()
+        assert table["SEX"].to_pylist() == expected["SEX"].tolist()
+        assert table["WT"].to_pylist() == pytest.approx(expected["WT"].tolist())
+
+
+def test_hierarchical_ipums_extract_gives_households_and_persons(tmp_path: Path) -> None:
+    variables = [
+        ("RECTYPE", 1, 1, 0, "H P"),
+        ("SERIAL", 2, 3, 0, "H P"),
+        ("ROOMS", 5, 1, 0, "H"),
+        ("AGE", 5, 2, 0, "P"),
+    ]
+    (tmp_path / "x.xml").write_text(ddi(variables, hierarchical=True))
+    (tmp_path / "x.dat").write_text("H0014 \nP00130\nP00129\nH0022 \nP00290\n")
+    (tmp_path / "census.toml").write_text(
+        """
+        record.household = {files = ["x.dat"], table = "H", id = "SERIAL", variables = {ROOMS = "1..9"}}
+        record.person = {files = ["x.dat"], table = "P", household = "SERIAL", variables = {AGE = "0..115"}}
+        """
+    )
+    census = read(tmp_path)
+    assert census.table("household").to_pydict() == {"SERIAL": ["001", "002"], "ROOMS": [4, 2]}
+    assert census.counts("person", ["ROOMS", "AGE"]).to_pydict() == {
+        "ROOMS": [2, 4, 4],
+        "AGE": [90, 29, 30],
+        "count": [1, 1, 1],
+    }
+    with pytest.raises(SchemaError, match="add table = one of H, P"):
+        open_source(Source(files=("x.dat",)), tmp_path)
+
+
+def test_a_codebook_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x.dat").write_text("1\n")
+    with pytest.raises(SchemaError, match=r"no codebook x.xml"):
+        open_source(Source(files=("x.dat",)), tmp_path)
+    (tmp_path / "x.xml").write_text("<html></html>")
+    with pytest.raises(DataError, match="no DDI file"):
+        open_source(Source(files=("x.dat",)), tmp_path)
+
+
+# ---- the Bureau's formats --------------------------------------------------------------------------------------------
+
+
+def test_pl94_layout_has_the_published_number_of_fields() -> None:
+    # README of the fixture: 97 header fields; segments of 149, 152 and 15 with their five link fields
+    assert len(GEO) == len(set(GEO)) == 97
+    assert [5 + len(cells(segment)) for segment in SEGMENTS] == [149, 152, 15]
+
+
+def test_pl94_files_of_another_layout_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no file"):
+        pl94(tmp_path).count("area")
+    for name in ("rigeo2020.pl", "ri000012020.pl", "ri000022020.pl", "ri000032020.pl"):
+        (tmp_path / name).write_text("PLST|RI|SECRET\n")
+    with pytest.raises(DataError, match="has 3 fields instead of 97") as caught:
+        pl94(tmp_path).count("area")
+    assert "SECRET" not in str(caught.value)
+    (tmp_path / "ri000032020.pl").unlink()
+    (tmp_path / "rigeo2020.pl").write_text("|".join(["x"] * 97) + "\n")
+    with pytest.raises(DataError, match="instead of 149"):
+        pl94(tmp_path).count("area")
+
+
+def test_a_file_that_is_no_ppmf(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="is no PPMF"):
+        ppmf(tmp_path / "x.csv").count("person")
