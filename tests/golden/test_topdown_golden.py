@@ -1,0 +1,80 @@
+"""The production budgets and the Bureau's certificates, to the digit."""
+
+from fractions import Fraction as F
+
+import pytest
+
+from stirred.mechanisms.topdown import accounting
+from stirred.mechanisms.topdown.workload import Workload
+
+PERSONS = Workload.preset("pl94-persons")
+UNITS = Workload.preset("pl94-units")
+
+
+def test_totals() -> None:
+    assert PERSONS.rho_squared == F(293764, 114921)
+    assert UNITS.rho_squared == F(11417641, 152349649)
+    assert round(float(PERSONS.rho_squared + UNITS.rho_squared), 8) == 2.63116925
+    assert sum(accounting.by_level(PERSONS).values()) == PERSONS.rho_squared
+    assert sum(accounting.by_query(PERSONS).values()) == PERSONS.rho_squared
+
+
+def test_level_budgets_of_the_certificate() -> None:
+    got = [round(float(v), 4) for v in accounting.by_level(PERSONS).values()]
+    assert got == [0.0649, 0.8980, 0.2788, 0.4284, 0.7833, 0.1029]
+
+
+def test_the_histograms() -> None:
+    assert PERSONS.histogram.shape == (8, 2, 2, 63)
+    assert PERSONS.histogram.cells == 2016
+    assert sum(q.size for q in PERSONS.queries) == 2603
+    assert UNITS.histogram.cells == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "epsilon"),
+    [
+        ("all", 17.14),
+        ("hhgq", 7.24),
+        ("votingage", 7.57),
+        ("hispanic", 10.04),
+        ("cenrace", 10.08),
+        ("block within block_group", 2.93),
+        ("block within tract", 9.38),
+        ("block within county", 11.70),
+        ("block within state", 13.05),
+        ("block within us", 16.89),
+    ],
+)
+def test_semantics_of_the_persons_certificate(line: str, epsilon: float) -> None:
+    _, got = accounting.semantics(PERSONS)[line]
+    assert abs(float(got) - epsilon) < 0.0051
+
+
+@pytest.mark.parametrize(
+    ("line", "epsilon"),
+    [("block within block_group", 0.82), ("block within tract", 1.81), ("block within county", 2.35), ("all", 2.47)],
+)
+def test_semantics_of_the_units_certificate(line: str, epsilon: float) -> None:
+    _, got = accounting.semantics(UNITS)[line]
+    assert abs(float(got) - epsilon) < 0.0051
+
+
+def test_noise_standard_deviations() -> None:
+    sd = accounting.standard_deviations(PERSONS)
+    levels = PERSONS.levels
+    assert [round(sd[level, "total"], 2) for level in levels[1:5]] == [1.10, 2.17, 2.47, 1.75]
+    assert round(sd["block", "total"], 1) == 89.2
+    assert [round(sd[level, "detailed"], 2) for level in levels] == [4.43, 4.45, 4.42, 4.46, 2.02, 3.18]
+    assert [round(sd[level, "hispanic * cenrace"], 1) for level in levels] == [22.0, 19.5, 22.9, 2.2, 2.2, 43.5]
+    assert [round(accounting.standard_deviations(UNITS)[level, "detailed"], 1) for level in levels[2:]] == [12.5, 6.1, 5.6, 10.5]
+
+
+def test_only_shares_that_sum_are_accepted() -> None:
+    from stirred.errors import BudgetError
+
+    with pytest.raises(BudgetError, match="sum to"):
+        Workload(
+            name="x", record="person", histogram=PERSONS.histogram, queries=PERSONS.queries, levels=("a", "b"),
+            rho_squared=F(1), level_shares={"a": F(1, 2), "b": F(1, 3)}, query_shares={}, passes={},
+        )  # fmt: skip
