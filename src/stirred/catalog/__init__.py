@@ -1,7 +1,23 @@
-"""What others promised: the published specifications, each with its source and its exact budget."""
+"""What others promised: the published specifications, each with its source and its exact budget.
+
+The room itself can be indexed, so that ``stirred.catalog["das-2020"]`` reads as it should whether or not somebody has
+imported the module ``stirred.catalog`` before.
+"""
+
+import sys
+from types import ModuleType
 
 from stirred.catalog.book import Catalog, catalog
 from stirred.catalog.entries import Entry
 from stirred.catalog.published import DELTA
+from stirred.spec import Specification
+
+
+class _Room(ModuleType):
+    def __getitem__(self, name: str) -> Specification:
+        return catalog[name]
+
+
+sys.modules[__name__].__class__ = _Room
 
 __all__ = ["DELTA", "Catalog", "Entry", "catalog"]

@@ -8,7 +8,7 @@ from stirred.catalog.census_edited_file import SETS
 from stirred.errors import IncompatibleError
 from stirred.spec import NormalizedRenyi, Specification
 from stirred.spec.card import Card, Variant
-from stirred.spec.card_words import decimal, small
+from stirred.spec.card_words import small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,11 @@ class Assumption:
         odds = f"a factor of {allowed.factor} at distance {allowed.distance}"
         if card.readings():
             odds = f"ε = {card.readings()[0][2]} at δ = {small(delta)}"
-        return Variant(words=self.words, budget=card.budget(), odds=odds if self.specification.budget.is_finite else "any")
+        return Variant(
+            words=self.words,
+            budget=card.budget(),
+            odds=odds if self.specification.budget.is_finite else "any",
+        )
 
 
 def variants(spec: Specification) -> tuple[Assumption, ...]:

@@ -24,7 +24,8 @@ from stirred.spec import Specification
 
 _BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
 _HOUSEHOLDS = (
-    "household parts count per person with constant 1 (a person's change leaves the household link alone), then ρ² add"
+    "household parts count per person with constant 1 (a person's change leaves the household link alone), "
+    "then the ρ² add"
 )
 
 

@@ -31,7 +31,9 @@ CEF = Domain(
     record_types=(
         RecordType(
             name="person",
-            variables=_variables(*SPINE, "household", "age", "sex", "race", "hispanic", "relationship", "quarters"),
+            variables=_variables(
+                *SPINE, "household", "age", "sex", "race", "hispanic", "relationship", "quarters"
+            ),
         ),
         RecordType(name="household", variables=_variables(*SPINE, "size", *CHARACTERISTICS)),
         RecordType(name="housing unit", variables=_variables(*SPINE, "occupancy")),
@@ -49,17 +51,28 @@ CEF = Domain(
 POPULATION = Margin("person", ("state",), label="population by state")
 HOUSING_UNITS = Margin("housing unit", ("block",), label="housing units by block")
 GROUP_QUARTERS = Margin(
-    "group quarters", ("block", "type"), {"occupancy": ["occupied"]}, label="occupied group quarters by type by block"
+    "group quarters",
+    ("block", "type"),
+    {"occupancy": ["occupied"]},
+    label="occupied group quarters by type by block",
 )
 SOME_UNIT = AtLeast(
-    Margin("housing unit", ("block",), label="housing units by block"), 1, label="whether a block has a housing unit"
+    Margin("housing unit", ("block",), label="housing units by block"),
+    1,
+    label="whether a block has a housing unit",
 )
 SETS = {
     "topdown": Multiverse.of(POPULATION, HOUSING_UNITS, GROUP_QUARTERS),
     "safetab": Multiverse.of(HOUSING_UNITS),
     "phsafe": Multiverse.of(SOME_UNIT),
 }
-_AREAS = {"state": "state", "county": "county", "tract": "tract", "block_group": "block group", "block": "block"}
+_AREAS = {
+    "state": "state",
+    "county": "county",
+    "tract": "tract",
+    "block_group": "block group",
+    "block": "block",
+}
 
 
 def swapping(match: Sequence[str], swap: Sequence[str]) -> Multiverse:
@@ -76,6 +89,8 @@ def swapping(match: Sequence[str], swap: Sequence[str]) -> Multiverse:
             label=f"all household characteristics by {_AREAS[match[0]]}",
         ),
         Margin(
-            "household", (*match, *swap), label=f"households {'by size ' if sized else ''}by {_AREAS[swap[-1]]}"
+            "household",
+            (*match, *swap),
+            label=f"households {'by size ' if sized else ''}by {_AREAS[swap[-1]]}",
         ),
     )

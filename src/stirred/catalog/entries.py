@@ -133,7 +133,10 @@ def _piece(part: Part, spec: Specification) -> Piece:
     constant = part.input_premetric.constant(spec.input_premetric, spec.domain, spec.multiverse)
     zcdp = isinstance(part.output_premetric, NormalizedRenyi)
     shown = part.budget.squared() if zcdp else part.budget
-    counted = part.output_premetric.converted(part.budget * constant.factor, spec.output_premetric) or Budget.infinite()
+    counted = (
+        part.output_premetric.converted(part.budget * constant.factor, spec.output_premetric)
+        or Budget.infinite()
+    )
     as_shown = counted.squared() if isinstance(spec.output_premetric, NormalizedRenyi) else counted
     letter = "ρ²" if zcdp else part.output_premetric.budget_symbol
     letter_here = "ε" if isinstance(spec.output_premetric, Multiplicative) else "ρ²"

@@ -35,7 +35,7 @@ PL_PERSONS = Product(
     invariants="topdown",
     source="Census Bureau, production settings and certificate of the 2020 redistricting run (TopDown Algorithm, "
     f"arXiv 2204.08986); {PAPER}, Table 3",
-    conversion="none: TopDown counts change-one neighbours of person records",
+    conversion="none needed, TopDown counts changed person records",
     published="2021-08-12",
     printed=Fraction("2.56"),
 )
@@ -47,7 +47,7 @@ PL_UNITS = Product(
     invariants="topdown",
     source="Census Bureau, production settings and certificate of the 2020 redistricting run (TopDown Algorithm, "
     f"arXiv 2204.08986); {PAPER}, Table 3",
-    conversion="none: TopDown counts change-one neighbours of unit records",
+    conversion="none needed, TopDown counts changed unit records",
     published="2021-08-12",
     printed=Fraction("0.07"),
 )
@@ -58,7 +58,7 @@ DHC_PERSONS = Product(
     unit="person",
     invariants="topdown",
     source=f"Census Bureau, production settings of the 2020 DHC run (DHCP); {PAPER}, Table 3",
-    conversion="none: TopDown counts change-one neighbours of person records",
+    conversion="none needed, TopDown counts changed person records",
     published="2023-05-25",
     printed=Fraction("4.96"),
 )
@@ -69,7 +69,7 @@ DHC_UNITS = Product(
     unit="household",
     invariants="topdown",
     source=f"Census Bureau, production settings of the 2020 DHC run (DHCH); {PAPER}, Table 3",
-    conversion="none: TopDown counts change-one neighbours of unit records",
+    conversion="none needed, TopDown counts changed unit records",
     published="2023-05-25",
     printed=Fraction("7.70"),
 )
@@ -133,7 +133,11 @@ WHAT_IFS = (
         where="California, two-person households",
     ),
     WhatIf(
-        name="whatif-county", match=("county",), swap=("tract",), largest=3_420_628, where="Los Angeles County, California"
+        name="whatif-county",
+        match=("county",),
+        swap=("tract",),
+        largest=3_420_628,
+        where="Los Angeles County, California",
     ),
     WhatIf(
         name="whatif-county-size",
@@ -180,5 +184,9 @@ UNSTATED = (
     Unstated(name="population-estimates-2020", title="Population and Housing Unit Estimates", source=_REMARK),
     Unstated(name="population-projections-2020", title="National Population Projections", source=_REMARK),
     Unstated(name="surname-file-2020", title="Surname file (a release that may come)", source=_REMARK),
-    Unstated(name="research-outputs-2020", title="Research outputs made with access to the microdata", source=_REMARK),
+    Unstated(
+        name="research-outputs-2020",
+        title="Research outputs made with access to the microdata",
+        source=_REMARK,
+    ),
 )

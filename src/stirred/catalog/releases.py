@@ -23,7 +23,6 @@ from stirred.catalog.published import (
     Product,
     WhatIf,
 )
-from stirred.mechanisms.swapping.accounting import TIGHT_SIZE, TIGHT_THEOREM_1, theorem_1, tight
 from stirred.spec import (
     Bound,
     Budget,
@@ -65,7 +64,11 @@ def product(published: Product) -> Specification:
         output_premetric=NormalizedRenyi(),
         budget=Budget.sqrt(published.rho_squared),
         evidence=Evidence(status="published", source=published.source),
-        notes=(IMPUTATION_NOTE, UNITS_NOTE, f"{published.name}, input premetric: {published.conversion}"),
+        notes=(
+            IMPUTATION_NOTE,
+            UNITS_NOTE,
+            f"conversion of the input premetric, {published.name}: {published.conversion}",
+        ),
     )
     return spec.per("person", link="kept") if people else spec
 
@@ -73,13 +76,17 @@ def product(published: Product) -> Specification:
 @cache
 def pl() -> Specification:
     """The redistricting file: persons and units, per person."""
-    return _sum([PL_PERSONS, PL_UNITS], f"{PAPER}, Theorem 2, with the exact budgets of the production settings")
+    return _sum(
+        [PL_PERSONS, PL_UNITS], f"{PAPER}, Theorem 2, with the exact budgets of the production settings"
+    )
 
 
 @cache
 def dhc() -> Specification:
     """The DHC without the redistricting file it builds on, per person."""
-    return _sum([DHC_PERSONS, DHC_UNITS], f"{PAPER}, Table 3, with the exact budgets of the production settings")
+    return _sum(
+        [DHC_PERSONS, DHC_UNITS], f"{PAPER}, Table 3, with the exact budgets of the production settings"
+    )
 
 
 @cache
@@ -103,7 +110,10 @@ def _sum(products: Sequence[Product], source: str) -> Specification:
 def das_2020_printed() -> Specification:
     """The paper's own total, from the figures it rounded: 15.29 + 19.776 + 17.79 + 2.515 = 55.371."""
     persons = replace(
-        PL_PERSONS, name="PL and DHC, persons", rho_squared=Fraction("2.56") + Fraction("4.96"), source=f"{PAPER}, Table 3, rounded"
+        PL_PERSONS,
+        name="PL and DHC, persons",
+        rho_squared=Fraction("2.56") + Fraction("4.96"),
+        source=f"{PAPER}, Table 3, rounded",
     )
     units = replace(
         PL_UNITS,
@@ -116,9 +126,17 @@ def das_2020_printed() -> Specification:
 
 @cache
 def swap(
-    match: tuple[str, ...], swapped: tuple[str, ...], largest: int, rate: Fraction, status: Status, source: str
+    match: tuple[str, ...],
+    swapped: tuple[str, ...],
+    largest: int,
+    rate: Fraction,
+    status: Status,
+    source: str,
 ) -> Specification:
     """The PSA with these match and swap variables, its budget by Theorem 1 at the universe with this largest stratum."""
+    # imported here: whoever asks for a noisy release should not wait for the swapping kernels to load
+    from stirred.mechanisms.swapping.accounting import TIGHT_SIZE, TIGHT_THEOREM_1, theorem_1, tight
+
     claimed, least = theorem_1(largest, rate), tight(largest, rate)
     return Specification(
         domain=CEF,
@@ -129,7 +147,12 @@ def swap(
         evidence=Evidence(status=status, source=source),
         bounds=(
             Bound(name="Theorem 1", budget=claimed, source=f"{PAPER}, Theorem 1", tight=TIGHT_THEOREM_1),
-            Bound(name="largest loss of a stratum", budget=least, source="mechanisms/swapping/proof.md", tight=TIGHT_SIZE),
+            Bound(
+                name="largest loss of a stratum",
+                budget=least,
+                source="mechanisms/swapping/proof.md",
+                tight=TIGHT_SIZE,
+            ),
         ),
         untouched=("vacant units", "group quarters"),
         varies=BudgetFunction(
@@ -154,5 +177,10 @@ def what_if(row: WhatIf, rate: Fraction) -> Specification:
 def das_2010(rate: Fraction) -> Specification:
     """The 2010 census as if it had been a PSA with key state × household size and swapped blocks (Section 3.5)."""
     return swap(
-        ("state", "size"), ("county", "tract", "block_group", "block"), LARGEST_2010, rate, "estimated", SOURCE_2010
+        ("state", "size"),
+        ("county", "tract", "block_group", "block"),
+        LARGEST_2010,
+        rate,
+        "estimated",
+        SOURCE_2010,
     )

@@ -60,7 +60,11 @@ def show(rows: list[Row], delta: Fraction) -> None:
         columns = ["name", "unit", "b", "swap rate: ε", "exact"]
         print_table(title, columns, [[*_swapped(row), _letters(row, letters)] for row in swapped])
     if letters:
-        out.print("  published exactly: " + "; ".join(f"({letter}) {words}" for words, letter in letters.items()) + "\n")
+        out.print(
+            "  published exactly: "
+            + "; ".join(f"({letter}) {words}" for words, letter in letters.items())
+            + "\n"
+        )
     if unknown:
         lines = [[str(row["name"]), str(row["title"])] for row in unknown]
         print_table("From the same confidential file, at unknown cost", ["name", "title"], lines)

@@ -14,6 +14,7 @@ from stirred.errors import StirredError
 VERBS: dict[str, tuple[str, str]] = {
     "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.catalog", "the published specifications"),
+    "demo": ("stirred.cli.demo", "two specifications side by side, in the terminal and as a page"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
     "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
     "packet": ("stirred.cli.packet", "verify and compare packets"),

@@ -67,7 +67,9 @@ class Card:
         )
         what = self.allowed()
         if not spec.budget.is_finite:
-            return f"{among} nothing is promised: {what.change} may change what is published without any limit."
+            return (
+                f"{among} nothing is promised: {what.change} may change what is published without any limit."
+            )
         if what.log_odds is None:
             return f"{among} {what.change} moves what is published by at most {self.budget()} in {spec.output_premetric}."
         caveat = f" ({what.exception})" if what.exception else ""
@@ -90,7 +92,10 @@ class Card:
             ("measured by", f"{measure(spec.output_premetric)}, {spec.output_premetric}"),
             ("budget", f"{self.budget()} per unit (exactly {shortened(exact.exact)})"),
             ("odds it allows", f"a factor of {what.factor} at distance {what.distance}{caveat}"),
-            ("best test", f"errs at least {what.error}" if what.error.startswith("1 in") else what.error_words),
+            (
+                "best test",
+                f"errs at least {what.error}" if what.error.startswith("1 in") else what.error_words,
+            ),
             ("evidence", f"{STATUS[spec.evidence.status]}: {spec.evidence.source}".rstrip(": ")),
         )
 
@@ -100,16 +105,13 @@ class Card:
         if not isinstance(spec.output_premetric, NormalizedRenyi) or not spec.budget.is_finite:
             return ()
         return tuple(
-            (
-                distance,
-                small(self.delta),
-                *(
-                    decimal(rho_squared_to_epsilon(spec.rho_squared, self.delta, distance=distance, tight=tight))
-                    for tight in (False, True)
-                ),
-            )
+            (distance, small(self.delta), self._read(distance), self._read(distance, tight=True))
             for distance in (1, 2)
         )
+
+    def _read(self, distance: int, *, tight: bool = False) -> str:
+        rho_squared = self.specification.rho_squared
+        return decimal(rho_squared_to_epsilon(rho_squared, self.delta, distance=distance, tight=tight))
 
     def worked(self) -> str:
         """One worked household (or person): what someone could at most believe afterwards."""
@@ -170,7 +172,11 @@ def shortened(exact: str, most: int = 60) -> str:
 
 
 def page(
-    cards: Sequence[Card], *, heading: str = "", lead: Sequence[str] = (), comparison: Comparison | None = None
+    cards: Sequence[Card],
+    *,
+    heading: str = "",
+    lead: Sequence[str] = (),
+    comparison: Comparison | None = None,
 ) -> str:
     """One or several cards as one self-contained HTML page, with their comparison where there is one."""
     from stirred.spec.card_formats import render_page

@@ -30,7 +30,11 @@ def _template(name: str) -> str:
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
@@ -45,10 +49,15 @@ def text(card: "Card") -> str:
         lines += ["", card.warning()]
     if card.readings():
         lines += ["", "Read as (ε, δ):"]
-        lines += [f"  at distance {k}, δ = {d}: ε = {simple} (tight {tight})" for k, d, simple, tight in card.readings()]
+        lines += [
+            f"  at distance {k}, δ = {d}: ε = {simple} (tight {tight})"
+            for k, d, simple, tight in card.readings()
+        ]
     if card.specification.bounds:
         lines += ["", "All bounds known for it:"]
-        lines += [f"  {name}: {budget} ({status}; {source})" for name, budget, status, _, source in _bounds(card)]
+        lines += [
+            f"  {name}: {budget} ({status}; {source})" for name, budget, status, _, source in _bounds(card)
+        ]
     if card.pieces:
         lines += ["", "Put together from:"]
         lines += [f"  {p.name}, {p.unit}: {p.budget}, counted as {p.counted}" for p in card.pieces]
@@ -70,7 +79,13 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 def markdown(card: "Card") -> str:
     """The card as Markdown, for a README or a wiki."""
-    lines = [f"## {card.title}", "", card.sentence(), "", *_markdown_table(["part", "this specification"], card.rows())]
+    lines = [
+        f"## {card.title}",
+        "",
+        card.sentence(),
+        "",
+        *_markdown_table(["part", "this specification"], card.rows()),
+    ]
     lines += ["", card.worked()]
     if card.warning():
         lines += ["", f"> **Read this.** {card.warning()}"]
@@ -97,7 +112,7 @@ def _bounds(card: "Card") -> list[tuple[str, str, str, str, str]]:
 
 def fragment(card: "Card") -> Markup:
     """The card as an HTML element without its style."""
-    return Markup(_environment().get_template("card.html.j2").render(card=_view(card)))  # noqa: S704 - autoescaped
+    return Markup(_environment().get_template("card.html.j2").render(card=_view(card)))
 
 
 def styled_fragment(card: "Card") -> str:
@@ -130,8 +145,8 @@ def render_page(
             lead=lead,
             cards=[fragment(card) for card in cards],
             comparison=view,
-            card_css=Markup(_template("card.css")),  # noqa: S704 - our own file
-            page_css=Markup(_template("page.css")),  # noqa: S704 - our own file
+            card_css=Markup(_template("card.css")),
+            page_css=Markup(_template("page.css")),
             footer=_FOOTER,
         )
     )
@@ -154,8 +169,16 @@ def _view(card: "Card") -> dict[str, object]:
         "parts": [
             {"name": "Domain", "words": spec.domain.label or spec.domain.name},
             {"name": "Published exactly", "words": "nothing", "items": kept},
-            {"name": "One change", "words": counted(spec.input_premetric), "formal": str(spec.input_premetric)},
-            {"name": "Measured by", "words": measure(spec.output_premetric), "formal": str(spec.output_premetric)},
+            {
+                "name": "One change",
+                "words": counted(spec.input_premetric),
+                "formal": str(spec.input_premetric),
+            },
+            {
+                "name": "Measured by",
+                "words": measure(spec.output_premetric),
+                "formal": str(spec.output_premetric),
+            },
             {
                 "name": "Budget",
                 "strong": card.budget(),
@@ -182,7 +205,9 @@ def _view(card: "Card") -> dict[str, object]:
         "worked": card.worked(),
         "warning_head": "The bound alone does not prevent near-certainty.",
         "warning": card.warning().partition(": ")[2] and card.warning(),
-        "readings": [dict(zip(("distance", "delta", "simple", "tight"), row, strict=True)) for row in card.readings()],
+        "readings": [
+            dict(zip(("distance", "delta", "simple", "tight"), row, strict=True)) for row in card.readings()
+        ],
         "bounds": [
             {"name": n, "budget": b, "status": s.status, "status_words": w, "tight": t, "source": o}
             for (n, b, w, t, o), s in zip(_bounds(card), spec.bounds, strict=True)
@@ -205,7 +230,7 @@ def _scale(card: "Card") -> dict[str, object] | None:
     reached = float(what.log_odds) / math.log(10)
     end = max(9, math.ceil(reached / 3) * 3)
     step = max(3, math.ceil(end / 6 / 3) * 3)
-    x = {power: round(_LEFT + _SCALE * power / end, 1) for power in range(0, end + 1)}
+    x = {power: round(_LEFT + _SCALE * power / end, 1) for power in range(end + 1)}
     under = min(reached, 3.0)
     over = max(reached - 3.0, 0.0)
     powers = [0, *range(step, end + 1, step)]
@@ -218,7 +243,9 @@ def _scale(card: "Card") -> dict[str, object] | None:
         "ticks": [
             {
                 "x": x[power],
-                "label": "1" if power == 0 else "10" + str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")),
+                "label": "1"
+                if power == 0
+                else "10" + str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")),
                 "anchor": "start" if power == 0 else "end" if power == end else "middle",
             }
             for power in powers

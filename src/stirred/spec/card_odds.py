@@ -46,7 +46,9 @@ class Allowed:
         """The largest belief after the release of someone who starts at the prior."""
         if self.log_odds is None:
             return "not known"
-        return "certainty" if self.log_odds.is_infinite() else odds.chance(odds.posterior(prior, self.log_odds))
+        return (
+            "certainty" if self.log_odds.is_infinite() else odds.chance(odds.posterior(prior, self.log_odds))
+        )
 
 
 def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: int | None = None) -> Allowed:
@@ -59,7 +61,11 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     formula = exception = error = error_words = ""
     steps = "" if smallest == 1 else str(smallest)
     if not specification.budget.is_finite:
-        log_odds, error, error_words = Decimal("Infinity"), "never", "nothing obliges the best test to err at all"
+        log_odds, error, error_words = (
+            Decimal("Infinity"),
+            "never",
+            "nothing obliges the best test to err at all",
+        )
     elif isinstance(measure, Multiplicative):
         log_odds = (specification.budget * smallest).upper(6)
         formula = f"e^({steps}ε)"
@@ -76,7 +82,9 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     elif isinstance(measure, Approximate):
         log_odds = (specification.budget * smallest).upper(6)
         formula = f"e^({steps}ε)"
-        exception = f"but for a part of the probability that grows with the distance from δ = {small(measure.delta)}"
+        exception = (
+            f"but for a part of the probability that grows with the distance from δ = {small(measure.delta)}"
+        )
         error, error_words = "not stated", "the errors of the best test depend on both ε and δ"
     else:
         # a premetric from outside the package may say itself what it means for odds

@@ -1,7 +1,7 @@
 """The five parts of a specification in plain words, for people who publish or use tables."""
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from stirred.spec.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
@@ -27,8 +27,15 @@ def joined(words: Sequence[str]) -> str:
 
 
 def decimal(value: Decimal) -> str:
-    """A number for people: four decimals at most, as they were rounded, with thousands set apart."""
-    return "∞" if value.is_infinite() else f"{value:,.4f}"
+    """A number for people: four decimals, rounded up, with thousands set apart.
+
+    >>> decimal(Decimal("52.825422"))
+    '52.8255'
+    """
+    if value.is_infinite():
+        return "∞"
+    # more digits than any budget has, so that rounding to four decimals is the only rounding
+    return f"{value.quantize(Decimal('0.0001'), rounding=ROUND_CEILING, context=Context(prec=400)):,}"
 
 
 def small(value: Fraction) -> str:
@@ -51,7 +58,9 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
     finer than any in the exact tables of that record type do not count: a swap of counties tabulates no blocks.
     """
     unit = premetric.unit
-    margins = [inv for inv in multiverse if isinstance(inv, Margin) and inv.record_type == unit and inv.where is None]
+    margins = [
+        inv for inv in multiverse if isinstance(inv, Margin) and inv.record_type == unit and inv.where is None
+    ]
     if isinstance(premetric, SymmetricDifference):
         if margins:
             return 2, f"the number of {unit} records is fixed, so a record can only be replaced"
@@ -73,7 +82,11 @@ def _finer_areas(domain: Domain, fixed: frozenset[str]) -> frozenset[str]:
 def change(unit: str, distance: int, premetric: InputPremetric) -> str:
     """What happens at that distance, as the subject of a sentence."""
     if isinstance(premetric, SymmetricDifference):
-        return f"the presence or absence of one {unit}" if distance == 1 else f"the replacement of one {unit} by another"
+        return (
+            f"the presence or absence of one {unit}"
+            if distance == 1
+            else f"the replacement of one {unit} by another"
+        )
     if distance == 1:
         return f"a change of one {unit}'s record"
     if distance == 2:

@@ -92,13 +92,17 @@ def from_json(document: Json) -> Specification:
     except StirredError:
         raise
     except (TypeError, ValueError, KeyError) as error:
-        raise InputError("cannot read this spec.json", why=f"its parts do not fit together: {error}") from None
+        raise InputError(
+            "cannot read this spec.json", why=f"its parts do not fit together: {error}"
+        ) from None
 
 
 def _specification(document: Mapping[str, Json]) -> Specification:
     return Specification(
         domain=domain_from_json(document["domain"]),
-        multiverse=Multiverse.of(*(part_from_json(invariant, Invariant) for invariant in document["invariants"])),
+        multiverse=Multiverse.of(
+            *(part_from_json(invariant, Invariant) for invariant in document["invariants"])
+        ),
         input_premetric=part_from_json(document["input_premetric"], InputPremetric),
         output_premetric=part_from_json(document["output_premetric"], OutputPremetric),
         budget=Budget.from_json(document["budget"]),
@@ -149,13 +153,16 @@ def _varies_from(document: Json) -> BudgetFunction | None:
 def _validate(document: Json) -> None:
     from jsonschema import Draft202012Validator
 
-    problems = sorted(Draft202012Validator(schema()).iter_errors(document), key=lambda problem: list(map(str, problem.path)))
+    problems = sorted(
+        Draft202012Validator(schema()).iter_errors(document), key=lambda problem: list(map(str, problem.path))
+    )
     if problems:
         first = problems[0]
         place = "/".join(map(str, first.absolute_path)) or "the top"
         raise InputError(
             "cannot read this spec.json",
-            why=f"at {place}: {first.message[:200]}" + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""),
+            why=f"at {place}: {first.message[:200]}"
+            + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""),
             fix="see docs/reference/spec-json.md, or export the specification again",
         )
 
@@ -183,7 +190,11 @@ def load(path: Path | str) -> Specification:
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = "it is not text" if isinstance(error, UnicodeDecodeError) else (error.strerror or "unknown reason")
+        reason = (
+            "it is not text"
+            if isinstance(error, UnicodeDecodeError)
+            else (error.strerror or "unknown reason")
+        )
         raise InputError(f"cannot read {source.name}", why=reason) from None
     try:
         document = json.loads(text)

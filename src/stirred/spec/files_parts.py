@@ -29,12 +29,7 @@ KINDS: dict[str, type] = {
     "normalized-renyi": NormalizedRenyi,
     "approximate": Approximate,
 }
-_INNER: dict[str, type] = {
-    "variable": Variable,
-    "record-type": RecordType,
-    "dependency": Dependency,
-    "constraint": Constraint,
-}
+_INNER: tuple[type, ...] = (Variable, RecordType, Dependency, Constraint)
 
 
 def register(kind: str, part: type[T]) -> type[T]:
@@ -55,7 +50,10 @@ def part_to_json(part: object) -> Json:
     """
     for kind, known in KINDS.items():
         if type(part) is known:
-            return {"kind": kind, **{field.name: value_to_json(getattr(part, field.name)) for field in fields(known)}}
+            return {
+                "kind": kind,
+                **{field.name: value_to_json(getattr(part, field.name)) for field in fields(known)},
+            }
     raise InputError(
         f"cannot write {type(part).__name__} into spec.json",
         why="its kind is not known",
@@ -89,10 +87,12 @@ def value_to_json(value: object) -> Json:
         return {"where": {name: list(values) for name, values in value.conditions}}
     if type(value) in KINDS.values():
         return part_to_json(value)
-    for kind, known in _INNER.items():
+    for known in _INNER:
         if type(value) is known:
             return {field.name: value_to_json(getattr(value, field.name)) for field in fields(known)}
-    raise InputError(f"cannot write a {type(value).__name__} into spec.json", why="it has no exact form there")
+    raise InputError(
+        f"cannot write a {type(value).__name__} into spec.json", why="it has no exact form there"
+    )
 
 
 def _value_from_json(value: Json) -> object:
@@ -111,7 +111,10 @@ def _built(part: type[T], values: Mapping[str, Json]) -> T:
     known = {field.name for field in fields(part)}  # type: ignore[arg-type]
     for key in values:
         if key not in known:
-            raise InputError(f"spec.json gives {part.__name__} a field {key!r} it does not have", fix=did_you_mean(key, known))
+            raise InputError(
+                f"spec.json gives {part.__name__} a field {key!r} it does not have",
+                fix=did_you_mean(key, known),
+            )
     return part(**{key: _value_from_json(value) for key, value in values.items()})
 
 
@@ -124,7 +127,9 @@ def domain_from_json(document: Mapping[str, Json]) -> Domain:
     """The domain a document stands for."""
     values = dict(document)
     record_types = tuple(
-        RecordType(name=kind["name"], variables=tuple(_built(Variable, variable) for variable in kind["variables"]))
+        RecordType(
+            name=kind["name"], variables=tuple(_built(Variable, variable) for variable in kind["variables"])
+        )
         for kind in values.pop("record_types", ())
     )
     dependencies = tuple(_built(Dependency, rule) for rule in values.pop("dependencies", ()))

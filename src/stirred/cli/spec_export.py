@@ -1,0 +1,68 @@
+"""``stirred spec export``: spec.json, registry YAML, HTML and Markdown."""
+
+import argparse
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+from stirred.cli.output import print_json
+from stirred.cli.spec_sources import add_changes, changed, delta_of, resolve
+from stirred.errors import InputError
+from stirred.publish.export.catalog_about import about_entry
+from stirred.publish.export.registry import About, registry_entry, to_yaml
+from stirred.spec.files import dumps
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """The options of ``spec export``."""
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="NAME|FILE",
+        help="catalog names or spec.json files (several: their sum)",
+    )
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument("--registry", action="store_true", help="YAML for the OpenDP deployments registry")
+    form.add_argument("--spec", action="store_true", help="spec.json")
+    form.add_argument("--html", action="store_true", help="the card as a self-contained page")
+    form.add_argument("--markdown", action="store_true", help="the card as Markdown")
+    parser.add_argument(
+        "--about", type=Path, metavar="TOML", help="what the registry asks about the data product"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of standard output")
+    add_changes(parser)
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """Write the specification in the form asked for."""
+    found = resolve(*arguments.sources, rate=arguments.rate)
+    spec, delta = changed(found.specification, arguments), delta_of(arguments)
+    card = found.card(spec, delta=delta)
+    if arguments.registry:
+        about = about_entry(found.entry) if arguments.about is None else About.of(_toml(arguments.about))
+        document = registry_entry(card, about)
+        text = to_yaml(document)
+    else:
+        text = dumps(spec) if arguments.spec else card.html() if arguments.html else card.markdown()
+        document = {"text": text}
+    if arguments.out is not None:
+        arguments.out.write_text(text, encoding="utf-8")
+    if arguments.json:
+        if arguments.spec:
+            document = json.loads(text)
+        print_json(document)
+    elif arguments.out is None:
+        sys.stdout.write(text)
+    else:
+        print(f"written: {arguments.out}")
+    return 0
+
+
+def _toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path.name}", why=error.strerror or "unknown reason") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise InputError(f"cannot read {path.name}", why="it is no TOML") from None

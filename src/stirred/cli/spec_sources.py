@@ -1,0 +1,194 @@
+"""Where the commands on specifications take theirs from: the catalog, spec.json files, or a sum of several."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from stirred.catalog import DELTA, Entry, catalog
+from stirred.catalog.entries import number
+from stirred.errors import InputError, SpecificationError, did_you_mean
+from stirred.spec import Multiplicative, NormalizedRenyi, Specification, compose, reading
+from stirred.spec.card import Card
+from stirred.spec.files import load
+from stirred.spec.numerals import fraction_of
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A specification with its name, and the entry or entries it comes from; ``unknown`` are parts of unknown cost."""
+
+    name: str
+    title: str
+    specification: Specification
+    entry: Entry | None = None
+    unknown: tuple[str, ...] = ()
+
+    def card(self, specification: Specification, *, delta: Fraction) -> Card:
+        """The card of this specification, or of what it was changed into."""
+        if self.entry is not None:
+            return self.entry.card(delta=delta, specification=specification)
+        notes = (f"of unknown cost, hence ≥: {', '.join(self.unknown)}",) if self.unknown else ()
+        finite = specification.budget.is_finite
+        return Card(
+            specification,
+            title=self.title,
+            delta=delta,
+            at_least=bool(self.unknown) and finite,
+            more_notes=notes,
+        )
+
+
+def resolve(*sources: str, rate: str | None = None) -> Found:
+    """What a name, a file or several of them stand for."""
+    found = [_one(source, rate) for source in sources if source not in catalog.unstated]
+    unknown = [source for source in sources if source in catalog.unstated]
+    for item in found:
+        unknown += item.unknown
+    if not found:
+        catalog.entry(sources[0])  # says that nobody has stated a specification for it
+    if len(found) == 1 and len(sources) == 1:
+        return found[0]
+    return Found(
+        name=" + ".join(sources),
+        title=" + ".join(sources),
+        specification=compose([item.specification for item in found])
+        if len(found) > 1
+        else found[0].specification,
+        unknown=tuple(dict.fromkeys(unknown)),
+    )
+
+
+def _one(source: str, rate: str | None) -> Found:
+    path = Path(source)
+    if source in catalog or not (path.suffix == ".json" or path.exists()):
+        if source not in catalog and source not in catalog.unstated:
+            raise InputError(
+                f"no specification {source!r}",
+                why="it is neither in the catalog nor a file",
+                fix=did_you_mean(source, [*catalog, *catalog.unstated]),
+            )
+        entry = catalog.entry(source)
+        spec = entry.specification if rate is None else entry.at(fraction_of(rate, "swap rate"))
+        left_out = tuple(unstated.name for unstated in entry.omits)
+        return Found(name=entry.name, title=entry.title, specification=spec, entry=entry, unknown=left_out)
+    if rate is not None:
+        raise InputError(
+            "a swap rate can only be given for catalog entries", why="a spec.json has one budget"
+        )
+    if path.is_dir():
+        path = path / "spec.json"  # a packet
+    return Found(name=path.name, title=path.stem, specification=load(path))
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """The options that restate a specification."""
+    parser.add_argument("--delta", metavar="D", help="δ of (ε, δ) readings (default: 1e-10)")
+    parser.add_argument("--per", metavar="UNIT", help="state it per person or per household")
+    parser.add_argument(
+        "--constant", type=int, choices=[1, 2], help="households a person's change alters (default: 1)"
+    )
+    parser.add_argument("--copies", type=int, metavar="K", help="records one contributor may be imputed into")
+    parser.add_argument(
+        "--without", metavar="INVARIANT", help="the same release without declaring this invariant"
+    )
+    parser.add_argument("--rate", metavar="P", help="swap rate, for entries that are swaps")
+
+
+def changed(spec: Specification, arguments: argparse.Namespace) -> Specification:
+    """The specification under the options given."""
+    if arguments.per or arguments.constant or arguments.copies:
+        link: Literal["kept", "free"] | None = "free" if arguments.constant == 2 else None
+        spec = spec.per(arguments.per or spec.input_premetric.unit, link=link, copies=arguments.copies)
+    if arguments.without:
+        known = {invariant.words(): invariant for invariant in spec.multiverse}
+        if arguments.without not in known:
+            raise SpecificationError(
+                f"no invariant {arguments.without!r} here", fix=did_you_mean(arguments.without, known)
+            )
+        spec = spec.without(known[arguments.without])
+    return spec
+
+
+def delta_of(arguments: argparse.Namespace) -> Fraction:
+    """δ as an exact number."""
+    if arguments.delta is None:
+        return DELTA
+    delta = fraction_of(arguments.delta, "delta")
+    if not 0 < delta < 1:
+        raise InputError("delta must lie between 0 and 1", why="it is a probability", fix="--delta 1e-10")
+    return delta
+
+
+def budget_json(spec: Specification) -> Json:
+    """The flavor and the budget, rounded up and exact."""
+    zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
+    shown = spec.rho_squared if zcdp else spec.budget
+    return {
+        "domain": spec.domain.name,
+        "invariants": [invariant.words() for invariant in spec.multiverse],
+        "input_premetric": str(spec.input_premetric),
+        "unit": spec.input_premetric.unit,
+        "output_premetric": str(spec.output_premetric),
+        "rho_squared" if zcdp else "epsilon": number(shown.upper(6)),
+        "exact": shown.exact,
+        "status": spec.evidence.status,
+        "source": spec.evidence.source,
+    }
+
+
+def card_json(card: Card) -> Json:
+    """The card for programs."""
+    what = card.allowed()
+    return {
+        "title": card.title,
+        "sentence": card.sentence(),
+        **budget_json(card.specification),
+        "budget": card.budget(),
+        "at_least": card.at_least,
+        "odds": {
+            "distance": what.distance,
+            "because": what.reason,
+            "log_factor": None
+            if what.log_odds is None or what.log_odds.is_infinite()
+            else float(what.log_odds),
+            "factor": what.factor,
+            "exception": what.exception,
+            "best_test_errs": what.error,
+            "near_certainty_possible": what.near_certain,
+        },
+        "readings": readings_json(card.specification, card.delta, [1, 2]) if card.readings() else [],
+        "bounds": [
+            {"name": bound.name, "exact": bound.budget.exact, "status": bound.status, "tight": bound.tight}
+            for bound in card.specification.bounds
+        ],
+        "assumptions": [{"if": v.words, "budget": v.budget, "odds": v.odds} for v in card.variants],
+        "worked": card.worked(),
+        "warning": card.warning(),
+        "notes": list(card.notes()),
+    }
+
+
+def readings_json(spec: Specification, delta: Fraction, distances: Sequence[int]) -> list[Json]:
+    """(ε, δ) readings at each distance alone: by way of zCDP, and ε itself at δ = 0 for pure DP."""
+    zcdp = spec if isinstance(spec.output_premetric, NormalizedRenyi) else spec.under(NormalizedRenyi())
+    pure = isinstance(spec.output_premetric, Multiplicative)
+    found: list[Json] = []
+    for distance in distances:
+        simple, tight = (
+            reading(zcdp.rho_squared, delta, distance=distance, tight=best).epsilon for best in (False, True)
+        )
+        row: Json = {
+            "distance": distance,
+            "delta": float(delta),
+            "epsilon_simple": number(simple),
+            "epsilon_tight": number(tight),
+        }
+        if pure:
+            row["epsilon_pure"] = number((spec.budget * distance).upper(6))
+        found.append(row)
+    return found
