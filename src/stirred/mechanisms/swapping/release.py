@@ -60,15 +60,23 @@ def swapped_columns(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Col
 
 
 def _household_batches(
-    frame: Frame, columns: dict[str, Column], order: NDArray[np.uint32], engine: Engine, prints: "Prints"
+    frame: Frame,
+    columns: dict[str, Column],
+    order: NDArray[np.uint32],
+    engine: Engine,
+    prints: "Prints",
+    progress: Progress,
 ) -> Iterator[tuple[slice, pa.RecordBatch]]:
     """Records in their published order, a row group at a time, each looked at by the checks on its way out."""
     names = frame.roles.released
 
     for start in range(0, max(order.size, 1), GROUP):
         rows = order[start : start + GROUP]
+        progress("reorder", start, order.size)
         taken = dict(zip(names, engine.map(lambda name: columns[name].taken(rows), list(names)), strict=True))  # noqa: B023
+        progress("verify", start, order.size)
         prints.add(taken, rows.size)
+        progress("write", start, order.size)
         arrays = [taken[name].arrow() for name in names]
         if frame.roles.identifier:
             fresh = pa.array(np.arange(start + 1, start + rows.size + 1, dtype=np.int64))
@@ -152,7 +160,7 @@ def publish(
     """Write the records in their published order and hold the invariants against what was written."""
     prints = Prints(margins, np.empty(frame.rows, np.uint64) if frame.members else None)
     destination = Destination(out, frame.roles.record_type)
-    for rows, batch in _household_batches(frame, columns, order, engine, prints):
+    for rows, batch in _household_batches(frame, columns, order, engine, prints, progress):
         destination.add(batch)
         progress("write", rows.stop, order.size)
     microdata = {frame.roles.record_type: destination.close()}

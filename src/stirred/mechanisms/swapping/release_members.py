@@ -218,7 +218,7 @@ class Members:
         self, order: NDArray[np.uint32], *, rows: int = 1 << 18
     ) -> Iterator[tuple[NDArray[np.int64], Words]]:
         """Members in the published order of their households: household's place from 0, and packed words."""
-        for start in range(0, order.size, rows):
+        for start in range(0, max(order.size, 1), rows):
             part = order[start : start + rows]
             total = int((self.starts[part.astype(np.int64) + 1] - self.starts[part]).sum())
             out, owner = np.empty((total, self.words.shape[1]), np.uint64), np.empty(total, np.int64)
