@@ -1,0 +1,194 @@
+"""The protection loss budget of the Permutation Swapping Algorithm, before anything is swapped.
+
+A budget depends on the swap rate and on the largest stratum in which two different hold values and two different
+swap values occur (the paper's b). It is an exact number; what is printed is rounded up, so no printed budget is
+smaller than the proved one.
+
+  stirred budget --stratum 264331 --rate 1/100 1/20 1/10 1/2     the budget at four swap rates
+  stirred budget --stratum 10 --epsilon 3                        the swap rates that reach a budget
+  stirred budget --margins 163885 100446 --rate 1/2              a stratum with two hold (or two swap) types
+
+Rates are fractions or decimals (1/20, 0.05). Rates 0 and 1 cost ∞: some outputs then exclude some inputs.
+"""
+
+import argparse
+import re
+
+from stirred.cli.output import console, print_json, table
+from stirred.errors import InputError
+from stirred.mechanisms.swapping.accounting import (
+    TIGHT_SIZE,
+    TIGHT_THEOREM_1,
+    rate_of,
+    rates_for,
+    smallest_budget,
+    stratum_of,
+    theorem_1,
+    tight,
+)
+from stirred.mechanisms.swapping.strata import SHARPNESS, Stratum, bounds, claim
+from stirred.spec.budget import Budget
+from stirred.spec.numerals import digits, text_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``stirred budget``."""
+    parser.add_argument(
+        "--stratum", metavar="B", help="records in the largest stratum (with two hold and two swap values)"
+    )
+    parser.add_argument(
+        "--margins", nargs=2, metavar=("N1", "N2"), help="records of each of the two hold (or swap) types"
+    )
+    parser.add_argument("--rate", nargs="+", action="extend", metavar="P", help="swap rates: 1/20 or 0.05")
+    parser.add_argument("--epsilon", metavar="E", help="a budget to reach; prints the two swap rates")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer the one question that was asked."""
+    if (arguments.stratum is None) == (arguments.margins is None):
+        raise InputError(
+            "give either --stratum B or --margins N1 N2", fix="stirred budget --stratum 264331 --rate 1/20"
+        )
+    if arguments.epsilon is not None:
+        if arguments.stratum is None or arguments.rate:
+            raise InputError(
+                "--epsilon goes with --stratum and without --rate",
+                fix="stirred budget --stratum 10 --epsilon 3",
+            )
+        return _rates(_count(arguments.stratum), arguments.epsilon, as_json=arguments.json)
+    if not arguments.rate:
+        raise InputError("give swap rates, or a budget to reach", fix="--rate 1/100 1/20, or --epsilon 3")
+    if arguments.margins is not None:
+        first, second = (_count(word) for word in arguments.margins)
+        return _margins(first, second, arguments.rate, as_json=arguments.json)
+    return _stratum(_count(arguments.stratum), arguments.rate, as_json=arguments.json)
+
+
+def _count(word: str) -> int:
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", word):
+        raise InputError(
+            f"cannot read this stratum size: {word[:40]!r}",
+            why="it counts records",
+            fix="write a whole number",
+        )
+    return stratum_of(int(word))
+
+
+def number(budget: Budget) -> float | str:
+    """A JSON number, six decimals rounded up; "inf" where there is none.
+
+    >>> number(Budget.log(3)), number(Budget.infinite())
+    (1.098613, 'inf')
+    """
+    return float(budget.upper(6)) if budget.is_finite else "inf"
+
+
+def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
+    rows = [(word, theorem_1(b, rate_of(word)), tight(b, rate_of(word))) for word in rates]
+    levels = {"epsilon": TIGHT_THEOREM_1, "epsilon_tight": TIGHT_SIZE}
+    if as_json:
+        found = [
+            {
+                "rate": text_of(rate_of(word)),
+                "epsilon": number(paper),
+                "epsilon_tight": number(least),
+                "exact": paper.exact,
+            }
+            for word, paper, least in rows
+        ]
+        print_json({"stratum": b, "rows": found, "tight_at": levels, "note": SHARPNESS})
+        return 0
+    out = console()
+    shown = [
+        [text_of(rate_of(word)), _shown(paper), paper.exact, _shown(least)] for word, paper, least in rows
+    ]
+    out.print(
+        table(
+            f"Budget of a stratum of {b} records",
+            ["swap rate", "ε, Theorem 1", "exactly", "ε, largest loss"],
+            shown,
+        )
+    )
+    out.print(f"ε, Theorem 1: tight at the level of {levels['epsilon']}.")
+    out.print(f"ε, largest loss: tight at the level of {levels['epsilon_tight']}.")
+    out.print(
+        f"Sharpness: {SHARPNESS}. A stratum with two hold or two swap types needs about half: --margins N1 N2."
+    )
+    return 0
+
+
+def _shown(budget: Budget) -> str:
+    return str(budget.upper(6)) if budget.is_finite else "∞"
+
+
+def _rates(b: int, epsilon: str, *, as_json: bool) -> int:
+    target = Budget.of(epsilon)
+    low, high = rates_for(b, target)
+    if as_json:
+        print_json({"stratum": b, "epsilon": epsilon.strip(), "rates": [float(low), float(high)]})
+        return 0
+    least, at = smallest_budget(b)
+    out = console()
+    rows = [
+        [name, f"{float(rate):.6f}", text_of(rate)] for name, rate in (("lowest", low), ("highest", high))
+    ]
+    out.print(
+        table(
+            f"Swap rates that give a stratum of {b} records ε ≤ {epsilon.strip()}",
+            ["", "rate", "exactly"],
+            rows,
+        )
+    )
+    out.print(
+        f"Every rate between them does. The smallest ε of this stratum is {least}, at rate {float(at):.6f}."
+    )
+    return 0
+
+
+def _margins(first: int, second: int, rates: list[str], *, as_json: bool) -> int:
+    n = first + second
+    types = (first > 0) + (second > 0)
+    margins = tuple(margin for margin in (first, second) if margin > 0)
+    # The other side may have any number of types: the bounds hold for all.
+    stratum = Stratum(n=n, hold_types=types, swap_types=max(n, 1), hold_margins=margins)
+    found = [(text_of(rate_of(word)), bounds([stratum], word)) for word in rates]
+    if as_json:
+        rows = [
+            {
+                "rate": rate,
+                "epsilon": number(claim(all_).budget),
+                "claimed": claim(all_).name,
+                "bounds": [
+                    {
+                        "name": bound.name,
+                        "epsilon": number(bound.budget),
+                        "exact": bound.budget.exact,
+                        "status": bound.status,
+                        "source": bound.source,
+                        "tight": bound.tight,
+                    }
+                    for bound in all_
+                ],
+            }
+            for rate, all_ in found
+        ]
+        print_json({"margins": [first, second], "stratum": n, "rows": rows})
+        return 0
+    out = console()
+    body = [
+        [rate, bound.name, _shown(bound.budget), "claimed" if bound is claim(all_) else ""]
+        for rate, all_ in found
+        for bound in all_
+    ]
+    out.print(
+        table(
+            f"Budget of a stratum with two types: {digits(first)} and {digits(second)} records",
+            ["swap rate", "bound", "ε", ""],
+            body,
+        )
+    )
+    seen = {bound.name: bound.tight for _, all_ in found for bound in all_}
+    for name, level in seen.items():
+        out.print(f"{name}: tight at the level of {level}.")
+    return 0
