@@ -54,7 +54,11 @@ def largest_household(schema: Schema) -> int | None:
 def _variables(census: Census, record: RecordSchema) -> dict[str, Variable]:
     columns = census.file(record.name).collect_schema()
     found = {variable.name: variable for variable in variables_of(census.schema, record, columns)}
-    for off in census.schema.geography.off_spine:
+    geography = census.schema.geography
+    if geography.areas is not None and geography.names and geography.names[-1] in found:
+        above = {level.name: Variable(name=level.name, label=level.label) for level in geography.spine}
+        found = {**above, **found}
+    for off in geography.off_spine:
         if off.files and off.of in found:
             found[off.name] = Variable(name=off.name, label=off.label)
     return found

@@ -117,7 +117,7 @@ def _synth(arguments: argparse.Namespace) -> int:
             arguments.out,
             households=arguments.households,
             seed=arguments.seed,
-            progress=progress,
+            progress=lambda done, total: progress(arguments.preset, done, total),
         )
     if arguments.json:
         print_json(summary)
