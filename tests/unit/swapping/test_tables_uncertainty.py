@@ -92,3 +92,13 @@ def test_person_tables_count_households_together() -> None:
     error = {row["sex"]: row["standard_error"] for row in table.rows(named=True)}
     assert error["m"] == 0
     assert error["f"] > 0
+
+
+def test_records_that_take_no_part_are_exact() -> None:
+    units = pl.DataFrame({"unit": [0, 1], "m": [2, 2], "county": ["a", "b"]})
+    counted = pl.DataFrame({"unit": [0, 1, 9], "county": ["a", "b", "c"], "kind": ["home", "home", "vacant"]})
+    table = table_uncertainty(
+        units, counted, by=["county", "kind"], match=["m"], swap=["county"], rate=Fraction(1, 3)
+    )
+    vacant = table.filter(pl.col("kind") == "vacant")
+    assert vacant.select("county", "count", "estimate", "standard_error").rows() == [("c", 1, 1.0, 0.0)]

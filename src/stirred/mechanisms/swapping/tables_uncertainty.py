@@ -23,9 +23,9 @@ def table_uncertainty(
 ) -> pl.DataFrame:
     """For each cell of the table ``by``: count as published, unbiased estimate, standard error and 95 % interval.
 
-    ``units`` has a row per swapped record (columns ``unit``, match and swap variables); ``counted`` a row per record the
-    table counts (column ``unit`` and the ``by`` variables). Both come from the *released* file. Cells that the swap keeps
-    exactly (Proposition 4) have standard error 0.
+    ``units`` has a row per record that takes part in the swap (columns ``unit``, match and swap variables); ``counted`` a
+    row per record the table counts (column ``unit`` and the ``by`` variables); those of other units are exact. Both come
+    from the *released* file. Cells that the swap keeps exactly (Proposition 4) have standard error 0.
 
     >>> units = pl.DataFrame({"unit": [0, 1, 2], "size": [1, 1, 1], "county": ["a", "a", "b"]})
     >>> counted = units.with_columns(pl.Series("tenure", ["o", "r", "r"]))
@@ -46,7 +46,14 @@ def table_uncertainty(
             low=pl.col("count").cast(pl.Float64),
             high=pl.col("count").cast(pl.Float64),
         )
-    return _finish(published, _moments(units, counted, keys, held, moving, list(match), rate), keys)
+    fixed = (
+        counted.join(units, on="unit", how="anti")
+        .group_by(keys)
+        .agg(pl.len().cast(pl.Float64).alias("estimate"))
+    )
+    moments = _moments(units, counted, keys, held, moving, list(match), rate)
+    both = pl.concat([moments, fixed.with_columns(variance=pl.lit(0.0)).select(moments.columns)])
+    return _finish(published, both.group_by(keys).agg(pl.col("estimate", "variance").sum()), keys)
 
 
 def _moments(
