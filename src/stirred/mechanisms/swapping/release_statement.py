@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.base import Check
-from stirred.mechanisms.swapping import accounting, closed_forms, verify
+from stirred.mechanisms.swapping import closed_forms, verify
 from stirred.mechanisms.swapping.kernel_strata import MANY, Types
 from stirred.mechanisms.swapping.release_columns import Column
 from stirred.mechanisms.swapping.release_frame import Frame
+from stirred.mechanisms.swapping.strata import Strata, bounds, claim
 from stirred.mechanisms.swapping.verify import Fingerprint
 from stirred.spec import (
-    Bound,
     Budget,
     BudgetFunction,
     Custom,
@@ -39,8 +39,8 @@ class Shapes:
     n: NDArray[np.int64]
     hold_types: NDArray[np.int64]
     swap_types: NDArray[np.int64]
-    hold_first: NDArray[np.int64]
-    swap_first: NDArray[np.int64]
+    hold_larger: NDArray[np.int64]
+    swap_larger: NDArray[np.int64]
     strata: NDArray[np.int64]
 
     @property
@@ -70,57 +70,39 @@ def shapes(frame: Frame) -> Shapes:
             hold.types.astype(np.int64),
             swap.types.astype(np.int64),
             # beyond two types margins play no part, so they do not make shapes differ
-            np.where(hold.types == 2, _minority(hold, sizes), 0),
-            np.where(swap.types == 2, _minority(swap, sizes), 0),
+            np.where(hold.types == 2, _larger(hold, sizes), 0),
+            np.where(swap.types == 2, _larger(swap, sizes), 0),
         ],
         axis=1,
     )
     distinct, counts = (
         np.unique(rows, axis=0, return_counts=True) if sizes.size else (rows, np.zeros(0, np.int64))
     )
-    n, hold_types, swap_types, hold_first, swap_first = distinct.T
+    n, hold_types, swap_types, hold_larger, swap_larger = distinct.T
     return Shapes(
         n=n,
         hold_types=hold_types,
         swap_types=swap_types,
-        hold_first=hold_first,
-        swap_first=swap_first,
+        hold_larger=hold_larger,
+        swap_larger=swap_larger,
         strata=counts,
     )
 
 
-def _minority(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _larger(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     first = types.first_counts.astype(np.int64)
-    smaller: NDArray[np.int64] = np.minimum(first, sizes - first)
-    return smaller
-
-
-def bounds(found: Shapes, rate: Fraction) -> tuple[Bound, ...]:
-    """Every bound that applies, each with its name; the smallest proved one is the claim."""
-    return (
-        Bound(
-            name="Theorem 1",
-            budget=accounting.theorem_1(found.b, rate),
-            status="proved",
-            source="the paper, Theorem 1",
-            tight=accounting.TIGHT_THEOREM_1,
-        ),
-        Bound(
-            name="exact in the stratum's size",
-            budget=accounting.tight(found.differing, rate),
-            status="proved",
-            source="proof.md, Theorem B",
-            tight=accounting.TIGHT_SIZE,
-        ),
-    )
+    larger: NDArray[np.int64] = np.maximum(first, sizes - first)
+    return larger
 
 
 def specification(frame: Frame, census: "Census", rate: Fraction) -> Specification:
     """The promise in full: invariants, unit, divergence, budget with all bounds, and what is never touched."""
     roles = frame.roles
     found = shapes(frame)
-    all_bounds = bounds(found, rate)
-    claim = min((bound for bound in all_bounds if bound.status == "proved"), key=lambda bound: bound.budget)
+    all_bounds = bounds(
+        Strata.columns(found.n, found.hold_types, found.swap_types, found.hold_larger, found.swap_larger), rate
+    )
+    claimed = claim(all_bounds)
     invariants: list[Invariant] = [
         Margin(roles.record_type, (*roles.match, *roles.moving)),
         Margin(roles.record_type, roles.held),
@@ -153,11 +135,11 @@ def specification(frame: Frame, census: "Census", rate: Fraction) -> Specificati
         multiverse=Multiverse(frozenset(invariants)),
         input_premetric=Hamming(roles.record_type),
         output_premetric=Multiplicative(),
-        budget=claim.budget,
-        evidence=Evidence(status=claim.status, source=claim.source),
+        budget=claimed.budget,
+        evidence=Evidence(status=claimed.status, source=claimed.source),
         bounds=all_bounds,
         untouched=tuple(words),
-        notes=_remarks(found, claim.budget),
+        notes=_remarks(found, claimed.budget),
         varies=BudgetFunction(words=f"a function of b, here {found.b:,}, which the invariants determine"),
     )
 
