@@ -79,6 +79,8 @@ class NormalizedRenyi(OutputPremetric):
     """
 
     def compose(self, budgets: Sequence[Budget]) -> Budget:
+        if len(budgets) == 1:
+            return budgets[0]
         return Budget.sqrt(Budget.total(budget.squared() for budget in budgets))
 
     def left(self, limit: Budget, spent: Budget) -> Budget:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-import mpmath
-from mpmath.libmp import from_rational, mpf_log, mpf_sub, round_nearest, to_rational
-
 # Guard bits between the precision mpmath works at and the width we claim.
 GUARD = 32
 
@@ -33,15 +30,18 @@ class Interval:
 
     @staticmethod
     def log(q: Fraction, bits: int) -> "Interval":
-        """An enclosure of ln q, q > 1, of width about 2^-bits relative to max(1, ln q).
+        """An enclosure of ln q, q > 1, of width about 2^-bits relative to ln q.
 
-        ln q is computed as ln p − ln r from the two integers, which stay cheap however many digits they have.
+        ln q is computed as ln p − ln r from the two integers, which stay cheap however many digits they have; close
+        to 1, where that would cancel, by the series 2(t + t³/3 + …) with t = (p − r)/(p + r).
         """
+        # mpmath takes half a second to import, and most budgets are never rounded
+        from mpmath.libmp import from_rational, mpf_log, mpf_sub, round_nearest, to_rational
+
         p, r = q.numerator, q.denominator
-        if (p - r) * (1 << 16) < r:  # q close to 1: ln p − ln r would cancel
-            work = bits + GUARD + r.bit_length()
-        else:
-            work = bits + GUARD + 16 + max(p.bit_length(), r.bit_length()).bit_length()
+        if (p - r) << 16 < r:
+            return _log_near_one(q, bits)
+        work = bits + GUARD + 32 + max(p.bit_length(), r.bit_length()).bit_length()
         numerator = mpf_log(from_rational(p, 1, work + GUARD, round_nearest), work, round_nearest)
         denominator = mpf_log(from_rational(r, 1, work + GUARD, round_nearest), work, round_nearest)
         middle = Fraction(*to_rational(mpf_sub(numerator, denominator)))
@@ -68,6 +68,9 @@ class Interval:
 
     def exp(self, bits: int) -> "Interval":
         """An enclosure of e to this power."""
+        import mpmath
+        from mpmath.libmp import to_rational
+
         with mpmath.workprec(bits + GUARD + 16):
             low = Fraction(
                 *to_rational(mpmath.exp(mpmath.mpf(self.low.numerator) / self.low.denominator)._mpf_)
@@ -82,6 +85,19 @@ class Interval:
     def outward(self, bits: int) -> "Interval":
         """The same enclosure with short endpoints, so that long sums stay cheap."""
         return Interval(_shorten(self.low, bits, up=False), _shorten(self.high, bits, up=True))
+
+
+def _log_near_one(q: Fraction, bits: int) -> Interval:
+    """ln q = 2·artanh t; the terms left out are below the last one kept, since t < 2^-17."""
+    t = Interval.point(Fraction(q.numerator - q.denominator, q.numerator + q.denominator)).outward(
+        bits + GUARD
+    )
+    square = (t * t).outward(bits + GUARD)
+    power, total, n = t, t, 1
+    for _ in range(bits // 32 + 2):
+        power, n = (power * square).outward(bits + GUARD), n + 2
+        total = total + power.scaled(Fraction(1, n))
+    return Interval(2 * total.low, 2 * (total.high + power.high)).outward(bits + GUARD)
 
 
 def _scale_bits(value: Fraction, bits: int) -> int:

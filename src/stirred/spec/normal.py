@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from math import gcd, isqrt
 
-from stirred.spec.exact import Exact, Log, Root
+from stirred.spec.exact import Exact, Log, Monomial, Root
 
 
 def coprime_base(numbers: Iterable[int]) -> list[int]:
@@ -21,30 +21,44 @@ def coprime_base(numbers: Iterable[int]) -> list[int]:
     base: list[int] = []
     todo = [n for n in numbers if n > 1]
     while todo:
-        n = todo.pop()
-        root = isqrt(n)
-        while n > 1 and root * root == n:
-            n, root = root, isqrt(root)
-        if n == 1:
-            continue
+        n = _unsquared(todo.pop())
         for i, b in enumerate(base):
             common = gcd(n, b)
-            if common > 1:
+            if common == 1:
+                continue
+            if common == b:
+                todo.append(_stripped(n, b)[0])
+            else:
                 del base[i]
-                todo += [x for x in (common, n // common, b // common) if x > 1]
-                break
+                todo += [common, b // common, n]
+            break
         else:
-            base.append(n)
-    return sorted(set(base))
+            if n > 1:
+                base.append(n)
+    return sorted(base)
+
+
+def _unsquared(n: int) -> int:
+    while n > 1 and isqrt(n) ** 2 == n:
+        n = isqrt(n)
+    return n
+
+
+def _stripped(n: int, b: int) -> tuple[int, int]:
+    """n without its factors b, and how many there were; by squaring, since there may be many thousands."""
+    if n % b:
+        return n, 0
+    rest, count = _stripped(n // b, b * b)
+    count = 2 * count + 1
+    return (rest // b, count + 1) if rest % b == 0 else (rest, count)
 
 
 def _powers(n: int, base: list[int]) -> dict[int, int]:
     found: dict[int, int] = {}
     for b in base:
-        while n % b == 0:
-            n //= b
-            found[b] = found.get(b, 0) + 1
-    assert n == 1
+        n, count = _stripped(n, b)
+        if count:
+            found[b] = count
     return found
 
 
@@ -105,11 +119,20 @@ def vanishes(value: Exact) -> bool:
     plain = rewritten(value, coprime_base(set(_integers(value))))
     if not plain.terms:
         return True
-    # √A − √B: both sides are positive, so it is enough that the squares agree
-    if len(plain.terms) == 2:
-        (m, c), (n, d) = plain.terms
-        if c * d < 0:
-            left, right = Exact(((m, c),)), Exact(((n, d),))
-            difference = left * left - right * right
-            return not rewritten(difference, coprime_base(set(_integers(difference)))).terms
-    return False
+    # S + R with S the terms under nested roots: S² = R² and S ≠ R show that S = −R
+    nested = Exact(tuple(term for term in plain.terms if _is_nested(term[0])))
+    rest = plain - nested
+    if not 1 <= len(nested.terms) <= 2:
+        return False
+    if not rest.terms:
+        if len(nested.terms) == 1:
+            return False
+        nested, rest = Exact(nested.terms[:1]), Exact(nested.terms[1:])
+    box = (nested - rest).interval(96)
+    if box.low <= 0 <= box.high:
+        return False
+    return vanishes(nested * nested - rest * rest)
+
+
+def _is_nested(monomial: Monomial) -> bool:
+    return any(isinstance(atom, Root) and atom.of.rational is None for atom, _ in monomial)

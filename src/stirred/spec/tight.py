@@ -3,11 +3,11 @@
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-
-import mpmath
+from typing import Any
 
 from stirred.spec.budget import Budget
 from stirred.spec.exact import Exact
+from stirred.spec.readings import simple
 from stirred.spec.rounding import rounded_up
 
 
@@ -21,8 +21,9 @@ def tight_epsilon(rho_squared: Budget, delta: Fraction, decimals: int) -> Decima
     if rho_squared.is_zero:
         return Decimal(0).scaleb(-decimals)
     alpha = _best_order(rho_squared, delta)
-    value = epsilon_at(rho_squared.value, delta, alpha)
-    return max(rounded_up(value, decimals), Decimal(0).scaleb(-decimals))
+    value = rounded_up(epsilon_at(rho_squared.value, delta, alpha), decimals)
+    # below 0 the conversion says that (0, δ) holds
+    return max(min(value, simple(rho_squared, delta).upper(decimals)), Decimal(0).scaleb(-decimals))
 
 
 def epsilon_at(rho_squared: Exact, delta: Fraction, alpha: Fraction) -> Exact:
@@ -33,11 +34,13 @@ def epsilon_at(rho_squared: Exact, delta: Fraction, alpha: Fraction) -> Exact:
 
 
 def _best_order(rho_squared: Budget, delta: Fraction) -> Fraction:
+    import mpmath
+
     with mpmath.workdps(40):
         rho = mpmath.mpf(str(rho_squared.upper(30)))
         weight = mpmath.log(mpmath.mpf(delta.denominator)) - mpmath.log(mpmath.mpf(delta.numerator))
 
-        def epsilon(t: mpmath.mpf) -> mpmath.mpf:
+        def epsilon(t: Any) -> Any:
             gap = mpmath.exp(t)
             return (1 + gap) * rho + (weight - mpmath.log1p(gap)) / gap + mpmath.log(gap) - mpmath.log1p(gap)
 

@@ -79,7 +79,7 @@ def _as_seen(margin: Margin, wanted: Margin, domain: Domain) -> list[Margin] | N
 
 def _cases(seen: Sequence[Margin], wanted: Margin, domain: Domain) -> Iterator[dict[str, str]]:
     """One level for each variable that some table is restricted by, inside what the wanted table counts."""
-    variables = sorted({v for margin in (*seen, wanted) for v in margin.conditions()})
+    variables = sorted({v for margin in seen for v in margin.conditions()})
     choices = []
     for variable in variables:
         mentioned = {value for margin in (*seen, wanted) for value in margin.conditions().get(variable, ())}
@@ -93,7 +93,11 @@ def _moved(
 ) -> frozenset[str] | None:
     """The variables to exchange among records of this case, so that no given table notices; None if one would."""
     kind = wanted.record_type
-    varying = {v for v in wanted.by if v not in case and not _is_constant(domain, kind, v)}
+    # a variable that only the wanted table is restricted by is exchanged for a value outside the restriction
+    open_ended = {
+        v for v, values in wanted.conditions().items() if {*values} != {*(domain.levels(kind, v) or ())}
+    }
+    varying = {v for v in {*wanted.by} | open_ended if v not in case and not _is_constant(domain, kind, v)}
     finest = {v for v in varying if not any(w != v and v in domain.closure(kind, (w,)) for w in varying)}
     moved: set[str] = set()
     for margin in seen:
