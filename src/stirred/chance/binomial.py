@@ -1,37 +1,66 @@
-"""Binomial counts, exact, by table."""
+r"""Binomial counts, exact, by table: $P(X = k) = \binom{m}{k} p^k (1 - p)^{m - k}$.
+
+One table per number of trials; a draw has its place, so equal positions give equal counts however they are grouped.
+"""
 
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance.bernoulli import probability
 from stirred.chance.laws import Binomial
-from stirred.chance.stream import Stream
+from stirred.chance.stream import EXTENSION_BITS, Stream
 from stirred.chance.table import Table
+from stirred.errors import InputError
 
-
-@lru_cache(maxsize=256)
-def _binomial(trials: int, p: Fraction) -> Table:
-    return Table(Binomial(trials, p))
+# a table has about 20 standard deviations of entries and a guide for 65,536 buckets
+_LARGEST_VARIANCE: Final = 1 << 22
 
 
 def binomial(
-    stream: Stream, trials: int | NDArray[np.int64], p: Fraction, n: int | None = None
+    stream: Stream,
+    trials: int | NDArray[np.int64],
+    p: Fraction,
+    n: int | None = None,
+    *,
+    word_bits: int = 32,
+    extension_bits: int = EXTENSION_BITS,
 ) -> NDArray[np.int64]:
+    """How many of ``trials`` coins of probability p are a yes: ``n`` times, or once for each of an array of trials.
+
+    >>> from stirred.chance.key import Key
+    >>> binomial(Key.for_tests(1).stream("doc"), np.array([0, 5, 9]), Fraction(1))
+    array([0, 5, 9])
+    """
     p = probability(p)
-    counts = (
-        np.full(1 if n is None else n, trials, dtype=np.int64) if np.ndim(trials) == 0 else np.asarray(trials)
-    )
-    start = stream.claim(len(counts), 4) // 4
+    size = n if n is not None else 1
+    counts = np.asarray(trials) if np.ndim(trials) else np.full(size, trials, dtype=np.int64)
+    if counts.dtype.kind not in "iu" or (counts < 0).any() or (n is not None and len(counts) != n):
+        raise InputError("trials are whole numbers from 0 on, one for each draw")
+    start = stream.claim(len(counts), Table.width) // Table.width
     result = np.zeros(len(counts), dtype=np.int64)
-    if p == 1:
-        return counts.copy()
-    if p == 0:
-        return result
-    for value in np.unique(counts):
-        where = np.flatnonzero(counts == value)
-        if value > 0:
-            result[where] = _binomial(int(value), p).at_positions(stream, (where + start).astype(np.uint64))
+    if p in (0, 1):
+        return result if p == 0 else counts.astype(np.int64)
+    values, groups = np.unique(counts, return_inverse=True)
+    order = np.argsort(groups, kind="stable")
+    bounds = np.searchsorted(groups[order], np.arange(len(values) + 1))
+    for i, value in enumerate(values.tolist()):
+        where = order[bounds[i] : bounds[i + 1]]
+        if value:
+            table = _binomial(value, p, word_bits, extension_bits)
+            result[where] = table.at_positions(stream, (where + start).astype(np.uint64))
     return result
+
+
+@lru_cache(maxsize=256)
+def _binomial(trials: int, p: Fraction, word_bits: int, extension_bits: int) -> Table:
+    if trials * p * (1 - p) > _LARGEST_VARIANCE:
+        raise InputError(
+            f"a binomial count of {trials} trials is too wide for a table",
+            why="its variance exceeds 4,194,304",
+            fix="split the trials: sums of independent binomial counts are binomial",
+        )
+    return Table(Binomial(trials, p), word_bits=word_bits, extension_bits=extension_bits)
