@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stirred.errors import InfeasibleError, InputError
 from stirred.mechanisms.topdown.histogram import Axis, Histogram, Query
-from stirred.mechanisms.topdown.spine import Spine
+from stirred.mechanisms.topdown.spine import ALIASES, Spine
 from stirred.mechanisms.topdown.tabulate import Sparse, axis_expression
 from stirred.mechanisms.topdown.workload import Rule, Workload
 from stirred.spec import Custom, Invariant, Margin, Multiverse
@@ -24,38 +24,69 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
+def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
+    """The statistic a rule reads: a margin, or what is determined by one when the query coarsens its columns."""
+    if rule.kind == "facilities":
+        assert rule.kinds is not None
+        return Margin(rule.units, (level, *rule.kinds.columns))
+    query = workload.query(rule.query)
+    kept = [axis for axis, keep in zip(workload.histogram.axes, query.kept, strict=True) if keep]
+    columns = [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
+    where = {name: [str(v) for v in values] for name, values in workload.where}
+    margin = Margin(workload.record, (level, *columns), where or None)
+    coarse = any(axis.source and (axis.source.cuts or axis.source.values or axis.source.cases) for axis in kept)
+    if coarse or any(part not in {axis.name for axis in kept} for part in query.parts):
+        words = f"{query.name} of {workload.record}s by {level}"
+        return Custom(words, (margin,), words)
+    return margin
+
+
+def leaves_used(census: "Census", workload: Workload) -> Invariant | None:
+    """The tree itself: which leaves hold a record at all, unless a public file lists all areas."""
+    if census.schema.geography.areas is not None:
+        return None
+    leaf = census.schema.spine[-1]
+    units = next((record.name for record in census.schema.records if not record.linked_to), workload.record)
+    words = f"which areas of level {leaf} hold a {units} record"
+    return Custom(words, (Margin(units, (leaf,)),), words)
+
+
+def declared(census: "Census", workload: Workload) -> Multiverse:
+    """The multiverse a run will use, from its rules alone; the run checks that it used exactly this."""
+    record = Record()
+    for rule in workload.rules:
+        if rule.kind in {"exact", "facilities"}:
+            record.used.add(invariant(rule, workload, level_of(census, rule.level)))
+    tree = leaves_used(census, workload)
+    if tree is not None:
+        record.used.add(tree)
+    return record.multiverse
+
+
+def level_of(census: "Census", level: str) -> str:
+    """The census's own name of a workload's level."""
+    for name in (level, *ALIASES.get(level, ())):
+        if name in census.schema.spine:
+            return name
+    raise InputError(f"a rule speaks of level {level}, which the census lacks", why=f"it has {', '.join(census.schema.spine)}")
+
+
 @dataclass(slots=True)
 class Record:
     """The only way a constraint gets at confidential numbers: what is fetched is written down."""
 
     used: set[Invariant] = field(default_factory=set)
 
-    def truth(self, level: str, rule: Rule, workload: Workload, query: Query, answers: Ints) -> Ints:
-        """Exact answers of a query at a level, recorded as the margin they are."""
-        columns = [
-            name
-            for axis, kept in zip(workload.histogram.axes, query.kept, strict=True)
-            if kept
-            for name in (axis.source.columns if axis.source else (axis.name,))
-        ]
-        where = {name: [str(v) for v in values] for name, values in workload.where}
-        plain = all(
-            axis.source is None or not (axis.source.cuts or axis.source.values or axis.source.cases)
-            for axis, kept in zip(workload.histogram.axes, query.kept, strict=True)
-            if kept
-        ) and all(part in {a.name for a in workload.histogram.axes} for part in query.parts)
-        margin = Margin(workload.record, (level, *columns), where or None, label="" if columns or where else "")
-        if plain:
-            self.used.add(margin)
-        else:
-            words = f"{rule.name}: {query.name} by {level}"
-            self.used.add(Custom(words, (margin,), words))
-        return answers
+    def truth(self, level: str, rule: Rule, workload: Workload, histograms: Sparse) -> Ints:
+        """Exact answers of a rule's query at a level."""
+        self.used.add(invariant(rule, workload, level))
+        return answers(histograms, workload.query(rule.query))
 
-    def units(self, census: "Census", rule: Rule, leaf: str, size: int, codes: pl.Series) -> Ints:
+    def units(self, census: "Census", rule: Rule, workload: Workload, leaf: str, codes: pl.Series) -> Ints:
         """How many units of each kind stand in each leaf (leaves × kinds)."""
         assert rule.kinds is not None
-        self.used.add(Margin(rule.units, (leaf, *rule.kinds.columns)))
+        size = workload.query(rule.query).size
+        self.used.add(invariant(rule, workload, leaf))
         frame = census.scan(rule.units, [leaf, *rule.kinds.columns])
         level = axis_expression(Axis(name="kind", size=size, source=rule.kinds), frame.collect_schema())
         counts = frame.select(leaf, level.alias("kind")).group_by(leaf, "kind").agg(pl.len().alias("count")).collect()
@@ -65,12 +96,6 @@ class Record:
         inside = joined.filter((pl.col("kind") >= 0) & (pl.col("kind") < size))
         result[inside["number"].to_numpy(), inside["kind"].to_numpy()] = inside["count"].to_numpy()
         return result
-
-    def blocks(self, units: str, leaf: str) -> None:
-        """The tree itself: which leaves hold a record at all."""
-        self.used.add(
-            Custom(f"occupied {leaf}s", (Margin(units, (leaf,)),), f"which {leaf}s hold a {units} record")
-        )
 
     @property
     def multiverse(self) -> Multiverse:
@@ -163,11 +188,11 @@ def compiled_rules(census: "Census", workload: Workload, spine: Spine, truth: li
         if rule.kind == "facilities":
             if depth != last:
                 raise InputError(f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}")
-            units = record.units(census, rule, spine.levels[-1], query.size, spine.codes[-1])
+            units = record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
             lower = np.array(rule.lower or (0,) * query.size)
             held.append(_summed(rule.name, query, units * lower, units * rule.largest, spine, depth))
         elif rule.kind == "exact":
-            exact = record.truth(spine.levels[depth], rule, workload, query, answers(truth[depth], query))
+            exact = record.truth(spine.levels[depth], rule, workload, truth[depth])
             held.append(_summed(rule.name, query, exact, exact, spine, depth))
         else:
             values = np.tile(np.array(rule.values, np.int64), (spine.size(depth), 1))
@@ -175,9 +200,9 @@ def compiled_rules(census: "Census", workload: Workload, spine: Spine, truth: li
             low, high = (values, free) if rule.kind == "at-least" else (free, values)
             held.append(_summed(rule.name, query, low, high, spine, depth))
     result = Constraints(tuple(held), tuple(zeros), record, workload.histogram)
-    facilities = [rule for rule in workload.rules if rule.kind == "facilities"]
-    if not facilities:
-        record.blocks("household" if "household" in census.schema.record_types else workload.record, spine.levels[-1])
+    tree = leaves_used(census, workload)
+    if tree is not None:
+        record.used.add(tree)
     _feasible(result, workload, spine, truth)
     return result
 

@@ -148,10 +148,12 @@ def estimate(algebra: Algebra, levels: Sequence[Level], leaves: Leaves) -> None:
         downward(algebra, level, levels[i + 1] if i + 1 < len(levels) else leaves)
 
 
-def covariances(algebra: Algebra, levels: Sequence[Level], leaves: Leaves) -> list[Floats]:
+def covariances(
+    algebra: Algebra, levels: Sequence[Level], leaves: Leaves, *, leaves_too: bool = True
+) -> list[Floats]:
     """Exact covariances after both passes by component (N, F, K, K): $C_c + A (C^e_p - V) A'$ with $A = C_c V^+$."""
-    result = [levels[0].C]
-    for i, level in enumerate(levels):
+    result = [levels[0].C] if levels else []
+    for i, level in enumerate(levels if leaves_too else levels[:-1]):
         inverse = np.linalg.pinv(level.V, rcond=1e-11, hermitian=True)
         middle = inverse @ (result[i] - level.V) @ inverse
         if i + 1 < len(levels):

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stirred.census.geography import ancestors
 from stirred.errors import DataError, InputError, did_you_mean
 from stirred.mechanisms.topdown.histogram import Axis, Histogram
 from stirred.mechanisms.topdown.spine import Spine
@@ -105,15 +106,20 @@ def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
     return cell
 
 
-def leaf_table(census: "Census", workload: Workload, extra: tuple[str, ...] = ()) -> pl.DataFrame:
-    """One row per block that holds any record, with its areas; blocks outside hold nobody by the facility counts."""
-    spine = [*census.schema.spine, *extra]
-    frames = []
-    for record in census.schema.records:
-        if not record.linked_to:  # a person stands where its household stands
-            frames.append(census.scan(record.name, spine).unique())
-    if not frames:
-        frames.append(census.scan(workload.record, spine).unique())
+def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
+    """One row per leaf with its areas: from the public file of areas, else from the leaves that hold any record."""
+    spine = list(census.schema.spine)
+    if not spine:
+        raise InputError("the census has no geography", fix="name its spine in census.toml: [geography] spine = […]")
+    if census.schema.geography.areas is not None:
+        areas = ancestors(census.schema, census.folder).select(spine).collect()
+        types = census.scan(workload.record, spine).collect_schema()
+        return areas.select(pl.col(name).cast(types[name]) for name in spine)
+    frames = [
+        census.scan(record.name, spine).unique()
+        for record in census.schema.records
+        if not record.linked_to  # a person stands where its household stands
+    ]
     return pl.concat(frames).unique().collect(engine="streaming")
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.engine import Engine, Local
 from stirred.mechanisms.topdown import gls
 from stirred.mechanisms.topdown.algebra import Algebra
 from stirred.mechanisms.topdown.constraints import Constraints
@@ -63,13 +64,13 @@ class Informed:
     pattern: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
-    def of(cls, measurements: Measurements, constraints: Constraints) -> "Informed":
+    def of(cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None) -> "Informed":
         """Measure everything, run both passes, and keep the linear terms."""
         workload = measurements.allotment.workload
         algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
         algebra.require()
         measurements.require_every_leaf()
-        levels, leaves = tree(algebra, measurements, constraints)
+        levels, leaves = tree(algebra, measurements, constraints, engine or Local(workers=1))
         gls.estimate(algebra, levels, leaves)
         result = cls(algebra, measurements, levels, leaves)
         result._prepare()
@@ -114,7 +115,9 @@ class Informed:
         return np.where(row >= 0, self.flat[np.where(row >= 0, index, 0)], 0.0) if len(self.flat) else np.zeros(row.shape)
 
 
-def tree(algebra: Algebra, measurements: Measurements, constraints: Constraints) -> tuple[list[gls.Level], gls.Leaves]:
+def tree(
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, engine: Engine
+) -> tuple[list[gls.Level], gls.Leaves]:
     """The noisy tree as the two passes want it."""
     allotment = measurements.allotment
     spine = allotment.spine
@@ -133,11 +136,11 @@ def tree(algebra: Algebra, measurements: Measurements, constraints: Constraints)
             t[rows] = right_side(algebra, measurements, d, a, rows, np.arange(algebra.K))
             P.append(algebra.information(measurements.weights(a, d)))
         levels.append(gls.Level(spine.parent[d], kind, np.stack(P[1:] or P), t, totals[d]))
-    return levels, gls.Leaves(spine.parent[last], _patterns(algebra, measurements, constraints, totals[last]))
+    return levels, gls.Leaves(spine.parent[last], _patterns(algebra, measurements, constraints, totals[last], engine))
 
 
 def _patterns(
-    algebra: Algebra, measurements: Measurements, constraints: Constraints, totals: Floats | None
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, totals: Floats | None, engine: Engine
 ) -> list[gls.Pattern]:
     allotment = measurements.allotment
     last = len(allotment.spine.levels) - 1
@@ -154,8 +157,13 @@ def _patterns(
         members = np.flatnonzero(inverse.ravel() == number)
         start = int(row[-1])
         t = np.empty((len(members), len(act), algebra.S))
-        for at in range(0, len(members), CHUNK):
-            t[at : at + CHUNK] = right_side(algebra, measurements, last, start, members[at : at + CHUNK], act)
+        starts = range(0, len(members), CHUNK)
+
+        def kernel(at: int, members: Ints = members, act: Ints = act, start: int = start) -> Floats:
+            return right_side(algebra, measurements, last, start, members[at : at + CHUNK], act)
+
+        for at, part in zip(starts, engine.map(kernel, starts), strict=True):
+            t[at : at + CHUNK] = part
         P = algebra.information(measurements.weights(start, last))
         result.append(gls.Pattern(members, act, P, t, None if totals is None else totals[members]))
     return result

@@ -1,0 +1,179 @@
+"""TopDown as a mechanism: measure with noise, then consistent integers that keep the invariants (Algorithm 2)."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.chance import Key
+from stirred.engine import Engine, Local, Progress
+from stirred.errors import BudgetError, InputError, PrivacyError
+from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.topdown import nmf, output, statement
+from stirred.mechanisms.topdown.run import Outcome, Settings, run
+from stirred.mechanisms.topdown.workload import Mode, Workload, presets
+from stirred.spec import Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+FAMILIES = {"pl94": ("pl94-persons", "pl94-units"), "dhc": ("dhc-persons", "dhc-units")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopDown:
+    """Noisy measurements of a workload at every geounit, then microdata that agree with the invariants.
+
+    ``workload`` is a preset (also ``pl94`` or ``dhc`` for persons and units together), a TOML file or a Workload.
+    ``rho_squared`` replaces the workload's total (the usual zCDP ρ); ``"inf"`` adds no noise, for tests.
+
+    >>> TopDown(workload="pl94").rho_squared_spent
+    Fraction(46067112610117, 17508174012729)
+    """
+
+    name: ClassVar[str] = "topdown"
+
+    workload: str | Path | Workload = "pl94-persons"
+    mode: Mode | None = None
+    rho_squared: Fraction | str | int | None = None
+    keep_nmf: bool = False
+    bypass: bool = True
+    given: Path | None = None
+    names: str = "own"  # or "bureau": the columns of the published microdata files
+    solver: str = "fast"
+    resume: Path | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rho_squared, float):
+            raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="2.63"')
+        if self.names not in {"own", "bureau"}:
+            raise InputError(f"names={self.names!r} is unknown", fix='names="own" or names="bureau"')
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The workloads of the run, with their budgets."""
+        if isinstance(self.workload, Workload):
+            found: tuple[Workload, ...] = (self.workload,)
+        elif str(self.workload) in FAMILIES:
+            found = tuple(Workload.preset(name) for name in FAMILIES[str(self.workload)])
+        elif str(self.workload) in presets() or not Path(self.workload).suffix:
+            found = (Workload.preset(str(self.workload)),)
+        else:
+            found = (Workload.load(self.workload),)
+        if self.rho_squared is None or self.noiseless:
+            return found
+        total = sum((w.rho_squared for w in found), Fraction(0))
+        wanted = Fraction(str(self.rho_squared))
+        if wanted <= 0:
+            raise BudgetError("rho_squared must be positive", fix='rho_squared="2.63", or "inf" for no noise')
+        return tuple(w.with_rho_squared(w.rho_squared * wanted / total) for w in found)
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether the budget is infinite: no noise, no protection."""
+        return str(self.rho_squared) == "inf"
+
+    @property
+    def rho_squared_spent(self) -> Fraction | None:
+        """The total of all workloads, None when infinite."""
+        return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
+
+    def parameters(self) -> dict[str, object]:
+        """JSON-able and canonical."""
+        return {
+            "workloads": {w.name: hashlib.sha256(repr(w).encode()).hexdigest() for w in self.workloads},
+            "mode": self.mode or "of each workload",
+            "rho_squared": "inf" if self.noiseless else str(self.rho_squared_spent),
+            "bypass": self.bypass,
+            "given": self.given is not None,
+        }
+
+    def specification(self, census: "Census") -> Specification:
+        """The promise: zCDP per person, on the multiverse of the invariants that the rules use."""
+        parts = [
+            statement.specification(census, w, None if self.noiseless else w.rho_squared, self._notes(w))
+            for w in self.workloads
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def _notes(self, workload: Workload) -> tuple[str, ...]:
+        notes = (f"{workload.name}: ρ² = {'∞' if self.noiseless else workload.rho_squared} (the usual zCDP parameter)",)
+        if self.bypass:
+            notes += (f"{workload.name}: a geounit with one child is measured once, as its child, with both parts of ρ²",)
+        if workload.given:
+            notes += (f"{workload.name}: agrees with the published {workload.given}, which is spent for separately",)
+        return notes
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Run every workload; with ``out`` the microdata (and the noisy measurement file) are written there."""
+        promise = self.specification(census)
+        settings = Settings(mode=self.mode, bypass=self.bypass, noiseless=self.noiseless, solver=self.solver)
+        microdata: dict[str, pa.Table | pads.Dataset] = {}
+        tables: dict[str, pa.Table] = {}
+        checks: list[Check] = []
+        digests = []
+        for workload in self.workloads:
+            outcome = run(
+                census, workload, settings,
+                key=key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), workload.name),
+                engine=engine or Local(), progress=progress, resume=self.resume,
+                given=self.given,
+            )  # fmt: skip
+            self._kept(outcome, promise)
+            pieces = output.microdata(workload, outcome.spine, outcome.levels[-1], bureau=self.names == "bureau")
+            place = None if out is None else out / f"{workload.record}.parquet"
+            microdata[workload.record] = output.collected(pieces, place)
+            tables[f"{workload.name}-totals"] = output.totals(outcome.spine, outcome.levels)
+            tables[f"{workload.name}-solves"] = output.certificates(outcome.certificates)
+            if outcome.informed is not None:
+                tables[f"{workload.name}-estimates"] = output.estimates(outcome.spine, outcome.informed)
+            if self.keep_nmf:
+                if out is None:
+                    raise InputError("the noisy measurement file needs a folder", fix="release(…, out=Path(…))")
+                nmf.write(out / f"nmf-{workload.name}", outcome.measurements, outcome.constraints)
+            checks += outcome.checks
+            digests.append(outcome.input_digest)
+            outcome.checkpoint.finish()
+        limit = statement.budget(self.rho_squared_spent)
+        account = statement.ledger([(w, None if self.noiseless else w.rho_squared) for w in self.workloads], limit)
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            microdata=microdata,
+            tables=tables,
+            checks=tuple(checks),
+            ledger=account,
+            notes=("without noise: nothing is protected",) if self.noiseless else (),
+            input_digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
+            private=key.private and not self.noiseless,
+        )
+
+    def _kept(self, outcome: Outcome, promise: Specification) -> None:
+        """A run never conditions on more than it says, and releases nothing that breaks an invariant."""
+        more = set(outcome.constraints.record.multiverse) - set(promise.multiverse)
+        if more:
+            raise PrivacyError(
+                "the run used an invariant that its specification does not list",
+                why="; ".join(sorted(i.words() for i in more)),
+                fix="report this; nothing was released",
+            )
+        broken = [check.invariant for check in outcome.checks if not check.kept]
+        if broken:
+            raise PrivacyError("an invariant was not kept", why=broken[0], fix="report this; nothing was released")

@@ -1,0 +1,127 @@
+"""What leaves: microdata of the lowest level, totals of every level, estimates with intervals, certificates."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown import gls
+from stirred.mechanisms.topdown.estimate import Certificate
+from stirred.mechanisms.topdown.histogram import Axis
+from stirred.mechanisms.topdown.spine import Spine
+from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.targets import Informed
+from stirred.mechanisms.topdown.workload import Workload
+
+Ints = NDArray[np.int64]
+ROWS = 1 << 20
+Z90 = 1.6448536269514722
+
+
+def column(axis: Axis, names: dict[str, str]) -> tuple[str, int]:
+    """The name a level is published under and what is added to it: the census's own code where it has one."""
+    if axis.name in names:
+        return names[axis.name], 1 if axis.source and (axis.source.offset or axis.source.cuts) else 0
+    source = axis.source
+    if source is not None and source.column and not (source.cuts or source.values or source.cases):
+        return source.column, source.offset
+    return axis.name, 0
+
+
+def microdata(
+    workload: Workload, spine: Spine, leaves: Sparse, *, bureau: bool = False
+) -> Iterator[pa.Table]:
+    """One row per record, by area and cell, in pieces: an order that says nothing about the confidential file."""
+    names = dict(workload.columns) if bureau else {}
+    first = 1 if spine.levels[0] == "root" or str(spine.codes[0][0]) == "" else 0
+    levels = list(enumerate(spine.levels))[first:]
+    dictionaries = {d: _codes(spine, d) for d, _ in levels}
+    node, entry = leaves.nodes, 0
+    while entry < len(node) or entry == 0:
+        end = int(np.searchsorted(np.cumsum(leaves.counts[entry:]), ROWS)) + 1 + entry
+        rows = np.repeat(np.arange(entry, min(end, len(node))), leaves.counts[entry:end])
+        columns: dict[str, pa.Array] = {}
+        for d, level in levels:
+            index = _ancestors(spine, node[rows], d)
+            columns[level] = pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), dictionaries[d])
+        for axis, value in zip(workload.histogram.axes, workload.histogram.coordinates(leaves.cells[rows]), strict=True):
+            name, offset = column(axis, names)
+            columns[name] = pa.array(value + offset, pa.int16())
+        yield pa.table(columns)
+        entry = max(end, 1)
+
+
+def collected(pieces: Iterator[pa.Table], path: Path | None) -> pa.Table | pads.Dataset:
+    """The pieces as one table, or streamed to a Parquet file and opened there."""
+    if path is None:
+        return pa.concat_tables(list(pieces))
+    writer = None
+    for piece in pieces:
+        writer = writer or pq.ParquetWriter(path, piece.schema, compression="zstd")
+        writer.write_table(piece)
+    assert writer is not None
+    writer.close()
+    return pads.dataset(path)
+
+
+def totals(spine: Spine, levels: Sequence[Sparse]) -> pa.Table:
+    """The released total of every geounit above the leaves."""
+    parts = [
+        pa.table({
+            "level": pa.array([spine.levels[d]] * spine.size(d)),
+            "code": pa.array([str(code) for code in spine.codes[d]], pa.string()),
+            "total": levels[d].totals,
+        })
+        for d in range(len(levels) - 1)
+    ]  # fmt: skip
+    return pa.concat_tables([part.cast(parts[0].schema) for part in parts]) if parts else pa.table({"level": []})
+
+
+def estimates(spine: Spine, informed: Informed) -> pa.Table:
+    """Unbiased totals with exact standard deviations and 90 % intervals, for every geounit above the leaves."""
+    algebra = informed.algebra
+    covariance = gls.covariances(algebra, informed.levels, informed.leaves, leaves_too=False)
+    parts = []
+    for d, level in enumerate(informed.levels):
+        value = level.e.sum(axis=(1, 2))
+        variance = gls.variances(algebra, covariance[d], np.zeros(algebra.K, np.int64), 0)[:, 0]
+        sd = np.sqrt(np.maximum(variance, 0.0))
+        parts.append(pa.table({
+            "level": pa.array([spine.levels[d]] * len(value)),
+            "code": pa.array([str(code) for code in spine.codes[d]], pa.string()),
+            "estimate": value,
+            "standard_deviation": sd,
+            "lower_90": value - Z90 * sd,
+            "upper_90": value + Z90 * sd,
+        }))  # fmt: skip
+    return pa.concat_tables(parts) if parts else pa.table({"level": pa.array([], pa.string())})
+
+
+def certificates(parts: Sequence[Certificate]) -> pa.Table:
+    """How every level was solved."""
+    return pa.table({
+        "level": [c.level for c in parts],
+        "parents": [c.parents for c in parts],
+        "distance": [c.distance for c in parts],
+        "violation": [c.violation for c in parts],
+        "iterations": [c.iterations for c in parts],
+        "multipliers": [c.multipliers for c in parts],
+        "generic": [c.generic for c in parts],
+    })  # fmt: skip
+
+
+def _codes(spine: Spine, depth: int) -> pa.Array:
+    """The codes of a level as plain values, text or integers as in the census."""
+    codes = spine.codes[depth]
+    return codes.to_arrow() if codes.dtype.is_integer() else pa.array([str(code) for code in codes], pa.string())
+
+
+def _ancestors(spine: Spine, leaf: Ints, depth: int) -> Ints:
+    node = leaf
+    for d in range(len(spine.levels) - 1, depth, -1):
+        node = spine.parent[d][node]
+    return node

@@ -1,0 +1,134 @@
+"""One workload from census to integers: spine, constraints, measurements, estimate, level by level."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.mechanisms.base import Check
+from stirred.mechanisms.topdown.checkpoint import Checkpoint
+from stirred.mechanisms.topdown.constraints import Constraints, answers, compiled_rules
+from stirred.mechanisms.topdown.estimate import Certificate, Estimator
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.spine import Allotment, Spine
+from stirred.mechanisms.topdown.tabulate import Sparse, histograms, leaf_table
+from stirred.mechanisms.topdown.targets import Informed, Raw, Targets
+from stirred.mechanisms.topdown.workload import Mode, Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a run estimates; none of it changes what is promised, except the noise."""
+
+    mode: Mode | None = None
+    bypass: bool = True
+    noiseless: bool = False
+    solver: str = "fast"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Everything a workload's run has made."""
+
+    spine: Spine
+    levels: list[Sparse]
+    certificates: list[Certificate]
+    constraints: Constraints
+    measurements: Measurements
+    informed: Informed | None
+    checks: tuple[Check, ...]
+    checkpoint: Checkpoint
+    input_digest: str
+
+
+def run(
+    census: "Census",
+    workload: Workload,
+    settings: Settings,
+    *,
+    key: Key,
+    engine: Engine,
+    progress: Progress | None = None,
+    resume: Path | None = None,
+    given: Path | None = None,  # noqa: ARG001 — taken up by workloads that continue another product
+) -> Outcome:
+    """Run one workload; finished levels of an interrupted run in ``resume`` are taken up."""
+    say: Progress = progress or _silent
+    say(f"{workload.name}: tabulate", 0, 1)
+    spine = Spine.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
+    truth = histograms(census, workload, spine)
+    say(f"{workload.name}: tabulate", 1, 1)
+    allotment = Allotment.of(spine, workload, bypass=settings.bypass)
+    constraints = compiled_rules(census, workload, spine, truth)
+    digest = key.digest(*(array.tobytes() for array in (truth[-1].first, truth[-1].cells, truth[-1].counts)))
+    own = key.bind("input", digest)
+    measurements = Measurements(allotment, truth, None if settings.noiseless else own)
+    informed: Informed | None = None
+    targets: Targets
+    if (settings.mode or workload.mode) == "gls":
+        say(f"{workload.name}: tree", 0, 1)
+        informed = Informed.of(measurements, constraints, engine)
+        targets = informed
+        say(f"{workload.name}: tree", 1, 1)
+    else:
+        targets = Raw(measurements)
+    weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
+    estimator = Estimator(allotment, constraints, targets, weights, solver=settings.solver)
+    identity = own.digest(b"levels", repr(settings).encode()).hex()
+    checkpoint = Checkpoint(None if resume is None else resume / workload.name, identity)
+    checkpoint.begin()
+    levels: list[Sparse] = []
+    certificates: list[Certificate] = []
+    for depth in range(len(spine.levels)):
+        done = checkpoint.load(depth)
+        if done is None:
+            done = estimator.root() if depth == 0 else estimator.level(depth, levels[-1], engine, progress)
+            checkpoint.save(depth, *done)
+        levels.append(done[0])
+        certificates.append(done[1])
+    return Outcome(
+        spine=spine,
+        levels=levels,
+        certificates=certificates,
+        constraints=constraints,
+        measurements=measurements,
+        informed=informed,
+        checks=verify(workload, spine, constraints, levels),
+        checkpoint=checkpoint,
+        input_digest=digest.hex(),
+    )
+
+
+def verify(workload: Workload, spine: Spine, constraints: Constraints, levels: list[Sparse]) -> tuple[Check, ...]:
+    """Every invariant, bound, structural zero and parent sum held against the integers, from scratch."""
+    checks = []
+    leaf = levels[-1]
+    for held in constraints.held:
+        depth = len(held.low) - 1
+        value = answers(levels[depth], held.query)
+        inside = ((value >= held.low[depth]) & (value <= held.high[depth])).all()
+        checks.append(Check(invariant=f"{workload.name}: {held.name}", kept=bool(inside), numbers=value.size))
+    if constraints.zeros:
+        empty = bool(constraints.possible(np.unique(leaf.cells)).all())
+        checks.append(
+            Check(invariant=f"{workload.name}: structural zeros", kept=empty, numbers=len(constraints.zeros))
+        )
+    agree = bool((leaf.counts >= 0).all())
+    size = workload.histogram.cells
+    for d in range(len(levels) - 1, 0, -1):
+        up = levels[d].up(spine.parent[d], spine.size(d - 1), size)
+        agree &= np.array_equal(up.cells, levels[d - 1].cells) and np.array_equal(up.counts, levels[d - 1].counts)
+    checks.append(
+        Check(invariant=f"{workload.name}: children add up to parents", kept=agree, numbers=len(leaf.cells))
+    )
+    return tuple(checks)
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    """No progress is shown."""

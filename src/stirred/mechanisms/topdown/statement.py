@@ -1,0 +1,70 @@
+"""What a TopDown run promises: its specification, ledger and notes, from the workload and the rules alone."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stirred.mechanisms.topdown.accounting import by_level
+from stirred.mechanisms.topdown.constraints import declared
+from stirred.mechanisms.topdown.spine import ALIASES
+from stirred.mechanisms.topdown.workload import Workload
+from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+PROVED = Evidence(status="proved", source="proof.md of TopDown: composition of discrete Gaussians, Theorem 2 of the paper")
+PUBLISHED = Evidence(
+    status="published",
+    source="Theorem 2 of the paper: the unit file counted per person, as the 2020 products were",
+)
+
+
+def budget(rho_squared: Fraction | None) -> Budget:
+    """ρ, the square root of the usual zCDP parameter; None stands for no noise at all."""
+    return Budget.infinite() if rho_squared is None else Budget.sqrt(rho_squared)
+
+
+def specification(census: "Census", workload: Workload, rho_squared: Fraction | None, notes: tuple[str, ...]) -> Specification:
+    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload."""
+    person = "person" in census.schema.record_types
+    unit = "person" if person else workload.record
+    evidence = PROVED if unit == workload.record else PUBLISHED
+    return Specification(
+        domain=census.domain,
+        multiverse=declared(census, workload),
+        input_premetric=Hamming(unit),
+        output_premetric=NormalizedRenyi(),
+        budget=budget(rho_squared),
+        evidence=evidence,
+        notes=(*notes, *moved_notes(census, workload)),
+    )
+
+
+def moved_notes(census: "Census", workload: Workload) -> tuple[str, ...]:
+    """Where the parts of levels went that the census lacks."""
+    present = [any(n in census.schema.spine for n in (level, *ALIASES.get(level, ()))) for level in workload.levels]
+    notes = []
+    for i, level in enumerate(workload.levels):
+        if not present[i] and by_level(workload)[level]:
+            lower = [name for name, here in zip(workload.levels[i + 1 :], present[i + 1 :], strict=True) if here]
+            upper = [name for name, here in zip(workload.levels[:i], present[:i], strict=True) if here]
+            if lower or upper:
+                target = lower[0] if lower else upper[-1]
+                notes.append(
+                    f"{workload.name}: the census has no level {level}; its part of ρ² is spent at level {target}, "
+                    "or at the common root where there are several"
+                )
+    return tuple(notes)
+
+
+def ledger(workloads: list[tuple[Workload, Fraction | None]], limit: Budget) -> Ledger:
+    """The account of a run: one line for each level of each workload."""
+    account = Ledger(limit=limit, output_premetric=NormalizedRenyi())
+    for workload, rho_squared in workloads:
+        if rho_squared is None:
+            account = account.spend("topdown", f"{workload.name}: exact answers", Budget.infinite())
+            continue
+        for level, part in by_level(workload).items():
+            if part:
+                account = account.spend("topdown", f"{workload.name}: {level}", Budget.sqrt(part))
+    return account
