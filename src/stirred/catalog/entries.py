@@ -144,7 +144,8 @@ def _piece(part: Part, spec: Specification) -> Piece:
         name=_TITLES.get(part.budget.exact, part.source),
         unit=str(part.input_premetric),
         budget=f"{letter} = {decimal(shown.upper(4))}",
-        counted=f"{letter_here} = {decimal(as_shown.upper(4))} (constant {constant.factor})",
+        constant=str(constant.factor),
+        counted=f"{letter_here} = {decimal(as_shown.upper(4))}",
     )
 
 

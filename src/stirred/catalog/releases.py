@@ -46,6 +46,12 @@ IMPUTATION_NOTE = (
 )
 
 
+def _conversion(published: Product) -> tuple[str, ...]:
+    if published.conversion.startswith("none"):
+        return ()
+    return (f"conversion of the input premetric, {published.name}: {published.conversion}",)
+
+
 @cache
 def product(published: Product) -> Specification:
     """One product under the flavor the paper states for it.

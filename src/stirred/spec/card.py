@@ -18,6 +18,7 @@ class Piece:
     name: str
     unit: str
     budget: str
+    constant: str  # its distance is at most this times the distance of the total
     counted: str
 
 

@@ -60,7 +60,10 @@ def text(card: "Card") -> str:
         ]
     if card.pieces:
         lines += ["", "Put together from:"]
-        lines += [f"  {p.name}, {p.unit}: {p.budget}, counted as {p.counted}" for p in card.pieces]
+        lines += [
+            f"  {p.name}, {p.unit}: {p.budget}, constant {p.constant}, counted as {p.counted}"
+            for p in card.pieces
+        ]
     if card.variants:
         lines += ["", "Under other assumptions:"]
         lines += [f"  {v.words}: {v.budget}; {v.odds}" for v in card.variants]
@@ -95,8 +98,11 @@ def markdown(card: "Card") -> str:
     if card.specification.bounds:
         lines += ["", *_markdown_table(["bound", "budget", "status", "tight for", "source"], _bounds(card))]
     if card.pieces:
-        pieces = [(p.name, p.unit, p.budget, p.counted) for p in card.pieces]
-        lines += ["", *_markdown_table(["part", "its unit", "its budget", "counted here as"], pieces)]
+        pieces = [(p.name, p.unit, p.budget, p.constant, p.counted) for p in card.pieces]
+        lines += [
+            "",
+            *_markdown_table(["part", "its unit", "its budget", "constant", "counted here as"], pieces),
+        ]
     if card.variants:
         variants = [(v.words, v.budget, v.odds) for v in card.variants]
         lines += ["", *_markdown_table(["if", "budget", "odds it allows"], variants)]
@@ -131,10 +137,10 @@ def render_page(
             for part, finding in comparison.parts.items()
         ]
         view = {
-            "title": "What can be said about the two",
-            "overall": comparison.sentence,
+            "title": " against ".join(card.title for card in cards),
+            "overall": _sentence(comparison.sentence),
             "rows": rows,
-            "warnings": list(comparison.warnings),
+            "warnings": [_sentence(warning) for warning in comparison.warnings],
         }
     return (
         _environment()
@@ -167,24 +173,16 @@ def _view(card: "Card") -> dict[str, object]:
         "subtitle": card.subtitle,
         "sentence": card.sentence(),
         "parts": [
-            {"name": "Domain", "words": spec.domain.label or spec.domain.name},
-            {"name": "Published exactly", "words": "nothing", "items": kept},
-            {
-                "name": "One change",
-                "words": counted(spec.input_premetric),
-                "formal": str(spec.input_premetric),
-            },
-            {
-                "name": "Measured by",
-                "words": measure(spec.output_premetric),
-                "formal": str(spec.output_premetric),
-            },
-            {
-                "name": "Budget",
-                "strong": card.budget(),
-                "words": "per change" + (" (ρ² is the square of the budget ρ)" if zcdp else ""),
-                "formal": f"{'ρ²' if zcdp else spec.output_premetric.budget_symbol} = {shortened(exact)}",
-            },
+            _line("Domain", spec.domain.label or spec.domain.name),
+            _line("Published exactly", "nothing", items=kept),
+            _line("One change", counted(spec.input_premetric), formal=str(spec.input_premetric)),
+            _line("Measured by", measure(spec.output_premetric), formal=str(spec.output_premetric)),
+            _line(
+                "Budget",
+                "per change" + (" (ρ² is the square of the budget ρ)" if zcdp else ""),
+                strong=card.budget(),
+                formal=f"{'ρ²' if zcdp else spec.output_premetric.budget_symbol} = {shortened(exact)}",
+            ),
         ],
         "status": spec.evidence.status,
         "status_words": STATUS[spec.evidence.status],
@@ -216,6 +214,16 @@ def _view(card: "Card") -> dict[str, object]:
         "variants": card.variants,
         "notes": card.notes(),
     }
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
+
+
+def _line(
+    name: str, words: str, *, items: Sequence[str] = (), strong: str = "", formal: str = ""
+) -> dict[str, object]:
+    return {"name": name, "words": words, "items": items, "strong": strong, "formal": formal}
 
 
 def _half() -> Fraction:

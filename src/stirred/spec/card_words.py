@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from mpmath import mpf
+
 from stirred.spec.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Margin, Multiverse
+from stirred.spec.odds import significant
 from stirred.spec.premetrics import InputPremetric, SymmetricDifference
 
 STATUS = {
@@ -27,13 +30,15 @@ def joined(words: Sequence[str]) -> str:
 
 
 def decimal(value: Decimal) -> str:
-    """A number for people: four decimals, rounded up, with thousands set apart.
+    """A number for people: four decimals, rounded up; from 10⁹ on five significant digits.
 
-    >>> decimal(Decimal("52.825422"))
-    '52.8255'
+    >>> decimal(Decimal("52.825422")), decimal(Decimal("272938796980.7720"))
+    ('52.8255', '2.7294 × 10¹¹')
     """
     if value.is_infinite():
         return "∞"
+    if value >= 10**9:
+        return significant(mpf(str(value)), 5, up=True)
     # more digits than any budget has, so that rounding to four decimals is the only rounding
     return f"{value.quantize(Decimal('0.0001'), rounding=ROUND_CEILING, context=Context(prec=400)):,}"
 
