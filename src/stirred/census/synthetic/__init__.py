@@ -3,7 +3,7 @@ r"""Synthetic censuses: realistic, seeded, with no confidential source.
 Entry points::
 
     write_preset(preset, out, households=None, seed=1, progress=None) -> dict   # Parquet files and census.toml
-    synthesise(preset, households=None, seed=1) -> Synthetic                    # .tables: dict[str, pa.Table], .schema: dict
+    synthesise(preset, households=None, seed=1) -> Synthetic     # .tables (household, person), .schema, .geography
 
 ``progress(done, total)`` is called with units written so far. ``Census.of(made.schema, made.tables)`` makes a census.
 

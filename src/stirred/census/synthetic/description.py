@@ -86,22 +86,19 @@ def _variables() -> tuple[Document, Document]:
     return household, person
 
 
-def schema_of(plan: Plan) -> Document:
-    """The schema of a census with households and persons, in the shape of census.toml."""
+def schema_of(plan: Plan, *, files: bool = True) -> Document:
+    """The schema of a census with households and persons, in the shape of census.toml; in memory it names no files."""
     household, person = _variables()
-    geography: Document = {
-        "spine": list(LEVELS),
-        "type": "integer" if plan.integer_codes else "text",
-        "off_spine": {
-            "place": {
-                "label": "place (0: outside any)",
-                "of": "block",
-                "files": ["geography.parquet"],
-                "key": "block",
-            }
-        },
-    }
-    if not plan.integer_codes:
+    geography: Document = {"spine": list(LEVELS), "type": "integer" if plan.integer_codes else "text"}
+    if files:
+        place = {
+            "label": "place (0: outside any)",
+            "of": "block",
+            "files": ["geography.parquet"],
+            "key": "block",
+        }
+        geography["off_spine"] = {"place": place}
+    if files and not plan.integer_codes:
         geography["areas"] = {"files": ["areas.parquet"], "level": "level"}
     return {
         "name": plan.name,
@@ -110,14 +107,14 @@ def schema_of(plan: Plan) -> Document:
         "geography": geography,
         "record": {
             "household": {
-                "files": ["household/*.parquet"],
+                **({"files": ["household/*.parquet"]} if files else {}),
                 "id": "household_id",
                 "size": "size",
                 "kind": {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]},
                 "variables": household,
             },
             "person": {
-                "files": ["person/*.parquet"],
+                **({"files": ["person/*.parquet"]} if files else {}),
                 "id": "person_id",
                 "household": "household_id",
                 "of": "household",

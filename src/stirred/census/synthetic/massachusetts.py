@@ -76,8 +76,8 @@ def massachusetts(key: Key, households: int | None = None) -> dict[str, pa.Table
     return {"household": household}
 
 
-def schema() -> dict[str, object]:
-    """Its census.toml."""
+def schema(*, files: bool = True) -> dict[str, object]:
+    """Its census.toml; in memory it names no files."""
     return {
         "name": "massachusetts-1940",
         "label": "Massachusetts 1940, synthetic: size is independent of county, and of tenure given the county",
@@ -85,7 +85,7 @@ def schema() -> dict[str, object]:
         "geography": {"spine": ["state", "county"]},
         "record": {
             "household": {
-                "files": ["household/*.parquet"],
+                **({"files": ["household/*.parquet"]} if files else {}),
                 "id": "household_id",
                 "size": "size",
                 "variables": {

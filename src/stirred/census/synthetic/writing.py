@@ -71,10 +71,11 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synthetic:
-    """A synthetic census in memory: its tables, and its schema in the shape of census.toml."""
+    """A synthetic census in memory: records by type, their schema in the shape of census.toml, and all blocks."""
 
     tables: dict[str, pa.Table]
     schema: dict[str, object]
+    geography: pa.Table | None = None
 
 
 def draw(census: Plan, key: Key) -> list[Drawn]:
@@ -122,7 +123,9 @@ def synthesise(preset: str, households: int | None = None, seed: int = 1) -> Syn
     """
     key = Key.for_tests(seed)
     if preset == "massachusetts-1940":
-        return Synthetic(tables=massachusetts.massachusetts(key, households), schema=massachusetts.schema())
+        return Synthetic(
+            tables=massachusetts.massachusetts(key, households), schema=massachusetts.schema(files=False)
+        )
     census = plan(preset, households)
     if census.households > 5_000_000:
         raise InputError(
@@ -138,9 +141,8 @@ def synthesise(preset: str, households: int | None = None, seed: int = 1) -> Syn
             made["household"].append(piece["household"])
             made["person"].append(piece["person"])
     joined = {name: pa.concat_tables(parts).unify_dictionaries() for name, parts in made.items()}
-    if not census.integer_codes:
-        joined["areas"] = areas_table(joined["geography"])
-    return Synthetic(tables=joined, schema=schema_of(census))
+    geography = joined.pop("geography")
+    return Synthetic(tables=joined, schema=schema_of(census, files=False), geography=geography)
 
 
 def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
@@ -207,7 +209,7 @@ def write_preset(
         made = synthesise(preset, households, seed)
         table = made.tables["household"]
         write_table(out / "household" / "25.parquet", table)
-        rows, schema = {"household": table.num_rows, "occupied": table.num_rows}, made.schema
+        rows, schema = {"household": table.num_rows, "occupied": table.num_rows}, massachusetts.schema()
     else:
         census = plan(preset, households)
         rows, schema = _write_states(census, out, key, progress), schema_of(census)
