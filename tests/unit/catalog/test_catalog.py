@@ -1,0 +1,120 @@
+"""The catalog computes every ε when it is shown, names its sources, and admits what nobody has stated."""
+
+import ast
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import stirred.catalog
+from stirred.catalog import catalog
+from stirred.catalog.assumptions import variants
+from stirred.errors import InputError
+from stirred.spec import compare
+
+FIELDS = {
+    "name",
+    "title",
+    "unit",
+    "output_premetric",
+    "invariants",
+    "delta",
+    "epsilon_simple",
+    "epsilon_tight",
+    "exact",
+    "source",
+}
+
+
+def test_rows_have_the_documented_fields() -> None:
+    for row in catalog.rows():
+        assert set(row) >= FIELDS
+        assert ("rho_squared" in row) != ("epsilon" in row)
+
+
+def test_another_delta_moves_every_reading_and_no_budget() -> None:
+    before = {row["name"]: row for row in catalog.rows()}
+    after = {row["name"]: row for row in catalog.rows(Fraction(1, 10**12))}
+    moved = 0
+    for name, row in before.items():
+        assert after[name]["exact"] == row["exact"]
+        if row.get("rho_squared") is None:
+            continue
+        for key in ("epsilon_simple", "epsilon_tight"):
+            assert float(str(after[name][key])) > float(str(row[key]))
+            moved += 1
+    assert moved == 22  # eleven zCDP entries, two readings each
+
+
+def test_no_epsilon_is_stored() -> None:
+    """No published ε, nor any float, stands in the source of the catalog's figures."""
+    source = (Path(stirred.catalog.__file__).parent / "published.py").read_text()
+    numbers = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    assert not [value for value in numbers if isinstance(value, float)]
+    for epsilon in ("17.90", "17.14", "26.34", "34.33", "52.83", "126.78", "19.36", "18.29"):
+        assert epsilon not in [value for value in numbers if isinstance(value, str)]
+
+
+def test_readings_are_rounded_up() -> None:
+    row = catalog.entry("pl-persons-2020").row()
+    # 17.9001846… and 17.1435507… by the certificates and an independent computation
+    assert row["epsilon_simple"] == 17.900185
+    assert row["epsilon_tight"] == 17.143551
+
+
+def test_totals_that_leave_releases_out_say_so() -> None:
+    for name in ("das-2020", "das-2020-printed"):
+        row = catalog.entry(name).row()
+        assert row["at_least"] is True
+        assert len(row["omits"]) == 5  # type: ignore[arg-type]
+        assert "≥" in catalog.entry(name).card().budget()
+    assert "≥" not in catalog.entry("pl-2020").card().budget()
+
+
+def test_releases_of_unknown_cost_are_entries() -> None:
+    unknown = [row for row in catalog.rows() if row.get("status") == "unknown"]
+    assert len(unknown) == 5
+    assert all(row["rho_squared"] is None and row["exact"] is None for row in unknown)
+    with pytest.raises(InputError, match="nobody has stated"):
+        catalog.entry("surname-file-2020")
+
+
+def test_unknown_name_is_helped() -> None:
+    with pytest.raises(InputError, match=r"did you mean.*das-2020"):
+        catalog["das-2002"]
+
+
+def test_the_room_can_be_indexed() -> None:
+    assert stirred.catalog["pl-2020"] == catalog["pl-2020"]
+
+
+def test_the_card_says_which_constant_and_why() -> None:
+    card = catalog.entry("das-2020").card()
+    assert any("constant 1" in note and "household link" in note for note in card.notes())
+    assert any("constant 2" in variant.words for variant in card.variants)
+
+
+def test_swaps_are_read_at_distance_two() -> None:
+    for name in catalog:
+        expected = 2 if name.startswith("whatif") or name == "das-2010" else 1
+        assert catalog.entry(name).card().allowed().distance == expected, name
+
+
+def test_assumptions_of_the_2020_das() -> None:
+    words = [assumption.words for assumption in variants(catalog["das-2020"])]
+    assert len(words) == 6  # constant 2, a copy, per household, three invariants
+    infinite = [a for a in variants(catalog["das-2020"]) if not a.specification.budget.is_finite]
+    assert len(infinite) == 3
+
+
+@pytest.mark.parametrize("swap", [name for name in catalog if name.startswith("whatif")])
+def test_compare_does_not_rank_swapping_and_the_2020_das(swap: str) -> None:
+    found = compare(catalog[swap], catalog["das-2020"])
+    relations = {part: finding.relation.value for part, finding in found.parts.items()}
+    assert relations["domain"] == "equal"
+    assert relations["multiverse"] == "incomparable"
+    assert relations["input premetric"] == "stronger"
+    assert relations["output premetric"] == "stronger"
+    assert found.overall.relation.value in {"incomparable", "unknown"}
+    assert "group quarters" in found.parts["multiverse"].because
+    assert found.warnings

@@ -1,0 +1,189 @@
+"""The card: odds that are never understated, words that say what is meant, pages that need nothing else."""
+
+import math
+import re
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stirred.spec import (
+    Budget,
+    Domain,
+    Hamming,
+    Margin,
+    Multiplicative,
+    Multiverse,
+    NormalizedRenyi,
+    RecordType,
+    Specification,
+    SymmetricDifference,
+    Variable,
+    odds,
+)
+from stirred.spec.card import Card, page
+from stirred.spec.card_words import decimal, smallest_distance
+
+DOMAIN = Domain(
+    name="toy",
+    record_types=(
+        RecordType(
+            name="household", variables=tuple(Variable(name=n) for n in ("state", "county", "size", "tenure"))
+        ),
+    ),
+    spine=("state", "county"),
+)
+SWAP = Multiverse.of(
+    Margin("household", ("state", "size", "tenure")), Margin("household", ("county", "size"))
+)
+
+
+def swapped(budget: Budget) -> Specification:
+    return Specification(
+        domain=DOMAIN,
+        multiverse=SWAP,
+        input_premetric=Hamming("household"),
+        output_premetric=Multiplicative(),
+        budget=budget,
+    )
+
+
+def noisy(rho_squared: str) -> Specification:
+    return replace(
+        swapped(Budget.sqrt(rho_squared)),
+        multiverse=Multiverse.of(Margin("household", ("state",))),
+        output_premetric=NormalizedRenyi(),
+    )
+
+
+def test_swapping_is_read_at_distance_two() -> None:
+    what = Card(swapped(Budget.log(3))).allowed()
+    assert what.distance == 2
+    assert what.factor == "9.01"  # e^{2 ln 3} = 9, the logarithm rounded up at six decimals
+    assert what.log_odds is not None
+    assert what.log_odds >= Decimal(2) * Decimal(3).ln()
+
+
+def test_a_free_variable_lets_one_record_change_alone() -> None:
+    less = Multiverse.of(Margin("household", ("state", "size")), Margin("household", ("county",)))
+    assert smallest_distance(DOMAIN, less, Hamming("household"))[0] == 1
+    assert smallest_distance(DOMAIN, SWAP, Hamming("household"))[0] == 2
+
+
+def test_add_or_remove_becomes_replace_when_the_number_is_fixed() -> None:
+    assert smallest_distance(DOMAIN, Multiverse.none(), SymmetricDifference("household"))[0] == 1
+    assert smallest_distance(DOMAIN, SWAP, SymmetricDifference("household"))[0] == 2
+
+
+def test_above_a_factor_of_1000_the_bound_does_not_prevent_near_certainty() -> None:
+    # e^{2ε} crosses 1,000 at ε = ln(1000)/2
+    assert "near-certainty" in Card(swapped(Budget.log(1001) * Fraction(1, 2))).warning()
+    assert Card(swapped(Budget.log(999) * Fraction(1, 2))).warning() == ""
+
+
+def test_best_test_and_beliefs_under_pure_dp() -> None:
+    # ε = ln 3 at distance 2: odds 9, so the best test errs 1 in 10 and even odds become 9/10
+    what = Card(swapped(Budget.log(3))).allowed()
+    assert what.error == "1 in 11"  # rounded up: never overstated
+    assert what.belief(Fraction(1, 2)).startswith("90.")
+
+
+def test_zcdp_is_read_with_its_exception() -> None:
+    card = Card(noisy("293764/114921"))
+    assert card.budget() == "ρ² = 2.5563"
+    assert "10⁻¹⁰" in card.sentence()
+    assert card.readings()[0][2:] == ("17.9002", "17.1436")
+    assert Card(noisy("293764/114921"), delta=Fraction(1, 10**6)).readings()[0][2] != "17.9002"
+
+
+def test_infinite_and_zero_budgets_have_words() -> None:
+    assert "nothing is promised" in Card(swapped(Budget.infinite())).sentence()
+    assert Card(swapped(Budget.infinite())).allowed().factor == "∞"
+    free = Card(swapped(Budget.zero()))
+    assert free.allowed().factor == "1.00"
+    assert free.allowed().error == "1 in 2"
+    for card in (Card(swapped(Budget.infinite())), free):
+        assert card.html()
+        assert card.markdown()
+        assert card.text()
+
+
+def test_odds_sentence_is_one_sentence() -> None:
+    for card in (Card(swapped(Budget.log(3))), Card(noisy("2"))):
+        assert len(re.findall(r"[.!?](?:\s|$)", card.sentence())) == 1
+
+
+@given(st.integers(0, 10**7))
+def test_no_number_for_people_is_below_its_value(micro: int) -> None:
+    value = Decimal(micro).scaleb(-6)
+    assert Decimal(decimal(value).replace(",", "")) >= value
+
+
+@given(st.fractions(min_value=0, max_value=30, max_denominator=1000))
+def test_factors_are_never_understated(log_odds: Fraction) -> None:
+    shown = odds.factor(Decimal(log_odds.numerator) / Decimal(log_odds.denominator))
+    mantissa, _, power = shown.replace(",", "").partition(" × 10")
+    digits = power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789"))
+    # 1e-12: the float on the right is only good to about fifteen digits
+    assert float(mantissa) * 10 ** int(digits or 0) >= math.exp(float(log_odds)) * (1 - 1e-12)
+
+
+class Page(HTMLParser):
+    """What a page needs from outside, its headings, and whether its tables have heads."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "rect", "line", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outside: list[str] = []
+        self.open: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.outside += [value or "" for name, value in attrs if name in {"src", "href"}]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("card", [Card(swapped(Budget.log(10**6))), Card(noisy("55"))], ids=["pure", "zcdp"])
+def test_html_is_whole_and_needs_nothing_else(card: Card) -> None:
+    parser = Page()
+    html = card.html()
+    parser.feed(html)
+    assert parser.open == []
+    assert parser.outside == []
+    assert "script" not in parser.tags
+    assert "http" not in html
+    assert "url(" not in html
+    assert '<html lang="en">' in html
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+    assert 'role="img"' in html
+
+
+def test_html_escapes_what_users_write() -> None:
+    html = Card(swapped(Budget.log(3)), title="<script>alert(1)</script>").html()
+    assert "<script>" not in html
+
+
+def test_pages_hold_several_cards_and_notebooks_show_one() -> None:
+    cards = [Card(swapped(Budget.log(3)), title="A"), Card(noisy("2"), title="B")]
+    html = page(cards, heading="Two")
+    assert html.count("<article") == 2
+    assert "<article" in cards[0]._repr_html_()
+    assert "<style>" in cards[0]._repr_html_()
+
+
+def test_markdown_table_keeps_its_columns() -> None:
+    lines = Card(swapped(Budget.log(3))).markdown().splitlines()
+    widths = {line.replace("\\|", "").count("|") for line in lines if line.startswith("|")}
+    assert widths <= {3, 5, 6}
