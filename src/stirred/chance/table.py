@@ -23,14 +23,14 @@ PRECISION: Final = 96
 
 
 class Guide(NamedTuple):
-    """What the kernel reads: thresholds as words, and per bucket one packed entry (see :func:`_packed`)."""
+    """What the kernel reads: per bucket one packed entry (see :func:`_fill`), and the thresholds as words."""
 
     entries: NDArray[np.uint64]
     yes: NDArray[np.int64]
     no: NDArray[np.int64]
     drop: np.uint64
     shift: np.uint64
-    base: np.uint64
+    unit: np.uint64
 
 
 class Table(Cells):
@@ -103,43 +103,48 @@ class Table(Cells):
 
 def _guide(yes: NDArray[np.int64], no: NDArray[np.int64], word_bits: int) -> Guide:
     """As many buckets as make most of them hold one threshold, in a table that stays in the cache."""
+    # checked, not assumed: an entry that does not fit would be a wrong law
+    if len(yes) > 1 << 16:
+        raise AssertionError("a guide entry counts up to 65,535 thresholds")
     bits = min(max((2 * len(yes)).bit_length(), 8), 16, word_bits)
     shift = word_bits - bits
-    rows = np.empty((1 << bits, 4), dtype=np.uint64)
-    _fill(yes, no, shift, rows)
-    base = 2 * shift + 1
-    count = base + len(yes).bit_length()
-    # the packing is checked, not assumed: an entry that does not fit would be a wrong law
-    if int(rows[:, 3].max()).bit_length() + count > 64:
-        raise AssertionError("a guide entry needs more than 64 bits")
-    entries: NDArray[np.uint64] = rows @ np.array([1, 1 << shift, 1 << base, 1 << count], dtype=np.uint64)
-    drop = np.uint64(32 - word_bits)
-    return Guide(entries, yes, no, drop, np.uint64(shift), np.uint64(len(yes).bit_length()))
+    unit = max(0, shift - 16)
+    entries = np.empty(1 << bits, dtype=np.uint64)
+    _fill(yes, no, shift, unit, entries)
+    return Guide(entries, yes, no, np.uint64(32 - word_bits), np.uint64(shift), np.uint64(unit))
 
 
 @compiled
-def _fill(yes: NDArray[np.int64], no: NDArray[np.int64], shift: int, rows: NDArray[np.uint64]) -> None:
-    """Per bucket: the first doubtful word, how many are doubtful, the result before them, how much larger after."""
+def _fill(
+    yes: NDArray[np.int64], no: NDArray[np.int64], shift: int, unit: int, entries: NDArray[np.uint64]
+) -> None:
+    """Per bucket: the first doubtful word (32 bits), how many units follow it in doubt (16), the result before it (16).
+
+    After the doubtful words of a bucket with one threshold the result is larger by one; a bucket with more thresholds
+    leaves all its words from the first one on in doubt.
+    """
     low, high = 0, -1
     n = len(yes)
-    for b in range(len(rows)):
+    for b in range(len(entries)):
         start, end = np.int64(b) << shift, np.int64(b + 1) << shift
         while low < n and no[low] <= start:
             low += 1  # thresholds before `low` lie wholly below the bucket
         while high + 1 < n and yes[high + 1] < end:
             high += 1  # thresholds after `high` lie wholly above it
-        first, last = start, start
+        first, last = np.int64(0xFFFFFFFF), np.int64(0xFFFFFFFF)  # no word of this bucket is in doubt
         if high >= low:
             first, last = max(yes[low], start), min(no[high], end)
+            if high > low:
+                last = end
         # below the first threshold and above the last one nothing is decided
         if low == 0 or low == n:
-            first = start
+            first, last = start, end
         if high + 1 >= n:
-            last = end
-        rows[b, 0] = np.uint64(first - start)
-        rows[b, 1] = np.uint64(last - first)
-        rows[b, 2] = np.uint64(low)
-        rows[b, 3] = np.uint64(max(high + 1 - low, 0))
+            first, last = min(first, start) if high < low else first, end
+        span = max(last - 1 - first, np.int64(0)) >> unit
+        entries[b] = (
+            np.uint64(first) << np.uint64(32) | np.uint64(span) << np.uint64(16) | np.uint64(min(low, n - 1))
+        )
 
 
 @compiled
@@ -166,28 +171,22 @@ def look_up(
     no: NDArray[np.int64],
     drop: np.uint64,
     shift: np.uint64,
-    base: np.uint64,
+    unit: np.uint64,
     first: int,
     doubtful: NDArray[np.int32],
     out: NDArray[np.int64],
 ) -> int:
     """Fill ``out`` by the guide, then by search where a bucket leaves it open; say how many words touch a threshold."""
-    one = np.uint64(1)
-    inside = (one << shift) - one
-    span = (inside << one) | one
-    place = shift + shift + one
-    low = (one << base) - one
     count = 0
+    small = np.uint64(0xFFFF)
     for j in range(len(words)):
         word = np.uint64(words[j]) >> drop
         entry = entries[word >> shift]
-        offset, from_here = word & inside, entry & inside
-        if offset - from_here < (entry >> shift) & span:  # unsigned: never true for offset < from_here
+        edge = entry >> np.uint64(32)
+        out[j] = first + np.int64(entry & small) + np.int64(word >= edge)
+        if (word - edge) >> unit <= (entry >> np.uint64(16)) & small:  # unsigned: never true for word < edge
             doubtful[count] = j
             count += 1
-            continue
-        more = np.int64(entry >> (place + base)) if offset >= from_here else np.int64(0)
-        out[j] = first + np.int64((entry >> place) & low) + more
     undecided = 0
     for d in range(count):
         j = doubtful[d]

@@ -153,6 +153,44 @@ def test_the_kernel_decides_every_first_word_right(bits: int, name: str) -> None
     sweep_kernel(*LAWS[name], bits)
 
 
+@pytest.mark.parametrize("name", [*LAWS, "gaussian 1000²", "gaussian 4000²"])
+def test_the_kernel_decides_full_words_right(name: str) -> None:
+    # 2^32 words are too many: those around every threshold and every edge of a bucket, and random ones
+    if name in LAWS:
+        law, cdf = LAWS[name]
+        values = [cdf[k] for k in sorted(cdf)]
+        first = min(cdf)
+    else:
+        variance = Fraction(int(name.split()[1].rstrip("²")) ** 2)
+        law = Falling(1 / (2 * variance), Fraction(0), mirrored=True)
+        enclosed = law.steps(
+            160
+        )  # wider than what the kernel was built from, and itself tested against mpmath
+        values, first = [Fraction(t, 1 << 160) for t in enclosed.low], enclosed.first
+    table = Table(law)
+    size = 1 << 32
+    near = np.array([int(value * size) for value in values])
+    edges = np.arange(len(table.guide.entries) + 1) << int(table.guide.shift)
+    after = np.concatenate([np.arange(-3, 4), [2**8 - 1, 2**8, 300, 1000]])
+    random = np.random.default_rng(3).integers(0, size, 50_000)  # inputs of a test, not noise
+    words = np.unique(
+        np.concatenate([(near[:, None] + after).ravel(), (edges[:, None] + [-1, 0, 1]).ravel(), random])
+    )
+    words = words[(words >= 0) & (words < size)]
+    out = np.empty(len(words), dtype=np.int64)
+    table._decide(words.astype(np.uint32), out)
+    decided = out != UNDECIDED
+    # U in [w, w + 1) / 2^32 lies between F(k - 1) and F(k) exactly when no threshold lies inside and k is the rank
+    rank_low = np.searchsorted(near, words, side="left")  # thresholds whose word is below w
+    rank_high = np.searchsorted(near, words, side="right")  # those whose word is at most w
+    assert np.array_equal(out[decided], first + rank_high[decided])
+    touched = rank_low != rank_high
+    on_a_word = np.isin(words, [int(value * size) for value in values if (value * size).denominator == 1])
+    assert not (decided & touched & ~on_a_word).any()
+    beside = on_a_word | np.isin(words + 1, words[on_a_word]) | (words == 0) | (words == size - 1)
+    assert (decided | touched | beside).all()
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A law with one threshold off by a single unit of a 16-bit word."""
