@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
     "packet": ("stirred.cli.packet", "verify and compare packets"),
     "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
+    "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),
     "run": ("stirred.cli.run", "run a plan: plan → packet"),
     "spec": ("stirred.cli.spec", "show, compose, compare, convert and export specifications"),
 }
