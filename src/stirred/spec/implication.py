@@ -20,10 +20,12 @@ def implies(first: "Specification", second: "Specification") -> Verdict:
         return Verdict.unknown(f"the domains differ: {first.domain} and {second.domain}")
     nested = second.multiverse.refines(first.multiverse, first.domain)
     if nested.answer is Answer.NO:
-        if _finite(second) and second.output_premetric.infinite_at_total_variation_one:
+        if second.budget.is_finite and second.output_premetric.infinite_at_total_variation_one:
+            # where the budget differs by universe, only its value at the realised one is at hand
+            taken = " (taking its budget to be finite in every universe, as it is in the realised one)"
             return Verdict.no(
-                "publishing the invariants of the first exactly costs nothing under it and is infinite under the second "
-                f"(Proposition 1): {nested.because}"
+                "publishing the invariants of the first exactly costs nothing under it and is infinite under the second"
+                f"{taken if second.varies else ''}, by Proposition 1: {nested.because}"
             )
         return Verdict.unknown(nested.because)
     if not nested:
@@ -40,10 +42,6 @@ def implies(first: "Specification", second: "Specification") -> Verdict:
         return Verdict.unknown(f"{reason.what}: {reason.why}")
     rules = "; ".join(filter(None, (nested.because, *notes)))
     return _budgets(first, second, budget, rules)
-
-
-def _finite(spec: "Specification") -> bool:
-    return spec.budget.is_finite and (spec.varies is None or spec.varies.most.is_finite)
 
 
 def _budgets(first: "Specification", second: "Specification", budget: Budget, rules: str) -> Verdict:

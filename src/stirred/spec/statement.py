@@ -32,6 +32,9 @@ class BudgetFunction:
     r"""A budget $\varepsilon_{\mathcal D}$ that differs by universe, in words, and at which universe it was taken.
 
     ``least`` and ``most`` bound it over all universes; without a bound they are 0 and ∞.
+
+    >>> BudgetFunction(words="ln(b + 1) − ln o").most.is_finite
+    False
     """
 
     words: str
