@@ -1,0 +1,43 @@
+"""``stirred catalog`` and ``stirred demo`` as a user types them."""
+
+import json
+
+import pytest
+
+from stirred.cli.main import main
+
+
+def test_json_is_a_list_of_all_entries(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert len(rows) == 18 + 5
+    assert rows["pl-persons-2020"]["exact"] == "293764/114921"
+    assert rows["das-2020"]["at_least"] is True
+    assert [rate["rate"] for rate in rows["whatif-state"]["rates"]] == ["1/20", "1/2"]
+    assert rows["whatif-state"]["b"] == 13_475_623
+
+
+def test_delta_moves_the_readings(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for delta in ("1e-10", "1/1000000"):
+        assert main(["catalog", "pl-2020", "--delta", delta, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)[0]["epsilon_simple"])
+    assert found[0] > found[1]
+
+
+def test_table_cuts_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog"]) == 0
+    out = capsys.readouterr().out
+    assert "…" not in out
+    for words in ("≥ 126.7907", "13,475,623", "19.3609", "whatif-block-group-size", "unknown cost"):
+        assert words in out
+
+
+@pytest.mark.parametrize("words", [["das-2002"], ["--delta", "0"], ["--delta", "x"]])
+def test_bad_input_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
