@@ -27,3 +27,237 @@ strictly between 0 and 1). A record i has hold values $h_i$ and swap values $s_i
 
 Proofs: proof.md, Sections 5 and 6.
 """
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import exp, log1p
+
+import numpy as np
+
+from stirred.errors import InputError
+from stirred.mechanisms.swapping.accounting import HALF, Rate, odds, rate_of, stratum_of, tight
+from stirred.mechanisms.swapping.derangements import EXACT_UP_TO, derangements, step_ratio_bound
+from stirred.mechanisms.swapping.strata import Strata, Stratum, bounds
+from stirred.spec.budget import Bound, Budget
+from stirred.spec.numerals import fraction_of
+
+UPPER_ONLY = "not known to be tight; the largest loss found by enumeration is printed beside it"
+
+
+def _rates(low: Rate, high: Rate) -> tuple[Fraction, Fraction]:
+    least, most = rate_of(low), rate_of(high)
+    if not 0 < least <= most < 1:
+        raise InputError(
+            "varying swap rates must lie strictly between 0 and 1",
+            why=f"they run from {least} to {most}, and a record that never or always moves shows its place",
+            fix="bound them away from 0 and 1, or leave such records out as imputed ones are",
+        )
+    return least, most
+
+
+def _one_step(n: int) -> Fraction:
+    """d(n)/d(n−1), the most that one more moved record divides a probability by; n + 1/60 bounds it beyond 60."""
+    if n <= 2:
+        return Fraction(1)
+    return Fraction(derangements(n), derangements(n - 1)) if n <= EXACT_UP_TO else n + Fraction(1, 60)
+
+
+def rates_by_held(n: int, low: Rate, high: Rate) -> Budget:
+    r"""Law 1a in strata of at most n records: $\max\{\ln o_{\max},\ \tfrac12\ln\frac{d(n)}{d(n-2)} - \ln o_{\min}\}$.
+
+    >>> rates_by_held(5, "1/10", "1/2").upper(4), rates_by_held(5, "1/10", "1/10") == tight(5, "1/10")
+    (Decimal('3.7428'), True)
+    """
+    least, most = _rates(low, high)
+    if stratum_of(n) <= 1:
+        return Budget.zero()
+    below, above = odds(least), odds(most)
+    ratio = Fraction(1) if n == 2 else step_ratio_bound(max(n, 4))
+    found = Budget.log(max(above * above, ratio / (below * below))) * HALF
+    return tight(3, least) if n == 3 and least == most else found
+
+
+def _spread(least: Fraction, most: Fraction) -> Fraction:
+    """e^μ: how far the chance of one record's being (un)selected moves when its rate does."""
+    return max(most / least, (1 - least) / (1 - most))
+
+
+def _renormalised(n: int, least: Fraction, most: Fraction) -> Fraction:
+    """e^ν: how far the chance that nothing is redrawn moves when one record's rate does; near 1 in large strata."""
+    spread = _spread(least, most)
+    # Doubles, then a margin of a millionth: the exact power would have n digits.
+    alone = Fraction(exp((n - 1) * log1p(-float(least))) * (1 + 1e-6))
+    lone = alone * (1 - least) * n * odds(most)
+    if lone >= 1:
+        return spread
+    shift = (most - least) * alone * max(Fraction(1), (n - 1) * odds(most)) / (1 - lone)
+    return min(
+        spread, Fraction(float(1 + shift) * (1 + 1e-15)).limit_denominator(10**15) + Fraction(1, 10**12)
+    )
+
+
+def rates_by_place(n: int, low: Rate, high: Rate) -> Budget:
+    r"""Law 1b in a stratum of exactly n records: $\max\{\ln o_{\max},\ \ln\tfrac{d(n)}{d(n-1)} - \ln o_{\min},\ \mu\} + \nu$.
+
+    μ bounds a record's change of rate, ν that of the redraw's normaliser, which no longer cancels; ν falls with n, so
+    that a small stratum may lose more than a large one.
+
+    >>> rates_by_place(5, "1/10", "1/5").upper(4)
+    Decimal('4.0078')
+    """
+    least, most = _rates(low, high)
+    if stratum_of(n) <= 1:
+        return Budget.zero()
+    return Budget.log(_place_factor(n, least, most))
+
+
+def _place_factor(n: int, least: Fraction, most: Fraction, others: int = 0) -> Fraction:
+    """e^ε of law 1b, and of law 1c where a move changes the rates of ``others`` more records."""
+    spread, again = _spread(least, most), _renormalised(n, least, most)
+    return max(odds(most), _one_step(n) / odds(least), spread) * again * (spread * again) ** others
+
+
+def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> Budget:
+    r"""Law 1c in a stratum of exactly n: law 1b's budget plus $2c(\mu + \nu)$, because a record's move changes the rate of at most 2c others.
+
+    >>> rates_by_rarity(5, "1/10", "1/10") == rates_by_place(5, "1/10", "1/10")
+    True
+    """
+    if counts_up_to < 1:
+        raise InputError("rarity must look at counts of at least 1", fix="counts_up_to=1 is uniqueness")
+    least, most = _rates(low, high)
+    if stratum_of(n) <= 1:
+        return Budget.zero()
+    return Budget.log(_place_factor(n, least, most, 2 * counts_up_to))
+
+
+def no_vacuous(n: int, rate: Rate) -> Budget:
+    r"""Law 3: $\text{tight}(n, p) + n\ln\frac1{1-p} - \tfrac12\ln(1+o^2)$: finite, and linear in n because it must be.
+
+    From x the table of x only comes out when nobody is selected, with probability near $(1-p)^n$.
+
+    >>> no_vacuous(4, "1/2").upper(4)
+    Decimal('3.5247')
+    """
+    p = rate_of(rate)
+    base = tight(n, p)
+    if stratum_of(n) <= 1 or not base.is_finite:
+        return base
+    o = odds(p)
+    return base + Budget.log(1 / (1 - p)) * n - Budget.log(1 + o * o) * HALF
+
+
+def near_places(n: int, rate: Rate, preference: Rate) -> Budget:
+    r"""Law 4: $\text{tight}(n, p) + \ln\Lambda$.
+
+    >>> near_places(264331, "1/20", 3).exact
+    'ln(3) + 1/2*ln(25223291376391)'
+    """
+    weight = fraction_of(preference, "preference for near places")
+    if weight < 1:
+        raise InputError(
+            "the preference for near places must be at least 1", why="1 prefers none", fix="give 2 or 3"
+        )
+    base = tight(n, rate)
+    return base if base.is_zero else base + Budget.log(weight)
+
+
+def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
+    """Law 5's two swap rates: αp in the pools, (1−α)p in the strata.
+
+    >>> unit_matching_rates("1/10", "1/5")
+    (Fraction(1, 50), Fraction(2, 25))
+    """
+    p, share = rate_of(rate), rate_of(alpha)
+    if not 0 < share < 1:
+        raise InputError("the share of households that leave their stratum lies strictly between 0 and 1")
+    return share * p, (1 - share) * p
+
+
+def _proved(name: str, budget: Budget, theorem: str, tight_at: str = UPPER_ONLY) -> Bound:
+    return Bound(name=name, budget=budget, source=f"proof.md, {theorem}", tight=tight_at)
+
+
+def _unknown(name: str, why: str) -> Bound:
+    return Bound(name=name, budget=Budget.infinite(), status="unknown", source=why, tight="unknown")
+
+
+def variant_bounds(
+    law: str, strata: Strata | Iterable[Stratum], rate: Rate, **parameters: object
+) -> tuple[Bound, ...]:
+    """Every bound of a variant, by the number of its law ("1a" … "6b"); parameters as the law names them.
+
+    1a, 1b, 1c: ``rate`` is the smallest and ``highest`` the largest rate; 1c also ``counts_up_to``. 2: strata without
+    imputed records. 4: ``preference``. 5: strata are the *pools*, and ``alpha``. 6b: nothing more.
+
+    >>> [b.name for b in variant_bounds("4", [Stratum(n=9, hold_types=3, swap_types=4)], "1/20", preference=2)]
+    ['near places preferred']
+    """
+    columns = Strata.of(strata)
+    kinds = columns.kinds()
+    if law not in LAWS:
+        raise InputError(f"there is no law {law[:10]!r} of swapping", fix="known: " + ", ".join(LAWS))
+    if not len(kinds):
+        return bounds(columns, rate)
+    n = int(kinds[:, 0].max())
+    if law in {"1a", "1b", "1c"}:
+        highest = _number(parameters, "highest")
+        if law == "1a":
+            return (
+                _proved(
+                    LAWS[law],
+                    rates_by_held(n, rate, highest),
+                    "Theorem F",
+                    "some universe when the rates agree",
+                ),
+            )
+        others = 2 * int(fraction_of(parameters.get("counts_up_to", 1), "count")) if law == "1c" else 0
+        least, most = _rates(rate, highest)
+        # Small strata may lose more than large ones, so every size is looked at.
+        worst = max(_place_factor(int(size), least, most, others) for size in np.unique(kinds[:, 0]))
+        return (_proved(LAWS[law], Budget.log(worst), "Theorem H" if others else "Theorem G"),)
+    if law in {"2", "6b"}:
+        return tuple(
+            replace(bound, source=f"{bound.source}; proof.md, {THEOREMS[law]}")
+            for bound in bounds(columns, rate)
+        )
+    if law == "3":
+        return (
+            _proved(
+                LAWS[law],
+                no_vacuous(n, rate),
+                "Theorem J",
+                "some universe where all values differ, without its last two terms",
+            ),
+        )
+    if law == "4":
+        return (_proved(LAWS[law], near_places(n, rate, _number(parameters, "preference")), "Theorem K"),)
+    if law == "5":
+        pooled, _ = unit_matching_rates(rate, _number(parameters, "alpha"))
+        return tuple(
+            replace(bound, source=f"{bound.source}; proof.md, Theorem L") for bound in bounds(columns, pooled)
+        )
+    return (
+        _unknown(LAWS[law], "no finite bound independent of the cycle lengths is known: proof.md, Section 6"),
+    )
+
+
+def _number(parameters: Mapping[str, object], name: str) -> Fraction:
+    if name not in parameters:
+        raise InputError(f"this law of swapping needs {name}", fix=f"{name}=…")
+    return fraction_of(parameters[name], name)
+
+
+LAWS = {
+    "1a": "rates by held variables",
+    "1b": "rates by own place",
+    "1c": "rates by rarity",
+    "2": "imputed records stay",
+    "3": "no vacuous swap",
+    "4": "near places preferred",
+    "5": "probabilistic unit matching",
+    "6a": "noisy swap key",
+    "6b": "noise after the swap",
+}
+THEOREMS = {"2": "Theorem I", "6b": "Theorem M"}
