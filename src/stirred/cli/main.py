@@ -12,6 +12,7 @@ from stirred.errors import StirredError
 
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
 VERBS: dict[str, tuple[str, str]] = {
+    "assess": ("stirred.cli.assess", "hold a packet against the truth, or publish its accuracy"),
     "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.catalog", "the published specifications"),
     "demo": ("stirred.cli.demo", "two specifications side by side, in the terminal and as a page"),
@@ -21,6 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
     "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),
     "run": ("stirred.cli.run", "run a plan: plan → packet"),
+    "swap": ("stirred.cli.swap", "swap a census: one mechanism without a plan file"),
     "spec": ("stirred.cli.spec", "show, compose, compare, convert and export specifications"),
 }
 

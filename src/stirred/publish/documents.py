@@ -63,7 +63,11 @@ def public_sections(
     for mechanism, release in zip(plan.mechanisms, releases, strict=True):
         if isinstance(mechanism, PermutationSwapping) and mechanism.resolution in release.microdata:
             parts.append(_swaps(mechanism, schema, release))
-    parts.append(sections.published({name: (by[name], table) for name, table in tables.items()}))
+    labels = {
+        variable.name: dict(variable.labels) for record in schema.records for variable in record.variables
+    }
+    shown = {name: (by[name], table) for name, table in tables.items()}
+    parts.append(sections.published(shown, labels=labels))
     parts.append(sections.method(_method(plan)))
     return parts
 
@@ -80,12 +84,9 @@ def _swaps(mechanism: PermutationSwapping, schema: Schema, release: Release) -> 
         units = units.filter(
             pl.col(kinds.column).cast(pl.String).is_in([str(level) for level in kinds.occupied])
         )
-    size = (
-        units.group_by(list(mechanism.match)).agg(pl.len().alias("size"))
-        if mechanism.match
-        else units.select(size=pl.len())
-    )
-    strata = size.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()
+    match = [pl.col(name).alias(f"match {index}") for index, name in enumerate(mechanism.match)]
+    sizes = units.group_by(match).agg(pl.len().alias("size")) if match else units.select(size=pl.len())
+    strata = sizes.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()
     assert isinstance(strata, pl.DataFrame)
     effective = effective_rate(strata["size"].to_numpy(), mechanism.rate)
     return sections.swaps(str(mechanism.rate), strata, [float(q) for q in effective])

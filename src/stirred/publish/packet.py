@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,14 @@ class Packet:
     def table_names(self) -> list[str]:
         """The published tables."""
         return sorted(path.stem for path in (self.public / "tables").glob("*.parquet"))
+
+    def tables(self) -> dict[str, str]:
+        """The published tables with the record type each counts, as the packet's plan states them."""
+        plan = tomllib.loads((self.public / "plan.toml").read_text(encoding="utf-8"))
+        stated = {
+            str(item["name"]): str(item.get("record_type", "household")) for item in plan.get("table", [])
+        }
+        return {name: stated.get(name, "household") for name in self.table_names()}
 
     def _json(self, name: str) -> dict[str, object]:
         try:

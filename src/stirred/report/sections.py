@@ -96,14 +96,24 @@ def _as_float(rate: str) -> float:
     return float(top) / float(bottom or 1)
 
 
-def published(tables: Mapping[str, tuple[Sequence[str], pa.Table]], *, most: int = 24) -> Section:
-    """The published tables with their intervals, the largest cells drawn."""
+def published(
+    tables: Mapping[str, tuple[Sequence[str], pa.Table]],
+    *,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+    most: int = 24,
+) -> Section:
+    """The published tables with their intervals, the largest cells drawn; ``labels`` are the words for codes."""
+    labels = labels or {}
     blocks: list[Block] = []
     widest = ""
     for name, (by, data) in tables.items():
         frame = pl.DataFrame(pl.from_arrow(data))
         label = pl.concat_str(
-            [pl.col(column).cast(pl.String).fill_null("(missing)") for column in by], separator=" · "
+            [
+                pl.col(column).cast(pl.String).replace(dict(labels.get(column, {}))).fill_null("(missing)")
+                for column in by
+            ],
+            separator=" · ",
         )
         if "estimate" not in frame.columns:
             top = frame.sort("count", descending=True).head(most)

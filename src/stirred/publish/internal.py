@@ -1,0 +1,39 @@
+"""Metrics of a packet against the truth, in the long layout of the Bureau's Detailed Summary Metrics. Internal."""
+
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from stirred.assess.assessment import assess_tables
+from stirred.census import Census
+from stirred.errors import InputError, MissingExtraError
+from stirred.publish.lookup import MEASURES
+from stirred.publish.packet import Packet
+
+
+def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:
+    """All metrics of all published tables, by size class; exact tables are listed with no error."""
+    tables = {}
+    for name, record_type in packet.tables().items():
+        table = pq.read_table(packet.public / "tables" / f"{name}.parquet")
+        by = [column for column in table.column_names if column not in MEASURES]
+        tables[name] = (record_type, by, table)
+    return assess_tables(str(packet.receipt().get("title", "")), truth, tables).metrics()
+
+
+def write_metrics(metrics: pl.DataFrame, out: Path) -> None:
+    """CSV or XLSX by the name of the file; written whole or not at all."""
+    temporary = out.with_name(f"{out.name}.part")
+    if out.suffix == ".csv":
+        metrics.write_csv(temporary)
+    elif out.suffix == ".xlsx":
+        try:
+            metrics.write_excel(temporary, worksheet="Detailed Summary Metrics")
+        except ModuleNotFoundError:
+            raise MissingExtraError(
+                "workbooks need a package that is not installed", fix="pip install 'stirred[xlsx]'"
+            ) from None
+    else:
+        raise InputError(f"{out.suffix or 'no ending'} is no known format", fix="name the file .csv or .xlsx")
+    temporary.replace(out)
