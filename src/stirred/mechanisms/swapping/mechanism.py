@@ -139,6 +139,15 @@ class PermutationSwapping:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
         return statement.specification(self.frame(census), census, self.rate)
 
+    def refuse_degenerate(self) -> None:
+        """Stop where the rate makes some outputs impossible."""
+        if self.rate in (0, 1):
+            raise PrivacyError(
+                f"a swap rate of {self.rate} protects nothing",
+                why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
+                fix="choose a rate strictly between 0 and 1",
+            )
+
     def release(
         self,
         census: "Census",
@@ -149,12 +158,7 @@ class PermutationSwapping:
         progress: Progress | None = None,
     ) -> Release:
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
-        if self.rate in (0, 1):
-            raise PrivacyError(
-                f"a swap rate of {self.rate} protects nothing",
-                why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
-                fix="choose a rate strictly between 0 and 1",
-            )
+        self.refuse_degenerate()
         place, report = engine or cast(Engine, Local()), progress or _silent
         report("read", 0, 1)
         frame = self.frame(census)
@@ -196,6 +200,7 @@ class PermutationSwapping:
             checks=checks,
             ledger=Ledger().spend(by=self.name, on=self.resolution, budget=promise.budget),
             notes=statement.notes(frame, self.rate),
+            input_digest=run.digest(b"input", digest).hex(),
             private=key.private,
         )
 
