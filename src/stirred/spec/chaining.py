@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stirred.errors import SpecificationError
 from stirred.spec.budget import Budget
+from stirred.spec.statement import BudgetFunction
 from stirred.spec.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def chain(
         budget=second.budget * Budget.of(Fraction(stability)),
         parts=(),
         bounds=(),
-        varies=None,
+        varies=None
+        if second.varies is None
+        else BudgetFunction(words=f"{stability} × ({second.varies.words})"),
         notes=tuple(
             sorted({*second.notes, f"chained: the first step is {stability}-stable, as stated by the caller"})
         ),

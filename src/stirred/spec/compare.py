@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stirred.errors import IncompatibleError
 from stirred.spec.budget import Budget
-from stirred.spec.refinement import determined
+from stirred.spec.refinement import determined, fixes_everything
 from stirred.spec.verdict import Answer, Verdict
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ def compare(first: "Specification", second: "Specification") -> Comparison:
         if spec.evidence.status != "proved":
             warnings.append(
                 f"the budget of the {which} is {spec.evidence.status}, not proved here: {spec.evidence.source}"
+            )
+        if fixes_everything(spec.multiverse, spec.domain):
+            warnings.append(
+                f"the invariants of the {which} fix the whole data set: any budget is met and nothing is protected"
             )
         if spec.varies is not None:
             warnings.append(
@@ -165,9 +169,13 @@ def _units(first: "Specification", second: "Specification") -> Finding:
     if forth is None or back is None or not (forth[0].is_finite or back[0].is_finite):
         return Finding(Relation.UNKNOWN, f"no rule relates {mine} and {theirs}")
     if forth[0] < back[0]:
-        return Finding(Relation.STRONGER, f"{mine} is the larger unit than {theirs}: {_cost(forth, back)}")
+        return Finding(
+            Relation.STRONGER, f"{mine} protects the larger unit, as against {theirs}: {_cost(forth, back)}"
+        )
     if back[0] < forth[0]:
-        return Finding(Relation.WEAKER, f"{theirs} is the larger unit than {mine}: {_cost(back, forth)}")
+        return Finding(
+            Relation.WEAKER, f"{theirs} protects the larger unit, as against {mine}: {_cost(back, forth)}"
+        )
     return Finding(Relation.EQUAL, f"{mine} and {theirs} are the same up to constants")
 
 

@@ -72,18 +72,45 @@ def _rebuilt(
         bounds=spec.bounds if same else (),
         notes=tuple(sorted({*spec.notes, *notes})),
         parts=() if alone else parts,
-        varies=joint_function(parts),
+        varies=_joint_function(
+            parts,
+            domain=spec.domain,
+            multiverse=flavor_multiverse,
+            input_premetric=unit,
+            output_premetric=measure,
+        ),
     )
 
 
-def joint_function(parts: Sequence[Part]) -> BudgetFunction | None:
-    """How a composed budget differs by universe, where a part's does."""
+def _joint_function(
+    parts: Sequence[Part],
+    *,
+    domain: Domain,
+    multiverse: Multiverse,
+    input_premetric: InputPremetric,
+    output_premetric: OutputPremetric,
+) -> BudgetFunction | None:
+    """How a composed or converted budget differs by universe, its bounds accounted like the budget itself."""
     functions = [part.varies for part in parts if part.varies is not None]
-    if len(parts) == 1 or not functions:
-        return functions[0] if functions else None
+    if not functions:
+        return None
+
+    def bound(side: Literal["least", "most"]) -> Budget:
+        taken = [replace(p, budget=getattr(p.varies, side)) if p.varies is not None else p for p in parts]
+        total, _ = account(
+            taken,
+            domain=domain,
+            multiverse=multiverse,
+            input_premetric=input_premetric,
+            output_premetric=output_premetric,
+        )
+        return total
+
     return BudgetFunction(
         words="; ".join(sorted({function.words for function in functions})),
         universe="; ".join(sorted({function.universe for function in functions})),
+        least=bound("least"),
+        most=bound("most"),
     )
 
 

@@ -27,6 +27,20 @@ def refines(finer: Multiverse, coarser: Multiverse, domain: Domain) -> Verdict:
     return all_of([determined(given, wanted, domain) for wanted in coarser], "nothing has to be determined")
 
 
+def fixes_everything(multiverse: Multiverse, domain: Domain) -> Verdict:
+    """Whether the universes are single data sets: then any budget is met, even 0, and nothing is protected.
+
+    >>> from stirred.spec.domain import RecordType, Variable
+    >>> toy = Domain(name="toy", record_types=(RecordType(name="person", variables=(Variable(name="age"),)),))
+    >>> bool(fixes_everything(Multiverse.of(Margin("person", ("age",))), toy))
+    True
+    """
+    tables = [Margin(kind.name, kind.names()) for kind in domain.record_types]
+    if not tables:
+        return Verdict.unknown("the domain states no variables")
+    return refines(multiverse, Multiverse.of(*tables), domain)
+
+
 def determined(given: Sequence[Invariant], wanted: Invariant, domain: Domain) -> Verdict:
     """Whether one invariant is a function of the given ones."""
     if wanted in given:

@@ -5,6 +5,7 @@ converting step by step would make the sum depend on where the brackets stand.
 """
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from stirred.errors import BudgetError, SpecificationError
@@ -134,13 +135,19 @@ class Specification:
                 why=f"proved {self.budget}, asked for {budget}",
                 fix="give a budget at least as large",
             )
-        return replace(self, budget=budget, parts=(), varies=None, bounds=())
+        varies = self.varies
+        if varies is not None and varies.most <= budget:
+            varies = None  # it covers every universe
+        elif varies is not None:
+            # the budget is raised where we stand; what it is in other universes is unchanged
+            varies = replace(varies, words=f"{varies.words}; raised to {budget} at the realised universe")
+        return replace(self, budget=budget, parts=(), varies=varies, bounds=())
 
     def post_processed(self, by: str) -> "Specification":
         """Whatever is computed from the output alone keeps the promise."""
         return replace(self, notes=tuple(sorted({*self.notes, f"post-processing: {by}"})))
 
-    def then(self, other: "Specification", *, stability: int | None = None) -> "Specification":
+    def then(self, other: "Specification", *, stability: int | Fraction | None = None) -> "Specification":
         """Chaining: ``other`` reads this one's output and nothing else."""
         from stirred.spec.chaining import chain
 

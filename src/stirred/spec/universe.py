@@ -89,27 +89,43 @@ def _digest(words: str, table: "pa.Table") -> bytes:
 
 
 def reaches(invariant: "AtLeast", counts: "SupportsCounts") -> "pa.Table":
-    """The areas where the inequality holds, among those where either side is not zero."""
+    """The inequality by area, listing the one answer that is not the rule.
+
+    Against a number, areas without any record fail, so those that reach it are listed; against a margin, areas where
+    both are zero hold, so those that fail are listed. The table then says nothing about the counts themselves.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     by = list(invariant.statistic.by)
     left = counts.counts(invariant.statistic.record_type, by, invariant.statistic.conditions() or None)
-    if isinstance(invariant.than, Margin):
-        right = counts.counts(invariant.than.record_type, by, invariant.than.conditions() or None)
-        right = right.rename_columns([*by, "than"])
-        if by:
-            both = left.join(right, keys=by, join_type="full outer")
-        else:
-            both = left.append_column("than", right["than"]) if left.num_rows and right.num_rows else left
-        count = pc.fill_null(both["count"].cast(pa.int64()), 0)
-        than = pc.fill_null(both["than"].cast(pa.int64()), 0)
-    else:
-        both, count, than = left, left["count"].cast(pa.int64()), pa.scalar(invariant.than, pa.int64())
-    holds = pc.greater_equal(count, than)
-    table = pa.table({**{name: both[name] for name in by}, "holds": holds})
-    # where both sides are zero the answer is the same in every data set, so it says nothing
-    return table.sort_by([(name, "ascending") for name in by]) if by else table
+    if not by:
+        reached = _total(left) >= _threshold(invariant, counts)
+        return pa.table({"holds": pa.array([reached])})
+    if not isinstance(invariant.than, Margin):
+        chosen = left.filter(pc.greater_equal(left["count"].cast(pa.int64()), invariant.than))
+        return _listed(chosen, by, holds=True)
+    right = counts.counts(invariant.than.record_type, by, invariant.than.conditions() or None)
+    both = right.rename_columns([*by, "than"]).join(left, keys=by, join_type="left outer")
+    missing = pc.less(pc.fill_null(both["count"].cast(pa.int64()), 0), both["than"].cast(pa.int64()))
+    return _listed(both.filter(missing), by, holds=False)
+
+
+def _total(table: "pa.Table") -> int:
+    return sum(table["count"].to_pylist())
+
+
+def _threshold(invariant: "AtLeast", counts: "SupportsCounts") -> int:
+    if not isinstance(invariant.than, Margin):
+        return invariant.than
+    return _total(counts.counts(invariant.than.record_type, (), invariant.than.conditions() or None))
+
+
+def _listed(table: "pa.Table", by: list[str], *, holds: bool) -> "pa.Table":
+    import pyarrow as pa
+
+    chosen = table.select(by).sort_by([(name, "ascending") for name in by])
+    return chosen.append_column("holds", pa.array([holds] * chosen.num_rows, pa.bool_()))
 
 
 def refuse_single_universe() -> NoReturn:

@@ -110,6 +110,18 @@ def test_a_smaller_number_under_more_invariants_is_not_called_stronger() -> None
     assert found.parts["budget"].relation is Relation.INCOMPARABLE
 
 
+def test_invariants_that_fix_everything_are_called_out() -> None:
+    all_of_it = replace(
+        DAS,
+        domain=replace(DOMAIN, record_types=(RecordType(name="person", variables=(Variable(name="age"),)),)),
+    )
+    found = compare(
+        replace(all_of_it, multiverse=Multiverse.of(Margin("person", ("age",))), budget=Budget.zero()),
+        all_of_it,
+    )
+    assert any("nothing is protected" in warning for warning in found.warnings)
+
+
 def test_different_domains_are_not_compared() -> None:
     found = compare(DAS, replace(DAS, domain=Domain(name="1940")))
     assert found.parts["domain"].relation is Relation.UNKNOWN

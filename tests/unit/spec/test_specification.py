@@ -247,6 +247,14 @@ def test_a_budget_that_differs_by_universe_is_not_decided_by_the_realised_one() 
     bounded = replace(here, varies=replace(here.varies, most=Budget.of(10)))
     assert bounded.implies(replace(here, varies=None, budget=Budget.of(10)))
     assert (here + there).varies is not None
+    # converting the unit converts the bounds with it, and raising the budget here says nothing about elsewhere
+    moved = bounded.per("person", link="free")
+    assert moved.varies is not None
+    assert moved.varies.most == Budget.of(20)
+    assert moved.budget == here.budget * 2
+    raised = here.within(Budget.of(50))
+    assert raised.implies(replace(raised, varies=None)).answer is Answer.UNKNOWN
+    assert bounded.within(Budget.of(10)).varies is None
     assert here.given(POPULATION).varies == here.varies
 
 
