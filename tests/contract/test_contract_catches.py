@@ -1,0 +1,84 @@
+"""The suite can fail: each mutant breaks one clause of the contract and is caught by the test of that clause."""
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from contract import test_contract as suite
+from contract.registry import example
+from stirred.errors import DataError
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.spec import Budget
+
+own = example("own_mechanism")
+_counter = itertools.count()
+
+
+def swapped() -> PermutationSwapping:
+    return PermutationSwapping(match=["state", "size"], swap=["county", "tract"], rate="1/2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant(own.NoisyCounts):  # type: ignore[misc]
+    """A mechanism with one fault."""
+
+    fault: str = ""
+
+    def specification(self, census: Any) -> Any:
+        spec = own.NoisyCounts.specification(self, census)
+        if self.fault == "order":  # the promise reads the file instead of the invariants
+            first = int(census.table("household")["hid"][0].as_py())
+            return replace(spec, budget=spec.budget + Budget.of(first))
+        if self.fault == "unproved":
+            return replace(spec, evidence=replace(spec.evidence, status="estimated"))
+        return spec
+
+    def release(self, census: Any, *, key: Any, **more: Any) -> Release:
+        release = own.NoisyCounts.release(self, census, key=key, **more)
+        if self.fault == "late":  # the promise changes after the run
+            return replace(release, specification=replace(release.specification, budget=Budget.of(9)))
+        if self.fault == "unkeyed":
+            table = pa.table({"draw": [next(_counter)]})
+            return replace(release, tables={**release.tables, "more": table})
+        if self.fault == "constant":
+            return replace(release, tables={})
+        if self.fault == "private":
+            return replace(release, private=True)
+        if self.fault == "leak":
+            raise DataError(f"cannot tabulate {census.table('household')['tenure'][0].as_py()}")
+        if self.fault == "moved":  # microdata whose counts are not those of the census
+            household = swapped().release(census, key=key).microdata["household"].slice(1)
+            return replace(
+                release, microdata={"household": household}, specification=swapped().specification(census)
+            )
+        return release
+
+
+ordinary = suite.census(120)
+CLAUSES = {
+    "order": lambda mutant, _: suite.test_its_specification_is_the_same_for_every_census_of_the_universe(
+        mutant
+    ),
+    "unproved": lambda mutant, _: suite.test_states_its_specification_before_it_runs(mutant, ordinary),
+    "late": lambda mutant, _: suite.test_states_its_specification_before_it_runs(mutant, ordinary),
+    "unkeyed": lambda mutant, _: suite.test_same_key_same_bytes(mutant, ordinary),
+    "constant": lambda mutant, _: suite.test_another_key_another_release(mutant),
+    "private": lambda mutant, _: suite.test_a_test_key_marks_the_release_as_not_private(mutant),
+    "leak": lambda mutant, log: suite.test_errors_and_logs_show_no_record(mutant, log),
+    "moved": lambda mutant, _: suite.test_keeps_its_invariants(mutant, ordinary),
+}
+
+
+@pytest.mark.parametrize("fault", CLAUSES)
+def test_each_fault_is_caught(fault: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(AssertionError):
+        CLAUSES[fault](Mutant(fault=fault), caplog)
+
+
+@pytest.mark.parametrize("fault", CLAUSES)
+def test_without_its_fault_each_clause_holds(fault: str, caplog: pytest.LogCaptureFixture) -> None:
+    CLAUSES[fault](Mutant(), caplog)
