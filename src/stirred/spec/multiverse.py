@@ -238,6 +238,14 @@ class Multiverse:
     def __len__(self) -> int:
         return len(self.invariants)
 
+    def check(self, domain: "Domain") -> "Multiverse":
+        """This multiverse, if the domain knows every record type and variable it names; else an error that helps."""
+        for margin in (needed for invariant in self for needed in invariant.needs()):
+            for name in (*margin.by, *margin.conditions()):
+                domain.variable(margin.record_type, name)
+            domain.record_type(margin.record_type)
+        return self
+
     def refines(self, other: "Multiverse", domain: "Domain") -> "Verdict":
         """Whether every universe of this multiverse lies in one of the other's."""
         from stirred.spec.refinement import refines

@@ -3,7 +3,7 @@
 import pytest
 
 from stirred.errors import SpecificationError
-from stirred.spec import Constraint, Dependency, Domain, RecordType, Variable
+from stirred.spec import Constraint, Dependency, Domain, Margin, Multiverse, RecordType, Variable
 
 DOMAIN = Domain(
     name="toy",
@@ -37,6 +37,15 @@ def test_unknown_names_get_a_suggestion() -> None:
         DOMAIN.record_type("houshold")
     with pytest.raises(SpecificationError, match="did you mean size"):
         DOMAIN.variable("household", "sise")
+
+
+def test_invariants_are_checked_against_the_domain() -> None:
+    fine = Multiverse.of(Margin("household", ("size",)))
+    assert fine.check(DOMAIN) is fine
+    with pytest.raises(SpecificationError, match="did you mean size"):
+        Multiverse.of(Margin("household", ("sizes",))).check(DOMAIN)
+    with pytest.raises(SpecificationError, match="unknown record type"):
+        Multiverse.of(Margin("person")).check(DOMAIN)
 
 
 @pytest.mark.parametrize("bad", [{"copies": 0}, {"largest_household": 0}])

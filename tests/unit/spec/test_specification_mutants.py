@@ -1,0 +1,120 @@
+"""For each guarantee a wrong program that the checks catch: a check that cannot fail proves nothing."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+import pytest
+
+from stirred.spec import (
+    Answer,
+    Budget,
+    Domain,
+    Evidence,
+    Hamming,
+    Margin,
+    Multiplicative,
+    Multiverse,
+    NormalizedRenyi,
+    Specification,
+    divergences,
+    premetrics,
+    reading,
+    refinement,
+    rounding,
+    tight,
+    units,
+)
+from stirred.spec.premetrics import Constant
+from stirred.spec.verdict import Verdict
+
+DOMAIN = Domain(name="toy", spine=("county", "block"), largest_household=10)
+BLOCK, COUNTY = (Multiverse.of(Margin("household", (area,))) for area in ("block", "county"))
+
+
+def spec(
+    rho_squared: str, unit: str, measure: NormalizedRenyi | Multiplicative | None = None
+) -> Specification:
+    return Specification(
+        domain=DOMAIN,
+        multiverse=Multiverse.of(Margin("person")),
+        input_premetric=Hamming(unit, link="free"),
+        output_premetric=measure or NormalizedRenyi(),
+        budget=Budget.sqrt(rho_squared),
+        evidence=Evidence(source=unit),
+    )
+
+
+def rounded_up() -> bool:
+    return Budget.log(2).upper(3) == Decimal("0.694") and Budget.sqrt(2).upper(2) == Decimal("1.42")
+
+
+def squares_add() -> bool:
+    return (spec("9", "household") + spec("16", "household")).rho_squared == Budget.of(25)
+
+
+def movers_count_twice() -> bool:
+    return (spec("1", "household") + spec("1", "person")).rho_squared == Budget.of(5)
+
+
+def households_count_for_their_members() -> bool:
+    return spec("1", "person").per("household").rho_squared == Budget.of(100)
+
+
+def copies_square() -> bool:
+    return spec("1", "person").per("person", copies=3).rho_squared == Budget.of(9)
+
+
+def pure_is_halved() -> bool:
+    return spec("4", "person", Multiplicative()).under(NormalizedRenyi()).rho_squared == Budget.of(2)
+
+
+def distance_is_squared() -> bool:
+    return reading(Budget.of(1), "1e-10", distance=3).epsilon == reading(Budget.of(9), "1e-10").epsilon
+
+
+def tight_is_the_certificate() -> bool:
+    found = reading(Budget.of("293764/114921"), "1e-10", tight=True).epsilon
+    return abs(Fraction(found) - Fraction(17849145, 1041158)) < Fraction(1, 10**6)
+
+
+def block_fixes_county_and_not_the_reverse() -> bool:
+    return bool(BLOCK.refines(COUNTY, DOMAIN)) and COUNTY.refines(BLOCK, DOMAIN).answer is Answer.NO
+
+
+def dropping_costs_everything() -> bool:
+    whole = spec("1", "person")
+    return not whole.without(*whole.multiverse).budget.is_finite
+
+
+MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
+    (rounded_up, rounding, "ceil", floor),
+    (squares_add, NormalizedRenyi, "compose", lambda self, budgets: Budget.total(budgets)),
+    (movers_count_twice, units, "_household_to_person", lambda *_: Constant(Fraction(1))),
+    (households_count_for_their_members, units, "_person_to_household", lambda *_: Constant(Fraction(1))),
+    (copies_square, units, "_copies", lambda *_: Constant(Fraction(1))),
+    (pure_is_halved, Multiplicative, "converted", lambda self, budget, to: budget),
+    (distance_is_squared, Budget, "__mul__", lambda self, factor: self),
+    (tight_is_the_certificate, tight, "_best_order", lambda *_: Fraction(2)),
+    (block_fixes_county_and_not_the_reverse, refinement, "_direct", lambda *_: "always"),
+    (block_fixes_county_and_not_the_reverse, Domain, "closure", lambda self, kind, names: frozenset(names)),
+    (block_fixes_county_and_not_the_reverse, refinement, "differing_pair", lambda *_: Verdict.unknown("")),
+    (dropping_costs_everything, Multiverse, "refines", lambda *_: Verdict.yes("always")),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "home", "name", "wrong"), MUTANTS, ids=lambda x: getattr(x, "__name__", str(x))[:40]
+)
+def test_the_check_passes_and_the_mutant_is_caught(
+    monkeypatch: pytest.MonkeyPatch, check: Callable[[], bool], home: object, name: str, wrong: object
+) -> None:
+    assert check()
+    monkeypatch.setattr(home, name, wrong)
+    assert not check()
+
+
+def test_the_modules_under_mutation_are_the_ones_in_use() -> None:
+    assert premetrics.Hamming is Hamming
+    assert divergences.NormalizedRenyi is NormalizedRenyi
