@@ -40,6 +40,13 @@ def chain(
     the first step on x and x' can be coupled so that they lie in one universe of the second and are never farther apart
     than ``stability`` · d(x, x'), the second promise carries over with its budget times ``stability`` (D_Pr must be
     quasi-convex). The caller states the stability; without it rule 2 is not used.
+
+    >>> from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
+    >>> spec = Specification(
+    ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
+    ...     output_premetric=Multiplicative(), budget=Budget.of(1))
+    >>> chain(spec, spec).sharper.answer.value
+    'unknown'
     """
     kept = replace(first, notes=tuple(sorted({*first.notes, "chained: " + OPEN})))
     if stability is None:

@@ -65,7 +65,18 @@ class Comparison:
 
 
 def compare(first: "Specification", second: "Specification") -> Comparison:
-    """Five verdicts on how ``first`` stands to ``second``; stronger means that it promises more."""
+    """Five verdicts on how ``first`` stands to ``second``; stronger means that it promises more.
+
+    >>> from stirred.spec import Budget, Domain, Hamming, Margin, Multiplicative, Multiverse, Specification
+    >>> spec = Specification(
+    ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
+    ...     output_premetric=Multiplicative(), budget=Budget.of(1))
+    >>> found = compare(spec, spec.given(Margin("household")))
+    >>> print(found.parts["multiverse"])
+    stronger: it keeps fewer numbers exact: only the other fixes number of households
+    >>> found.overall.relation.value
+    'stronger'
+    """
     parts = dict(
         zip(
             PARTS,

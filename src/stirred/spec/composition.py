@@ -115,7 +115,15 @@ def _joint_function(
 
 
 def compose(specs: "Sequence[Specification]") -> "Specification":
-    """All outputs published together."""
+    """All outputs published together: invariants join, every part is converted once, budgets compose.
+
+    >>> from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
+    >>> spec = Specification(
+    ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
+    ...     output_premetric=Multiplicative(), budget=Budget.of(1))
+    >>> compose([spec, spec.per("person"), spec]).budget.exact
+    '3'
+    """
     first = specs[0]
     for spec in specs[1:]:
         if spec.domain != first.domain:

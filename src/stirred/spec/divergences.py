@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import ClassVar
 
 from stirred.errors import BudgetError, IncompatibleError
 from stirred.spec.budget import Budget
@@ -19,11 +20,11 @@ class OutputPremetric:
 
     __slots__ = ()
 
-    symbol: str = "D"
-    budget_symbol: str = "ε"
-    is_metric: bool = False
-    infinite_at_total_variation_one: bool = False
-    quasi_convex: bool = False
+    symbol: ClassVar[str] = "D"
+    budget_symbol: ClassVar[str] = "ε"
+    is_metric: ClassVar[bool] = False  # D(P, Q) > 0 for P ≠ Q, which Proposition 2 needs
+    infinite_at_total_variation_one: ClassVar[bool] = False  # which Proposition 1 needs
+    quasi_convex: ClassVar[bool] = False  # mixing does not raise it, which chaining by stability needs
 
     def compose(self, budgets: Sequence[Budget]) -> Budget:
         """The budget of publishing all of them."""
@@ -61,6 +62,12 @@ class Multiplicative(OutputPremetric):
     '1.5000'
     """
 
+    symbol: ClassVar[str] = "D_mult"
+    budget_symbol: ClassVar[str] = "ε"
+    is_metric: ClassVar[bool] = True
+    infinite_at_total_variation_one: ClassVar[bool] = True
+    quasi_convex: ClassVar[bool] = True
+
     def converted(self, budget: Budget, to: OutputPremetric) -> Budget | None:
         """Into D_nor by ρ = ε/√2 (so ρ² = ε²/2, Bun and Steinke 2016, Prop. 1.4); into D_δ unchanged."""
         if isinstance(to, NormalizedRenyi):
@@ -77,6 +84,12 @@ class NormalizedRenyi(OutputPremetric):
     >>> NormalizedRenyi().compose([Budget.sqrt(2), Budget.sqrt("1/2")]).squared().exact
     '5/2'
     """
+
+    symbol: ClassVar[str] = "D_nor"
+    budget_symbol: ClassVar[str] = "ρ"
+    is_metric: ClassVar[bool] = True
+    infinite_at_total_variation_one: ClassVar[bool] = True
+    quasi_convex: ClassVar[bool] = True
 
     def compose(self, budgets: Sequence[Budget]) -> Budget:
         if len(budgets) == 1:
@@ -97,6 +110,12 @@ class Approximate(OutputPremetric):
     D_δ(δ = 3/10)
     """
 
+    symbol: ClassVar[str] = "D_δ"
+    budget_symbol: ClassVar[str] = "ε"
+    is_metric: ClassVar[bool] = False
+    infinite_at_total_variation_one: ClassVar[bool] = True
+    quasi_convex: ClassVar[bool] = True
+
     delta: Fraction
 
     def __init__(self, delta: int | str | Fraction) -> None:
@@ -115,16 +134,6 @@ class Approximate(OutputPremetric):
 
     def __str__(self) -> str:
         return f"D_δ(δ = {text_of(self.delta)})"
-
-
-for _kind, _symbol, _budget, _metric in (
-    (Multiplicative, "D_mult", "ε", True),
-    (NormalizedRenyi, "D_nor", "ρ", True),
-    (Approximate, "D_δ", "ε", False),
-):
-    _kind.symbol, _kind.budget_symbol, _kind.is_metric = _symbol, _budget, _metric
-    _kind.infinite_at_total_variation_one = True
-    _kind.quasi_convex = True
 
 
 def rho_squared_to_epsilon(

@@ -85,7 +85,8 @@ class Domain:
     constraints: tuple[Constraint, ...] = ()
     copies: int = 1  # the largest number of records one contributor was imputed into
     largest_household: int | None = None
-    size_variable: str = ""  # a household variable that counts its persons exactly, if there is one
+    # a household variable that counts its persons exactly, where there is one and nobody lives outside the households
+    size_variable: str = ""
     label: str = ""
 
     def __post_init__(self) -> None:

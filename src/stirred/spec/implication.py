@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
 
 def implies(first: "Specification", second: "Specification") -> Verdict:
-    """Whether every mechanism under the first specification is under the second (Lemma 1 and the conversions)."""
+    """Whether every mechanism under the first specification is under the second (Lemma 1 and the conversions).
+
+    A composed specification speaks of mechanisms made of its parts, and each part is converted by itself.
+
+    >>> from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
+    >>> spec = Specification(
+    ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
+    ...     output_premetric=Multiplicative(), budget=Budget.of(1))
+    >>> print(implies(spec, spec.within(Budget.of(2))))
+    yes: nothing has to be determined; and 1.0000 ≤ 2.0000
+    """
     if not second.budget.is_finite and second.varies is None:
         return Verdict.yes("the second promises nothing: its budget is infinite")
     if first.domain != second.domain:

@@ -129,17 +129,15 @@ def _used(
 
 
 def _by_size(margin: Margin, wanted: Margin, domain: Domain) -> str:
-    """Households by exact size give persons: n persons = Σ size · households, for tables over household variables."""
+    """Households by exact size give persons by area: n persons = Σ size · households.
+
+    Only for areas: a person's race is not the householder's, though the two columns may share a name.
+    """
     size = domain.size_variable
-    if (
-        not size
-        or wanted.record_type != PERSON
-        or margin.record_type != "household"
-        or not domain.has("household")
-    ):
+    if not size or wanted.record_type != PERSON or margin.record_type != "household":
         return ""
-    household = domain.record_type("household").names()
-    if not household.issuperset({*wanted.by, *wanted.conditions()}):
+    # people in group quarters of their own record type are in no household
+    if domain.has("group quarters") or not {*domain.spine}.issuperset({*wanted.by, *wanted.conditions()}):
         return ""
     sized = Margin("household", (*wanted.by, size), wanted.where)
     if not _direct(margin, sized, domain):

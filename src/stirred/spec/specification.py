@@ -17,7 +17,6 @@ from stirred.spec.premetrics import InputPremetric
 from stirred.spec.statement import BudgetFunction, Evidence, Part
 
 if TYPE_CHECKING:
-    from stirred.spec.compare import Comparison
     from stirred.spec.verdict import Verdict
 
 
@@ -121,6 +120,10 @@ class Specification:
 
         return per(self, unit, link=link, copies=copies)
 
+    def before_imputation(self) -> "Specification":
+        """The same promise for contributors, each of whom imputation may have copied into several records."""
+        return self.per(self.input_premetric.unit, copies=self.domain.copies)
+
     def under(self, output_premetric: OutputPremetric) -> "Specification":
         """The same promise in another output premetric, where a conversion holds at every distance."""
         from stirred.spec.composition import under
@@ -158,11 +161,6 @@ class Specification:
         from stirred.spec.implication import implies
 
         return implies(self, other)
-
-    def compare(self, other: "Specification") -> "Comparison":
-        from stirred.spec.compare import compare
-
-        return compare(self, other)
 
     def __str__(self) -> str:
         return " | ".join([*(str(part) for part in self.flavor), self.shown_budget])

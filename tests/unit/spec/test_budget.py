@@ -38,6 +38,7 @@ def enclosure(budget: Budget, bits: int = 400) -> tuple[Fraction, Fraction]:
     return Fraction(*map(int, to_rational(low))), Fraction(*map(int, to_rational(high)))
 
 
+@settings(deadline=None)
 @given(budgets, st.integers(0, 12))
 def test_never_rounded_down(budget: Budget, decimals: int) -> None:
     low, high = enclosure(budget)
@@ -51,6 +52,7 @@ def test_never_rounded_down(budget: Budget, decimals: int) -> None:
     assert upper - lower <= step
 
 
+@settings(deadline=None)
 @given(budgets, budgets, budgets)
 def test_addition_is_commutative_and_associative(a: Budget, b: Budget, c: Budget) -> None:
     assert a + b == b + a
@@ -59,6 +61,7 @@ def test_addition_is_commutative_and_associative(a: Budget, b: Budget, c: Budget
     assert hash(a + b) == hash(b + a)
 
 
+@settings(deadline=None)
 @given(budgets, budgets)
 def test_order_agrees_with_an_independent_enclosure(a: Budget, b: Budget) -> None:
     (a_low, a_high), (b_low, b_high) = enclosure(a), enclosure(b)
@@ -71,6 +74,7 @@ def test_order_agrees_with_an_independent_enclosure(a: Budget, b: Budget) -> Non
     assert (a + b) - b == a
 
 
+@settings(deadline=None)
 @given(budgets)
 def test_json_and_squares_round_trip(budget: Budget) -> None:
     assert Budget.from_json(budget.to_json()) == budget
@@ -186,7 +190,7 @@ def test_subtraction_refuses_less_than_nothing() -> None:
         Budget.of(1) - Budget.of(2)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(2, 10**40), st.integers(1, 60))
 def test_roots_and_logs_of_huge_integers_keep_their_side(n: int, decimals: int) -> None:
     upper = Budget.sqrt(n).upper(decimals)

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import BudgetError
@@ -38,6 +38,7 @@ def test_without_a_limit_anything_goes_and_floats_do_not() -> None:
         Ledger().spend("a", "b", 0.1)  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(st.lists(st.fractions(min_value=0, max_value=1, max_denominator=50), max_size=6))
 def test_spent_and_remaining_add_up_to_the_limit(amounts: list[Fraction]) -> None:
     ledger = Ledger(limit=Budget.of(6))

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import SpecificationError
@@ -58,6 +58,7 @@ FINE: Universes = frozenset({frozenset({0, 1}), frozenset({2, 3})})
 OVERLAPPING: Universes = frozenset({frozenset({0, 1, 2}), frozenset({1, 2, 3})})
 
 
+@settings(deadline=None)
 @given(laws)
 def test_proposition_3_more_invariants_lower_the_nominal_loss(weights: list[int]) -> None:
     for coarse in COARSE | OVERLAPPING:
@@ -66,6 +67,7 @@ def test_proposition_3_more_invariants_lower_the_nominal_loss(weights: list[int]
                 assert loss(weights, coarse) >= loss(weights, fine)
 
 
+@settings(deadline=None)
 @given(laws)
 def test_proposition_5_budgets_transfer_to_finer_universes(weights: list[int]) -> None:
     for coarse in (COARSE, OVERLAPPING):
