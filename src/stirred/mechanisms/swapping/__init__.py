@@ -11,9 +11,19 @@ from stirred.mechanisms.swapping.closed_forms import (
     weak_strata,
 )
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.variants import ImputedStay, VaryingRates
+from stirred.mechanisms.swapping.variants_moves import NearPlaces, NoVacuous, UnitMatching
+from stirred.mechanisms.swapping.variants_noise import NoisyKey, NoisyTables
 
 __all__ = [
+    "ImputedStay",
+    "NearPlaces",
+    "NoVacuous",
+    "NoisyKey",
+    "NoisyTables",
     "PermutationSwapping",
+    "UnitMatching",
+    "VaryingRates",
     "attenuation",
     "channel",
     "deshrink",

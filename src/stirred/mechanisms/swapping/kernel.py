@@ -43,6 +43,34 @@ def select(
 
 
 @compiled
+def select_by_class(
+    words: NDArray[np.uint64],
+    strata: NDArray[np.uint32],
+    classes: NDArray[np.uint16],
+    thresholds: NDArray[np.uint64],
+    rows: NDArray[np.uint32],
+    second: NDArray[np.uint64],
+    ties: NDArray[np.uint32],
+) -> tuple[int, int]:
+    """As ``select``, with a threshold for each class of records."""
+    found = 0
+    tied = 0
+    for i in range(strata.size):
+        if strata[i] == OUT:
+            continue
+        word = words[i, 0]
+        threshold = thresholds[classes[i]]
+        if word == threshold:
+            ties[tied] = i
+            tied += 1
+        elif word < threshold:
+            rows[found] = i
+            second[found] = words[i, 1]
+            found += 1
+    return found, tied
+
+
+@compiled
 def in_pending(strata: NDArray[np.uint32], pending: NDArray[np.bool_], rows: NDArray[np.uint32]) -> int:
     """Positions whose stratum must be selected again."""
     found = 0

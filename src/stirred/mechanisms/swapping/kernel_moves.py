@@ -1,6 +1,6 @@
 """Who receives whose swap variables: Algorithm 1 of the paper over all strata at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, cast
@@ -75,6 +75,10 @@ def _tie(words: Words, label: str, identifier: np.uint64, counter: int, rest: Fr
     return False
 
 
+def _class(classes: NDArray[np.uint16] | None, i: int) -> int:
+    return 0 if classes is None else int(classes[i])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Draws one selection of the listed records in independent slices."""
@@ -82,7 +86,8 @@ class Selection:
     words: Words
     ids: NDArray[np.uint64]
     strata: NDArray[np.uint32]
-    threshold: Threshold
+    thresholds: tuple[Threshold, ...]
+    classes: NDArray[np.uint16] | None = None  # which threshold holds for a record; None: the only one
 
     def slice(
         self, rows: NDArray[np.uint32] | slice, counter: int
@@ -92,12 +97,19 @@ class Selection:
         words = self.words.blocks("swap/select", ids, counter=counter)
         n = strata.size
         found, second, ties = np.empty(n, np.uint32), np.empty(n, np.uint64), np.empty(n, np.uint32)
-        sure = self.threshold.floor >= 2**64
-        floor = np.uint64(0 if sure else self.threshold.floor)
-        count, tied = kernel.select(words, strata, floor, sure, found, second, ties)
+        classes = None if self.classes is None else self.classes[rows]
+        if classes is None:
+            sure = self.thresholds[0].floor >= 2**64
+            floor = np.uint64(0 if sure else self.thresholds[0].floor)
+            count, tied = kernel.select(words, strata, floor, sure, found, second, ties)
+        else:
+            floors = np.array([threshold.floor for threshold in self.thresholds], np.uint64)
+            count, tied = kernel.select_by_class(words, strata, classes, floors, found, second, ties)
         found, second = found[:count], second[:count]
         lucky = [
-            i for i in ties[:tied] if _tie(self.words, "swap/select", ids[i], counter, self.threshold.rest)
+            i
+            for i in ties[:tied].tolist()
+            if _tie(self.words, "swap/select", ids[i], counter, self.thresholds[_class(classes, i)].rest)
         ]
         if lucky:
             found = np.append(found, np.array(lucky, np.uint32))
@@ -191,7 +203,8 @@ def draw(
     *,
     ids: NDArray[np.uint64],
     strata: NDArray[np.uint32],
-    rate: Fraction,
+    rate: Fraction | Sequence[Fraction],
+    classes: NDArray[np.uint16] | None = None,
     sizes: NDArray[np.uint32] | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -199,14 +212,18 @@ def draw(
     """One draw of the Permutation Swapping Algorithm; ``strata`` are dense codes, ``ids`` unique words.
 
     A record takes no part when its stratum is ``kernel.OUT``. The draw is a function of the words and of the set
-    of (identifier, stratum) pairs alone.
+    of (identifier, stratum) pairs alone. With ``classes`` there is a rate for each class of records, strictly
+    between 0 and 1.
     """
     place = engine or cast(Engine, Local())
     if sizes is None:
         sizes = stratum_sizes(strata)
     report = progress or (lambda *_: None)
     report("select", 0, 2)
-    selection = Selection(words=words, ids=ids, strata=strata, threshold=Threshold.of(rate))
+    rates = (rate,) if isinstance(rate, Fraction) else tuple(rate)
+    selection = Selection(
+        words=words, ids=ids, strata=strata, thresholds=tuple(map(Threshold.of, rates)), classes=classes
+    )
     rows, second, counts, attempts = select(selection, sizes, place)
     report("derange", 1, 2)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))

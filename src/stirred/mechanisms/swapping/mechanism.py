@@ -18,10 +18,12 @@ from stirred.mechanisms.swapping import release_statement as statement
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
 from stirred.mechanisms.swapping.kernel_moves import draw
 from stirred.mechanisms.swapping.release import publish, swapped_columns, table
+from stirred.mechanisms.swapping.release_columns import Column
 from stirred.mechanisms.swapping.release_frame import Frame, load
 from stirred.mechanisms.swapping.release_order import shuffled
 from stirred.mechanisms.swapping.release_roles import Roles, roles
-from stirred.spec import Ledger, Specification
+from stirred.mechanisms.swapping.strata import Strata, bounds
+from stirred.spec import Bound, Ledger, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -137,7 +139,28 @@ class PermutationSwapping:
 
     def specification(self, census: "Census") -> Specification:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
-        return statement.specification(self.frame(census), census, self.rate)
+        return self._promise(self.frame(census), census)
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Every bound on the loss that applies to these strata; a relative with another law has its own."""
+        return bounds(strata, self.rate)
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """The columns after one draw."""
+        strata = frame.strata
+        moves = draw(
+            run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
+        )
+        # how many moved is no part of the output: it is not counted, logged or published
+        return swapped_columns(frame, moves, engine)
+
+    def made_tables(self, columns: dict[str, Column], run: Key) -> dict[str, pa.Table]:
+        """The contingency tables of the swapped records."""
+        del run
+        return {" × ".join(by): table(columns, by) for by in self.tables}
+
+    def _promise(self, frame: Frame, census: "Census") -> Specification:
+        return statement.specification(frame, census, self.bounds)
 
     def refuse_degenerate(self) -> None:
         """Stop where the rate makes some outputs impossible."""
@@ -163,23 +186,14 @@ class PermutationSwapping:
         report("read", 0, 1)
         frame = self.frame(census)
         report("read", 1, 1)
-        promise = statement.specification(frame, census, self.rate)
+        promise = self._promise(frame, census)
         margins = frame.margins()
         report("digest", 0, 1)
         digest, before = frame.digest(key, place, margins)
         run = key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), digest)
         report("swap", 0, 1)
-        moves = draw(
-            run,
-            ids=frame.ids,
-            strata=frame.strata.codes,
-            rate=self.rate,
-            sizes=frame.strata.sizes,
-            engine=engine,
-        )
-        columns = swapped_columns(frame, moves, place)
+        columns = self.swapped(frame, run, place)
         report("swap", 1, 1)
-        del moves  # how many moved is no part of the output: it is not counted, logged or published
         microdata: dict[str, pa.Table | pads.Dataset] = {}
         checks: tuple[Check, ...] = ()
         if not self.microdata:
@@ -196,7 +210,7 @@ class PermutationSwapping:
             parameters=self.parameters(),
             specification=promise,
             microdata=microdata,
-            tables={" × ".join(by): table(columns, by) for by in self.tables},
+            tables=self.made_tables(columns, run),
             checks=checks,
             ledger=Ledger().spend(by=self.name, on=self.resolution, budget=promise.budget),
             notes=statement.notes(frame, self.rate),

@@ -34,6 +34,8 @@ class Frame:
     ids: NDArray[np.uint64]
     strata: Strata
     members: tuple[Members, ...] = ()
+    imputed: int = 0  # records left out of the swap because they were imputed
+    imputed_where: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
     def rows(self) -> int:

@@ -1,6 +1,6 @@
 """What a swap promises at the realised universe, from numbers that are invariants: sizes and types of strata."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -13,9 +13,10 @@ from stirred.mechanisms.swapping import closed_forms, verify
 from stirred.mechanisms.swapping.kernel_strata import MANY, Types
 from stirred.mechanisms.swapping.release_columns import Column
 from stirred.mechanisms.swapping.release_frame import Frame
-from stirred.mechanisms.swapping.strata import Strata, bounds, claim
+from stirred.mechanisms.swapping.strata import Strata, claim
 from stirred.mechanisms.swapping.verify import Fingerprint
 from stirred.spec import (
+    Bound,
     Budget,
     BudgetFunction,
     Custom,
@@ -95,14 +96,17 @@ def _larger(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return larger
 
 
-def specification(frame: Frame, census: "Census", rate: Fraction) -> Specification:
+def specification(
+    frame: Frame, census: "Census", bounding: Callable[[Strata], tuple[Bound, ...]]
+) -> Specification:
     """The promise in full: invariants, unit, divergence, budget with all bounds, and what is never touched."""
     roles = frame.roles
     found = shapes(frame)
-    all_bounds = bounds(
-        Strata.columns(found.n, found.hold_types, found.swap_types, found.hold_larger, found.swap_larger), rate
+    all_bounds = bounding(
+        Strata.columns(found.n, found.hold_types, found.swap_types, found.hold_larger, found.swap_larger)
     )
-    claimed = claim(all_bounds)
+    proved = any(bound.status == "proved" for bound in all_bounds)
+    claimed = claim(all_bounds) if proved else all_bounds[0]
     invariants: list[Invariant] = [
         Margin(roles.record_type, (*roles.match, *roles.moving)),
         Margin(roles.record_type, roles.held),
@@ -122,9 +126,14 @@ def specification(frame: Frame, census: "Census", rate: Fraction) -> Specificati
         )
     singles = int(found.strata[found.n == 1].sum())
     words: list[str] = []
-    if frame.untouched:
+    if frame.imputed:
         words.append(
-            f"{frame.untouched:,} {roles.record_type} records take no part by their {roles.kind} "
+            f"{frame.imputed:,} imputed {roles.record_type} records are never swapped and published as they are"
+        )
+        invariants.append(Margin(roles.record_type, roles.released, where=dict([frame.imputed_where])))
+    if frame.untouched - frame.imputed:
+        words.append(
+            f"{frame.untouched - frame.imputed:,} {roles.record_type} records take no part by their {roles.kind} "
             "(vacant units, group quarters) and are published as they are"
         )
         invariants.append(_untouched(frame, census))

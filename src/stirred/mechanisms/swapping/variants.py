@@ -1,0 +1,205 @@
+"""Relatives of the PSA that choose who may move: rates that vary by record, and imputed records that stay.
+
+The laws and their proofs are in proof.md; budgets come from variants_accounting.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.swapping import kernel
+from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping.kernel_moves import draw, stratum_sizes
+from stirred.mechanisms.swapping.kernel_strata import Strata as Coded
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.release import swapped_columns
+from stirred.mechanisms.swapping.release_columns import Column, Digits, ranked
+from stirred.mechanisms.swapping.release_frame import Frame
+from stirred.mechanisms.swapping.strata import Strata
+from stirred.mechanisms.swapping.variants_accounting import variant_bounds
+from stirred.spec import Bound
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
+    """The codes of some levels of a column, in order; a level no record has is left out."""
+    if column.values is None:
+        return np.array([int(level) for level in levels])
+    wanted = pa.array(list(levels)).cast(column.values.type)
+    return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class VaryingRates(PermutationSwapping):
+    """Law 1: the swap rate of a record depends on its variables (1a held, 1b also swap) or on its rarity (1c).
+
+    ``rates`` gives a rate for levels of the variable ``by``; records of other levels have the rate ``rate``. With
+    ``rarity`` a record whose combination of these variables occurs at most ``counts_up_to`` times has ``rare``.
+
+    >>> VaryingRates(swap=["block"], rate="1/20", by="tenure", rates={"rent": "1/10"}).law(("tenure",))
+    '1a'
+    """
+
+    name: ClassVar[str] = "swapping-varying-rates"
+
+    by: str
+    rates: tuple[tuple[str, Fraction], ...]
+    rarity: tuple[str, ...]
+    rare: Fraction | None
+    counts_up_to: int
+
+    def __init__(
+        self,
+        *,
+        by: str = "",
+        rates: Mapping[str, Rate] | None = None,
+        rarity: Sequence[str] = (),
+        rare: Rate | None = None,
+        counts_up_to: int = 1,
+        **settings: Any,
+    ) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        if bool(by) == bool(rarity) or bool(by) != bool(rates) or bool(rarity) != (rare is not None):
+            raise InputError(
+                "varying swap rates need one source",
+                fix='by="tenure", rates={"rent": "1/10"}; or rarity=["race", "block"], rare="1/2"',
+            )
+        table = tuple(sorted((level, rate_of(rate)) for level, rate in (rates or {}).items()))
+        values = {
+            "by": by,
+            "rates": table,
+            "rarity": tuple(rarity),
+            "rare": None if rare is None else rate_of(rare),
+            "counts_up_to": counts_up_to,
+        }
+        for label, value in values.items():
+            object.__setattr__(self, label, value)
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's, and where the rates come from."""
+        return {
+            **PermutationSwapping.parameters(self),
+            "by": self.by,
+            "rates": {level: str(rate) for level, rate in self.rates},
+            "rarity": list(self.rarity),
+            "rare": None if self.rare is None else str(self.rare),
+            "counts_up_to": self.counts_up_to,
+        }
+
+    def all_rates(self) -> tuple[Fraction, ...]:
+        """The rate of each class of records, the common one first."""
+        special = [rate for _, rate in self.rates] if self.by else [self.rare or self.rate]
+        return (self.rate, *special)
+
+    def law(self, held: Sequence[str]) -> str:
+        """Which law it is: 1a while the rate looks only at held variables."""
+        if self.rarity:
+            return "1c"
+        return "1a" if self.by in held else "1b"
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 1 at the smallest and the largest rate."""
+        rates = self.all_rates()
+        held = () if self.by in self.swap else (self.by,)
+        more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
+        return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
+
+    def classes(self, frame: Frame) -> NDArray[np.uint16]:
+        """The class of every record, from the input file."""
+        found = np.zeros(frame.rows, np.uint16)
+        for name in (self.by, *self.rarity):
+            if name and name not in frame.columns:
+                raise InputError(f"no rate can look at {name}", fix=did_you_mean(name, frame.columns))
+        if self.by:
+            column = frame.columns[self.by]
+            for i, (level, _) in enumerate(self.rates):
+                found[np.isin(column.codes, level_codes(column, [level]))] = i + 1
+            return found
+        digits = Digits.of([frame.columns[name] for name in self.rarity])
+        numbers = digits.numbers() if digits.fits else ranked(digits.columns).codes
+        _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        found[counts[places] <= self.counts_up_to] = 1
+        return found
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """The columns after one draw with a rate for each class."""
+        moves = draw(
+            run,
+            ids=frame.ids,
+            strata=frame.strata.codes,
+            rate=self.all_rates(),
+            classes=self.classes(frame),
+            sizes=frame.strata.sizes,
+            engine=engine,
+        )
+        return swapped_columns(frame, moves, engine)
+
+    def refuse_degenerate(self) -> None:
+        """Every rate lies strictly between 0 and 1."""
+        for rate in self.all_rates():
+            if rate in (0, 1):
+                replace_rate = PermutationSwapping(swap=self.swap, rate=rate)
+                replace_rate.refuse_degenerate()
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ImputedStay(PermutationSwapping):
+    """Law 2: records that were imputed are never swapped; data sets that differ in one are infinitely far apart.
+
+    >>> ImputedStay(swap=["block"], rate="1/20", imputed="allocated", levels=["1"]).parameters()["imputed"]
+    'allocated'
+    """
+
+    name: ClassVar[str] = "swapping-imputed-stay"
+
+    imputed: str
+    levels: tuple[str, ...]
+
+    def __init__(self, *, imputed: str, levels: Sequence[str], **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        if not levels:
+            raise InputError("no level marks imputed records", fix='imputed="allocated", levels=["1"]')
+        object.__setattr__(self, "imputed", imputed)
+        object.__setattr__(self, "levels", tuple(str(level) for level in levels))
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's, and the mark of imputed records."""
+        return {**PermutationSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
+
+    def frame(self, census: "Census") -> Frame:
+        """The records, with imputed ones out of their strata."""
+        frame = PermutationSwapping.frame(self, census)
+        if self.imputed not in frame.columns or self.imputed in self.swap:
+            raise InputError(
+                f"{self.imputed} is no held variable that is released",
+                why="the mark of imputed records is an invariant and must be public",
+                fix=did_you_mean(self.imputed, frame.roles.held),
+            )
+        column = frame.columns[self.imputed]
+        marked = np.isin(column.codes, level_codes(column, self.levels)) & (frame.strata.codes != kernel.OUT)
+        codes = frame.strata.codes.copy()
+        codes[marked] = kernel.OUT
+        sizes = stratum_sizes(codes)
+        whole = np.zeros(frame.strata.sizes.size, np.uint32)
+        whole[: sizes.size] = sizes
+        return replace(
+            frame,
+            strata=Coded(codes=codes, sizes=whole),
+            imputed=int(marked.sum()),
+            imputed_where=(self.imputed, self.levels),
+        )
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """The PSA's bounds over strata without imputed records."""
+        return variant_bounds("2", strata, self.rate)

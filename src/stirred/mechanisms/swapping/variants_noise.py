@@ -1,0 +1,147 @@
+"""Relatives of the PSA with noise before or after: a noisy swap key, and noisy tables of the swapped file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.chance import Key, discrete_gaussian
+from stirred.engine import Engine
+from stirred.errors import InputError
+from stirred.mechanisms.swapping import kernel
+from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping.kernel_moves import draw
+from stirred.mechanisms.swapping.kernel_strata import strata as coded
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.release import swapped_columns
+from stirred.mechanisms.swapping.release_columns import Column
+from stirred.mechanisms.swapping.release_frame import Frame
+from stirred.mechanisms.swapping.strata import Strata
+from stirred.mechanisms.swapping.variants_accounting import variant_bounds
+from stirred.mechanisms.swapping.variants_moves import _coins
+from stirred.spec import Bound
+from stirred.spec.numerals import fraction_of
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NoisyKey(PermutationSwapping):
+    """Law 6a: the match variable ``noisy`` is redrawn with probability ``change`` among its levels before matching.
+
+    The noisy values decide who may swap with whom and are not published. No finite bound is known.
+    """
+
+    name: ClassVar[str] = "swapping-noisy-key"
+
+    noisy: str
+    change: Fraction
+
+    def __init__(self, *, noisy: str, change: Rate, **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        if noisy not in self.match:
+            raise InputError(f"{noisy} is no match variable", fix=f'match=[…, "{noisy}"]')
+        object.__setattr__(self, "noisy", noisy)
+        object.__setattr__(self, "change", rate_of(change))
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's, and the kernel of the noise."""
+        return {**PermutationSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
+
+    def frame(self, census: "Census") -> Frame:
+        """The records, in strata without the noisy variable: only these stay invariant."""
+        frame = PermutationSwapping.frame(self, census)
+        pooled = tuple(name for name in frame.roles.match if name != self.noisy)
+        part = frame.strata.codes != kernel.OUT
+        pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
+        return replace(
+            frame,
+            roles=replace(frame.roles, match=pooled, hold=(self.noisy, *frame.roles.hold)),
+            strata=pools,
+        )
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 6a: unknown."""
+        return variant_bounds("6a", strata, self.rate)
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Draw the noisy key of every record, then swap within its strata."""
+        column = frame.columns[self.noisy]
+        levels = np.unique(column.codes)
+        redrawn = _coins(run.bind("noisy"), frame.ids, self.change)
+        drawn = levels[_uniform(run, frame.ids, levels.size)]
+        noisy = replace(column, codes=np.where(redrawn, drawn, column.codes))
+        part = frame.strata.codes != kernel.OUT
+        match = [noisy if name == self.noisy else frame.columns[name] for name in self.match]
+        strata = coded(match, rows=frame.rows, taking_part=None if part.all() else part)
+        moves = draw(
+            run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
+        )
+        return swapped_columns(frame, moves, engine)
+
+
+def _uniform(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int64]:
+    """A number below the bound for each identifier, exactly uniform: words in the uneven rest are drawn again."""
+    result = np.zeros(ids.size, np.int64)
+    pending = np.arange(ids.size)
+    limit = 2**64 - 2**64 % bound
+    counter = 0
+    while pending.size:
+        words = run.blocks("swap/level", ids[pending], counter=counter)[:, 0]
+        result[pending] = (words % np.uint64(bound)).astype(np.int64)
+        pending = pending[words > np.uint64(limit - 1)]
+        counter += 1
+    return result
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NoisyTables(PermutationSwapping):
+    r"""Law 6b: tables of the swapped file, each cell with discrete Gaussian noise of variance about $\sigma^2$.
+
+    The swap's guarantee holds by post-processing. Every combination of levels gets noise, the empty ones too.
+    """
+
+    name: ClassVar[str] = "swapping-noisy-tables"
+
+    sigma_squared: Fraction
+
+    def __init__(self, *, sigma_squared: Rate, tables: Sequence[Sequence[str]], **settings: Any) -> None:
+        settings.pop("microdata", None)
+        PermutationSwapping.__init__(self, tables=tables, microdata=False, **settings)
+        variance = fraction_of(sigma_squared, "variance of the noise")
+        if variance <= 0:
+            raise InputError("the variance of the noise must be positive", fix='sigma_squared="4"')
+        object.__setattr__(self, "sigma_squared", variance)
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's, and σ²."""
+        return {**PermutationSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 6b: the swap's, by post-processing."""
+        return variant_bounds("6b", strata, self.rate)
+
+    def made_tables(self, columns: dict[str, Column], run: Key) -> dict[str, pa.Table]:
+        """Every cell of every table with its own noise."""
+        return {" × ".join(by): self._noisy([columns[name] for name in by], run) for by in self.tables}
+
+    def _noisy(self, columns: Sequence[Column], run: Key) -> pa.Table:
+        levels = [np.unique(column.codes) for column in columns]
+        shape = tuple(level.size for level in levels)
+        places = tuple(
+            np.searchsorted(level, column.codes) for level, column in zip(levels, columns, strict=True)
+        )
+        counts = np.bincount(np.ravel_multi_index(places, shape), minlength=int(np.prod(shape)))
+        names = [column.name for column in columns]
+        noise = discrete_gaussian(run.stream("noise", *names), self.sigma_squared, counts.size)
+        grid = np.unravel_index(np.arange(counts.size), shape)
+        cells = {
+            column.name: replace(column, codes=level[index]).arrow()
+            for column, level, index in zip(columns, levels, grid, strict=True)
+        }
+        return pa.table({**cells, "count": pa.array(counts + noise)})

@@ -1,0 +1,164 @@
+"""Every relative of the PSA runs, states its own specification and keeps its invariants."""
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.errors import InputError, PrivacyError
+from stirred.mechanisms.swapping import (
+    ImputedStay,
+    NearPlaces,
+    NoisyKey,
+    NoisyTables,
+    NoVacuous,
+    PermutationSwapping,
+    UnitMatching,
+    VaryingRates,
+)
+
+KEY = Key.for_tests(1)
+BASE = {"match": ["state", "size"], "swap": ["county"], "rate": "1/5"}
+VARIANTS = {
+    "1a": (VaryingRates, {"by": "tenure", "rates": {"rent": "1/2"}}),
+    "1b": (VaryingRates, {"by": "county", "rates": {"3": "1/2"}}),
+    "1c": (VaryingRates, {"rarity": ["tenure", "race", "county"], "rare": "1/2"}),
+    "2": (ImputedStay, {"imputed": "allocated", "levels": ["1"]}),
+    "3": (NoVacuous, {}),
+    "4": (NearPlaces, {"preference": "3"}),
+    "5": (UnitMatching, {"loose": ["size"], "alpha": "1/5"}),
+    "6a": (NoisyKey, {"noisy": "size", "change": "1/10"}),
+    "6b": (NoisyTables, {"tables": [["county", "tenure"]], "sigma_squared": "4"}),
+}
+
+
+def household(n: int = 4_000) -> pa.Table:
+    rng = np.random.default_rng(1)
+    county = rng.integers(0, 8, n)
+    return pa.table(
+        {
+            "hid": np.arange(n) * 3,
+            "state": county // 4,
+            "county": county,
+            "size": rng.integers(1, 5, n),
+            "tenure": rng.choice(["own", "rent"], n),
+            "race": rng.integers(0, 40, n),
+            "allocated": (rng.random(n) < 0.1).astype(np.int8),
+        }
+    )
+
+
+def census(table: pa.Table) -> Census:
+    schema = {"geography": {"spine": ["state", "county"]}, "record": {"household": {"id": "hid"}}}
+    return Census.of(schema, {"household": table})
+
+
+def make(law: str, **changed: object) -> PermutationSwapping:
+    kind, settings = VARIANTS[law]
+    return kind(**{**BASE, **settings, **changed})
+
+
+def counts(data: object, *by: str) -> list[tuple[object, ...]]:
+    frame = pl.from_arrow(data).with_columns(pl.selectors.categorical().cast(pl.String))
+    return sorted(frame.group_by(by).len().rows())
+
+
+@pytest.mark.parametrize("law", VARIANTS)
+def test_it_runs_and_its_promise_has_its_own_law(law: str) -> None:
+    table = household()
+    mechanism = make(law)
+    promise = mechanism.specification(census(table))
+    release = mechanism.release(census(table), key=KEY)
+    assert release.specification == promise
+    assert promise.bounds
+    if law == "6a":
+        assert promise.evidence.status == "unknown"
+        assert not promise.budget.is_finite
+    else:
+        assert promise.evidence.status == "proved"
+        assert promise.budget.is_finite
+    assert all(check.kept for check in release.checks)
+    assert release.mechanism != "permutation-swapping"
+    plain = PermutationSwapping(**BASE).parameters()
+    assert set(mechanism.parameters()) > set(plain) or law == "3"
+
+
+@pytest.mark.parametrize("law", [law for law in VARIANTS if law != "6b"])
+def test_rows_of_the_input_decide_nothing(law: str) -> None:
+    table = household()
+    other = table.take(np.random.default_rng(2).permutation(table.num_rows))
+    first, second = (make(law).release(census(t), key=KEY).microdata["household"] for t in (table, other))
+    assert first.equals(second)
+
+
+@pytest.mark.parametrize("law", ["1a", "1b", "1c", "2", "3", "4"])
+def test_the_strata_keep_their_places(law: str) -> None:
+    table = household()
+    after = make(law).release(census(table), key=KEY).microdata["household"]
+    assert counts(table, "state", "size", "county") == counts(after, "state", "size", "county")
+    assert counts(table, "county", "tenure") != counts(after, "county", "tenure")
+
+
+def test_loosened_matching_keeps_only_the_pools() -> None:
+    table = household()
+    after = make("5").release(census(table), key=KEY).microdata["household"]
+    assert counts(table, "state", "county") == counts(after, "state", "county")
+    assert counts(table, "size", "county") != counts(after, "size", "county")
+    words = str(make("5").specification(census(table)).multiverse)
+    assert "county × size" not in words
+
+
+def test_imputed_records_are_released_as_they_are_and_listed() -> None:
+    table = household()
+    release = make("2").release(census(table), key=KEY)
+    marked = [
+        counts(
+            pl.from_arrow(t).filter(pl.col("allocated") == 1).to_arrow(), "state", "county", "size", "race"
+        )
+        for t in (table, release.microdata["household"])
+    ]
+    assert marked[0] == marked[1]
+    number = int(np.sum(table["allocated"].to_numpy()))
+    assert any(f"{number:,} imputed" in line for line in release.specification.untouched)
+    plain = PermutationSwapping(**BASE).specification(census(table))
+    assert release.specification.budget < plain.budget
+
+
+def test_noisy_tables_cover_empty_cells_and_release_no_record() -> None:
+    table = household(60)
+    release = make("6b", tables=[["county", "race"]]).release(census(table), key=KEY)
+    assert not release.microdata
+    found = release.tables["county × race"]
+    levels = [len(table[name].unique()) for name in ("county", "race")]
+    assert found.num_rows == levels[0] * levels[1]
+
+
+def test_places_prefer_to_be_near() -> None:
+    rng = np.random.default_rng(3)
+    tract = rng.integers(0, 40, 4_000)
+    data = {"hid": np.arange(4_000), "county": tract // 10, "tract": tract, "mark": np.arange(4_000)}
+    schema = {"geography": {"spine": ["county", "tract"]}, "record": {"household": {"id": "hid"}}}
+    there = Census.of(schema, {"household": pa.table(data)})
+    settings = {"swap": ["county", "tract"], "rate": "1/2"}
+
+    def left(mechanism: PermutationSwapping) -> float:
+        after = pl.from_arrow(mechanism.release(there, key=KEY).microdata["household"]).sort("mark")
+        moved = after["tract"].to_numpy() != tract
+        return float((after["county"].to_numpy() != tract // 10)[moved].mean())
+
+    assert left(NearPlaces(preference=1, **settings)) > left(NearPlaces(preference=50, **settings)) + 0.02
+
+
+def test_refusals() -> None:
+    with pytest.raises(InputError, match="one source"):
+        VaryingRates(**BASE)
+    with pytest.raises(PrivacyError):
+        make("1a", rates={"rent": "1"}).release(census(household(50)), key=KEY)
+    with pytest.raises(InputError, match="loosened"):
+        make("5", loose=["tenure"])
+    with pytest.raises(InputError, match="no match variable"):
+        make("6a", noisy="tenure")
+    with pytest.raises(InputError, match="at least 1"):
+        make("4", preference="1/2")
