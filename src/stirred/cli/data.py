@@ -13,7 +13,7 @@ stirred data synth demo --out demo/
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os.path import relpath
 from pathlib import Path
@@ -122,12 +122,21 @@ def _synth(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(summary)
     else:
-        rows = [
-            [key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)]
-            for key, value in summary.items()
-        ]
+        rows = [[key.replace("_", " "), _shown(value)] for key, value in _flat(summary)]
         console().print(table(f"Synthetic census {arguments.preset}", ["", ""], rows))
     return 0
+
+
+def _flat(summary: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for key, value in summary.items():
+        if isinstance(value, Mapping):
+            yield from _flat({f"{key}: {inner}": deeper for inner, deeper in value.items()})
+        else:
+            yield key, value
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 class Bar:
