@@ -169,7 +169,7 @@ class RecordModel(Strict):
     format: str = ""
     separator: str = ""
     header: bool = True
-    encoding: Literal["utf8", "utf8-lossy", "latin1"] = "utf8"
+    encoding: Literal["utf8", "latin1"] = "utf8"
     table: str = ""
     ddi: str = ""
     columns: list[str] = []

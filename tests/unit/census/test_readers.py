@@ -118,6 +118,19 @@ def test_delimited_text_may_be_compressed_quoted_or_without_header(tmp_path: Pat
     same(written(tmp_path, "h.txt", more))
 
 
+def test_latin1_keeps_accents_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stirred.census.readers.delimited.BLOCK", 10)  # many blocks
+    lines = ["år;size", *(f"{name};{i}" for i, name in enumerate(["Bé", "Bè", "Bê", "Bé"]))]
+    (tmp_path / "h.csv").write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
+    (tmp_path / "census.toml").write_text(
+        'record.household = {files = ["h.csv"], encoding = "latin1", variables = {"år" = "text", size = "0..9"}}'
+    )
+    census = read(tmp_path)
+    assert census.counts("household", ["år"]).to_pydict() == {"år": ["Bè", "Bé", "Bê"], "count": [1, 2, 1]}
+    assert census.count("household") == 4
+    assert census.table("household")["size"].to_pylist() == [0, 1, 2, 3]
+
+
 def test_a_misfit_stops_the_read_and_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text("h,size,tenure\n1,SECRET,own\n")
     census = written(tmp_path, "h.csv")
