@@ -68,23 +68,24 @@ class Interval:
 
     def exp(self, bits: int) -> "Interval":
         """An enclosure of e to this power."""
-        import mpmath
-        from mpmath.libmp import to_rational
-
-        with mpmath.workprec(bits + GUARD + 16):
-            low = Fraction(
-                *to_rational(mpmath.exp(mpmath.mpf(self.low.numerator) / self.low.denominator)._mpf_)
-            )
-            high = Fraction(
-                *to_rational(mpmath.exp(mpmath.mpf(self.high.numerator) / self.high.denominator)._mpf_)
-            )
         # the argument carries a relative error of 2^-(bits+48), which exp turns into |argument| times as much
         slack = Fraction(2 + int(max(abs(self.low), abs(self.high))), 1 << (bits + GUARD))
+        low, high = (_exp(end, bits + GUARD + 16) for end in (self.low, self.high))
         return Interval(low * (1 - slack), high * (1 + slack)).outward(bits)
 
     def outward(self, bits: int) -> "Interval":
         """The same enclosure with short endpoints, so that long sums stay cheap."""
         return Interval(_shorten(self.low, bits, up=False), _shorten(self.high, bits, up=True))
+
+
+def _exp(value: Fraction, work: int) -> Fraction:
+    # libmp's functions take their precision as an argument, so that threads cannot change it under each other
+    from mpmath.libmp import from_rational, mpf_exp, round_nearest, to_rational
+
+    power = mpf_exp(
+        from_rational(value.numerator, value.denominator, work, round_nearest), work, round_nearest
+    )
+    return Fraction(*to_rational(power))
 
 
 def _log_near_one(q: Fraction, bits: int) -> Interval:

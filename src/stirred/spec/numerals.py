@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from numbers import Rational
 
 from stirred.errors import BudgetError
 
@@ -19,8 +20,8 @@ def fraction_of(value: object, what: str) -> Fraction:
         raise BudgetError(
             f"this {what} is no number", why="it is a truth value", fix='give 3, "1/20" or a Fraction'
         )
-    if isinstance(value, int | Fraction):
-        return Fraction(value)
+    if isinstance(value, Rational):  # int, Fraction, and the integers of numpy
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, str):
         return _parsed(value, what)
     if isinstance(value, float):

@@ -4,6 +4,7 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from mpmath.libmp import to_rational
 
 from stirred.errors import BudgetError
 from stirred.spec import Budget
+from stirred.spec.intervals import Interval
 
 fractions = st.fractions(min_value=0, max_value=10**6, max_denominator=10**6)
 atoms = st.one_of(
@@ -197,3 +199,37 @@ def test_roots_and_logs_of_huge_integers_keep_their_side(n: int, decimals: int) 
     scaled = int(Fraction(upper) * 10**decimals)
     assert scaled * scaled >= n * 10 ** (2 * decimals)
     assert (scaled - 1) ** 2 < n * 10 ** (2 * decimals)
+
+
+def ends(box: object) -> tuple[Fraction, Fraction]:
+    low, high = box._mpi_  # type: ignore[attr-defined]
+    return Fraction(*map(int, to_rational(low))), Fraction(*map(int, to_rational(high)))
+
+
+@settings(deadline=None)
+@given(st.fractions(min_value=-50, max_value=50, max_denominator=10**9), st.integers(8, 200))
+def test_exponentials_are_enclosed(x: Fraction, bits: int) -> None:
+    iv.prec = 600
+    low, high = ends(iv.exp(iv.mpf(x.numerator) / x.denominator))
+    box = Interval.point(x).exp(bits)
+    assert box.low <= low <= high <= box.high
+    assert box.high - box.low <= high / 2 ** (bits - 4)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10**60), st.integers(1, 10**6), st.integers(8, 300))
+def test_logarithms_near_one_are_enclosed_and_sharp(n: int, k: int, bits: int) -> None:
+    q = 1 + Fraction(k, n)
+    iv.prec = 1200
+    low, high = ends(iv.log(iv.mpf(q.numerator) / q.denominator))
+    box = Interval.log(q, bits)
+    assert box.low <= high
+    assert box.high >= low
+    assert box.high - box.low <= high / 2 ** (bits - 4)
+
+
+def test_integers_of_numpy_are_integers_and_its_floats_are_not() -> None:
+    assert Budget.of(np.int64(3)) == Budget.of(3)  # type: ignore[arg-type]
+    for bad in (np.float64(0.5), np.bool_(True)):
+        with pytest.raises(BudgetError):
+            Budget.of(bad)  # type: ignore[arg-type]

@@ -118,6 +118,30 @@ def test_the_constants_hold_and_are_attained_on_an_enumerated_census() -> None:
     assert worst["kept/free"] <= factor(Hamming("person"), Hamming("person", link="free")) == 2
 
 
+def test_the_constants_of_adding_and_removing_on_an_enumerated_census() -> None:
+    worst = dict.fromkeys(("homes/people", "people/homes", "people/changed", "changed/people"), Fraction(0))
+    for x in CENSUSES:
+        for y in CENSUSES:
+            if x == y:
+                continue
+            mine = [(i, person) for i, home in enumerate(x) for person in home]
+            theirs = [(i, person) for i, home in enumerate(y) for person in home]
+            changed = household_hamming(x, y)
+            distances = {
+                "homes": 2 * changed,
+                "people": multiset_symmetric(list(mine), list(theirs)),
+                "changed": changed,
+            }
+            for pair in worst:
+                top, bottom = pair.split("/")
+                worst[pair] = max(worst[pair], Fraction(distances[top], distances[bottom]))
+    homes, people = SymmetricDifference("household"), SymmetricDifference("person")
+    assert worst["homes/people"] == factor(homes, people) == 2
+    assert worst["people/homes"] == factor(people, homes) == 3
+    assert worst["people/changed"] == factor(people, Hamming("household")) == 6
+    assert worst["changed/people"] == factor(Hamming("household"), people, UNITS) == 1
+
+
 PREMETRICS = [
     kind(unit, link=link, copies=copies)
     for kind in (Hamming, SymmetricDifference)
