@@ -1,6 +1,6 @@
 """The catalog itself: published specifications by name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from stirred.catalog import releases
@@ -159,10 +159,15 @@ class Catalog(Mapping[str, Specification]):
         """Known releases of unknown cost: name → title."""
         return {name: unstated.title for name, unstated in UNKNOWN.items()}
 
-    def rows(self, delta: Fraction = DELTA) -> list[Row]:
-        """All entries as programs read them, those of unknown cost last."""
-        stated = [entry.row(delta) for entry in self._entries.values()]
-        return stated + [unstated_row(unstated, delta) for unstated in UNKNOWN.values()]
+    def rows(self, delta: Fraction = DELTA, names: Collection[str] = ()) -> list[Row]:
+        """The entries named, or all, as programs read them, those of unknown cost last."""
+        for name in names:
+            if name not in UNKNOWN:
+                self.entry(name)  # refuses what is not there
+        stated = [entry.row(delta) for name, entry in self._entries.items() if name in names or not names]
+        return stated + [
+            unstated_row(entry, delta) for name, entry in UNKNOWN.items() if name in names or not names
+        ]
 
 
 catalog = Catalog()

@@ -13,7 +13,6 @@ from fractions import Fraction
 
 from stirred.catalog import DELTA, catalog
 from stirred.cli.output import console, print_json, table
-from stirred.errors import InputError, did_you_mean
 from stirred.spec import Budget
 from stirred.spec.card_words import decimal, small
 from stirred.spec.numerals import fraction_of
@@ -31,12 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compute every ε at the δ asked for, and print."""
     delta = DELTA if arguments.delta is None else fraction_of(arguments.delta, "delta")
-    rows = catalog.rows(delta)
-    known = [str(row["name"]) for row in rows]
-    for name in arguments.names:
-        if name not in known:
-            raise InputError(f"the catalog has no entry {name!r}", fix=did_you_mean(name, known))
-    chosen = [row for row in rows if not arguments.names or row["name"] in arguments.names]
+    chosen = catalog.rows(delta, arguments.names)
     if arguments.json:
         print_json(chosen)
         return 0

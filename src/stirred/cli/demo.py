@@ -43,12 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
         encoding="utf-8",
     )
     if arguments.json:
-        rows = [row for row in catalog.rows() if row["name"] in PAIR]
+        rows = catalog.rows(names=PAIR)
         print_json(
             {"specifications": rows, "sentences": [card.sentence() for card in cards], "written": str(target)}
         )
         return 0
     show(cards)
+    console().print(f"open {target}")
     return 0
 
 

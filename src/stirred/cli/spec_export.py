@@ -9,8 +9,6 @@ from pathlib import Path
 from stirred.cli.output import print_json
 from stirred.cli.spec_sources import add_changes, changed, delta_of, resolve
 from stirred.errors import InputError
-from stirred.publish.export.catalog_about import about_entry
-from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.spec.files import dumps
 
 
@@ -40,6 +38,10 @@ def run_export(arguments: argparse.Namespace) -> int:
     spec, delta = changed(found.specification, arguments), delta_of(arguments)
     card = found.card(spec, delta=delta)
     if arguments.registry:
+        # imported here: the room that runs plans is slow to load, and only this form needs it
+        from stirred.publish.export.catalog_about import about_entry
+        from stirred.publish.export.registry import About, registry_entry, to_yaml
+
         about = about_entry(found.entry) if arguments.about is None else About.of(_toml(arguments.about))
         document = registry_entry(card, about)
         text = to_yaml(document)

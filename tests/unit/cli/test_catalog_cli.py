@@ -1,6 +1,7 @@
 """``stirred catalog`` and ``stirred demo`` as a user types them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +42,12 @@ def test_bad_input_is_refused(words: list[str], capsys: pytest.CaptureFixture[st
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: ")
+
+
+def test_demo_shows_both_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    out = capsys.readouterr().out
+    assert "swapped" in out
+    page = (tmp_path / "demo" / "specifications.html").read_text()
+    assert page.count("<article") == 2
+    assert "incomparable" in page
