@@ -98,17 +98,32 @@ def reaches(invariant: "AtLeast", counts: "SupportsCounts") -> "pa.Table":
     import pyarrow.compute as pc
 
     by = list(invariant.statistic.by)
-    left = counts.counts(invariant.statistic.record_type, by, invariant.statistic.conditions() or None)
+    left = _plain(
+        counts.counts(invariant.statistic.record_type, by, invariant.statistic.conditions() or None)
+    )
     if not by:
         reached = _total(left) >= _threshold(invariant, counts)
         return pa.table({"holds": pa.array([reached])})
     if not isinstance(invariant.than, Margin):
         chosen = left.filter(pc.greater_equal(left["count"].cast(pa.int64()), invariant.than))
         return _listed(chosen, by, holds=True)
-    right = counts.counts(invariant.than.record_type, by, invariant.than.conditions() or None)
+    right = _plain(counts.counts(invariant.than.record_type, by, invariant.than.conditions() or None))
     both = right.rename_columns([*by, "than"]).join(left, keys=by, join_type="left outer")
     missing = pc.less(pc.fill_null(both["count"].cast(pa.int64()), 0), both["than"].cast(pa.int64()))
     return _listed(both.filter(missing), by, holds=False)
+
+
+def _plain(table: "pa.Table") -> "pa.Table":
+    """Dictionary columns as their values: two files may code the same areas differently."""
+    import pyarrow as pa
+
+    columns = {
+        name: table[name].cast(table.schema.field(name).type.value_type)
+        if pa.types.is_dictionary(table.schema.field(name).type)
+        else table[name]
+        for name in table.column_names
+    }
+    return pa.table(columns)
 
 
 def _total(table: "pa.Table") -> int:

@@ -81,6 +81,29 @@ def test_the_digest_of_an_inequality_says_nothing_about_the_counts() -> None:
     assert universe(Toy(household=HOUSEHOLDS[1:]), two).digest != universe(none_there, two).digest
 
 
+class Coded(Toy):
+    """The same census with its areas as dictionary codes."""
+
+    def counts(
+        self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
+    ) -> pa.Table:
+        table = super().counts(record_type, by, where)
+        return pa.table(
+            {n: table[n] if n == "count" else table[n].dictionary_encode() for n in table.column_names}
+        )
+
+
+def test_codes_do_not_matter() -> None:
+    files = {
+        "household": HOUSEHOLDS,
+        "person": [{"block": "2"}],
+        "group_quarters": [{"block": "1"}, {"block": "2"}],
+    }
+    both = INVARIANTS & AtLeast(Margin("person", ("block",)), Margin("group quarters", ("block",)))
+    both &= AtLeast(Margin("household", ("block",)), 1)
+    assert universe(Coded(**files), both).digest == universe(Toy(**files), both).digest
+
+
 def test_the_two_sides_of_an_inequality_share_their_areas() -> None:
     with pytest.raises(SpecificationError, match="areas"):
         AtLeast(Margin("person", ("block",)), Margin("person", ("county",)))
