@@ -198,7 +198,9 @@ def largest_of(
         best = max(best, float(per_unit.max(initial=0.0)))
         floor = best * (1 - 1e-9)
         candidates += (
-            [(float(per_unit[j]), i, i + 1 + j) for j in np.flatnonzero(per_unit >= floor)] if best else []
+            [(float(per_unit[j]), i, i + 1 + j) for j in np.flatnonzero(per_unit >= floor).tolist()]
+            if best
+            else []
         )
     found = Loss(Budget.zero())
     seen: set[tuple[Fraction, int]] = set()
@@ -214,7 +216,7 @@ def largest_of(
             )
         with np.errstate(invalid="ignore"):
             gap = np.nan_to_num(np.abs(logs[i] - logs[j]), nan=0.0)
-        for column in np.flatnonzero(gap >= gap.max() * (1 - 1e-9)):
+        for column in np.flatnonzero(gap >= gap.max() * (1 - 1e-9)).tolist():
             where = support[column]
             ratio = laws[i][where] / laws[j][where]
             key = (max(ratio, 1 / ratio), int(units[i, j]))

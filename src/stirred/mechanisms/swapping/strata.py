@@ -146,12 +146,14 @@ def bounds(strata: Strata | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
 
 
 def claim(found: Iterable[Bound]) -> Bound:
-    """The smallest proved bound; the earlier one on a tie.
+    """The smallest proved bound, the earlier one on a tie; where nothing is proved, the bound that says so.
 
     >>> str(claim(bounds([Stratum(n=10, hold_types=4, swap_types=4)], "1/2")).budget)
     '2.2500'
     """
-    return min((bound for bound in found if bound.status == "proved"), key=lambda bound: bound.budget)
+    every = tuple(found)
+    proved = [bound for bound in every if bound.status == "proved"]
+    return min(proved, key=lambda bound: bound.budget) if proved else every[0]
 
 
 def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:

@@ -34,10 +34,12 @@ from fractions import Fraction
 from math import exp, log1p
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.accounting import HALF, Rate, odds, rate_of, stratum_of, tight
 from stirred.mechanisms.swapping.derangements import EXACT_UP_TO, derangements, step_ratio_bound
+from stirred.mechanisms.swapping.enumerate_variants import found_loss
 from stirred.mechanisms.swapping.strata import Strata, Stratum, bounds
 from stirred.spec.budget import Bound, Budget
 from stirred.spec.numerals import fraction_of
@@ -98,7 +100,7 @@ def _renormalised(n: int, least: Fraction, most: Fraction) -> Fraction:
 
 
 def rates_by_place(n: int, low: Rate, high: Rate) -> Budget:
-    r"""Law 1b in a stratum of exactly n records: $\max\{\ln o_{\max},\ \ln\tfrac{d(n)}{d(n-1)} - \ln o_{\min},\ \mu\} + \nu$.
+    r"""Law 1b in a stratum of exactly n: $\max\{\ln o_{\max}, \ln\tfrac{d(n)}{d(n-1)} - \ln o_{\min}, \mu\} + \nu$.
 
     μ bounds a record's change of rate, ν that of the redraw's normaliser, which no longer cancels; ν falls with n, so
     that a small stratum may lose more than a large one.
@@ -119,7 +121,9 @@ def _place_factor(n: int, least: Fraction, most: Fraction, others: int = 0) -> F
 
 
 def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> Budget:
-    r"""Law 1c in a stratum of exactly n: law 1b's budget plus $2c(\mu + \nu)$, because a record's move changes the rate of at most 2c others.
+    r"""Law 1c in a stratum of exactly n: law 1b's budget plus $2c(\mu + \nu)$.
+
+    A record's move changes the rate of at most 2c others.
 
     >>> rates_by_rarity(5, "1/10", "1/10") == rates_by_place(5, "1/10", "1/10")
     True
@@ -160,7 +164,7 @@ def near_places(n: int, rate: Rate, preference: Rate) -> Budget:
             "the preference for near places must be at least 1", why="1 prefers none", fix="give 2 or 3"
         )
     base = tight(n, rate)
-    return base if base.is_zero else base + Budget.log(weight)
+    return base if n <= 3 else base + Budget.log(weight)  # with three records no pair can be exchanged
 
 
 def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
@@ -192,7 +196,7 @@ def variant_bounds(
     imputed records. 4: ``preference``. 5: strata are the *pools*, and ``alpha``. 6b: nothing more.
 
     >>> [b.name for b in variant_bounds("4", [Stratum(n=9, hold_types=3, swap_types=4)], "1/20", preference=2)]
-    ['near places preferred']
+    ['near places preferred', 'near places preferred, largest loss found']
     """
     columns = Strata.of(strata)
     kinds = columns.kinds()
@@ -200,6 +204,21 @@ def variant_bounds(
         raise InputError(f"there is no law {law[:10]!r} of swapping", fix="known: " + ", ".join(LAWS))
     if not len(kinds):
         return bounds(columns, rate)
+    upper = _upper(law, columns, kinds, rate, parameters)
+    numbers = {name: fraction_of(value, name) for name, value in parameters.items() if name != "counts_up_to"}
+    lower = Bound(
+        name=f"{LAWS[law]}, largest loss found",
+        budget=found_loss(law, rate_of(rate), tuple(sorted(numbers.items()))).budget,
+        status="estimated",
+        source="enumeration of all pairs and outputs of universes of four records",
+        tight="a lower bound for this law: no smaller budget can be claimed for every universe",
+    )
+    return (*upper, lower) if law in ENUMERATED and (kinds[:, 0] >= 4).any() else upper
+
+
+def _upper(
+    law: str, columns: Strata, kinds: NDArray[np.int64], rate: Rate, parameters: Mapping[str, object]
+) -> tuple[Bound, ...]:
     n = int(kinds[:, 0].max())
     if law in {"1a", "1b", "1c"}:
         highest = _number(parameters, "highest")
@@ -260,4 +279,5 @@ LAWS = {
     "6a": "noisy swap key",
     "6b": "noise after the swap",
 }
+ENUMERATED = {"1b", "1c", "3", "4", "5", "6a"}
 THEOREMS = {"2": "Theorem I", "6b": "Theorem M"}
