@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
-from shared_data import shared
 
+from shared_data import shared
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.swapping import PermutationSwapping, effective_rate
