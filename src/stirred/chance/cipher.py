@@ -17,7 +17,7 @@ BLOCK: Final = 16
 # update_into asks for this many bytes of room beyond what it writes
 SLACK: Final = BLOCK - 1
 # keystream, zeros and results of one chunk stay in a 2 MB second-level cache
-CHUNK: Final = 1 << 16
+CHUNK: Final = 1 << 17
 
 _ZEROS: Final = bytes(CHUNK)
 
