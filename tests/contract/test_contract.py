@@ -184,6 +184,14 @@ def test_errors_and_logs_show_no_record(mechanism: Mechanism, caplog: pytest.Log
     assert SECRET not in caplog.text
 
 
+def test_a_swap_is_read_at_distance_two() -> None:
+    """Odds at distance 1 would be understated: inside a universe of a swap no record differs alone."""
+    for case in CASES:
+        if case.name.startswith("permutation-swapping"):
+            spec = case.make().specification(census(120))
+            assert Card(spec).allowed().distance == 2
+
+
 def test_budget_is_exact(mechanism: Mechanism) -> None:
     spec = mechanism.specification(census(120))
     assert spec.budget.is_finite

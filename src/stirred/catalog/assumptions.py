@@ -36,7 +36,7 @@ def variants(spec: Specification) -> tuple[Assumption, ...]:
     """What the budget becomes, where a rule tells it.
 
     >>> from stirred.catalog import catalog
-    >>> [decimal(a.specification.rho_squared.upper(4)) for a in variants(catalog["das-2020"])][:2]
+    >>> [str(a.specification.rho_squared) for a in variants(catalog["das-2020"])][:2]
     ['139.6163', '221.4995']
     """
     found: list[Assumption] = []

@@ -86,13 +86,16 @@ class Card:
         spec, what = self.specification, self.allowed()
         exact = spec.rho_squared if isinstance(spec.output_premetric, NormalizedRenyi) else spec.budget
         caveat = f", {what.exception}" if what.exception else ""
+        odds = f"a factor of {what.factor} at distance {what.distance}{caveat}"
+        if what.log_odds is None:
+            odds = f"no rule turns {spec.output_premetric} into odds"
         return (
             ("domain", spec.domain.label or spec.domain.name),
             ("invariants", "; ".join(invariant.words() for invariant in spec.multiverse) or "none"),
             ("unit", f"{counted(spec.input_premetric)}, {spec.input_premetric}"),
             ("measured by", f"{measure(spec.output_premetric)}, {spec.output_premetric}"),
             ("budget", f"{self.budget()} per unit (exactly {shortened(exact.exact)})"),
-            ("odds it allows", f"a factor of {what.factor} at distance {what.distance}{caveat}"),
+            ("odds it allows", odds),
             (
                 "best test",
                 f"errs at least {what.error}" if what.error.startswith("1 in") else what.error_words,
@@ -118,6 +121,8 @@ class Card:
         """One worked household (or person): what someone could at most believe afterwards."""
         spec, what = self.specification, self.allowed()
         unit = spec.input_premetric.unit
+        if what.log_odds is None:
+            return f"No worked example: no rule turns {spec.output_premetric} into odds."
         even, rare = what.belief(Fraction(1, 2)), what.belief(Fraction(1, 1000))
         if what.distance == 2:
             example = (

@@ -56,11 +56,13 @@ def small(value: Fraction) -> str:
 
 
 def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> tuple[int, str]:
-    """The smallest distance between two different data sets of one universe, and why.
+    """The smallest distance between two data sets of one universe that the release can tell apart, and why.
 
-    One record can change alone only if some variable of it is in no margin (nor determined by one): a changed value
-    would move the counts of every margin that reads it (Lemma 5: under swapping, distance 1 is impossible). Areas
-    finer than any in the exact tables of that record type do not count: a swap of counties tabulates no blocks.
+    A changed value moves the counts of every exact table that reads it (Lemma 5: under swapping, distance 1 is
+    impossible). So one record can change alone only in a variable that no such table reads or determines. Identifiers,
+    and areas finer than any exact table, say nothing. Two exact tables of the unit of which neither determines the
+    other are the mark of a swap, which publishes nothing else: whatever it leaves out cannot be told apart either.
+    Where in doubt the larger distance is taken, which never understates the odds.
     """
     unit = premetric.unit
     margins = [
@@ -70,11 +72,17 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
         if margins:
             return 2, f"the number of {unit} records is fixed, so a record can only be replaced"
         return 1, f"one {unit} record can be added or removed"
+    known = [domain.closure(unit, margin.by) for margin in margins]
+    fixed = frozenset[str]().union(*known)
     variables = domain.record_type(unit).names() if domain.has(unit) else frozenset()
-    fixed = frozenset[str]().union(*(domain.closure(unit, margin.by) for margin in margins))
-    finer = _finer_areas(domain, fixed)
-    if variables - finer and variables - finer <= fixed:
+    telling = variables - _finer_areas(domain, fixed) - _identifiers(domain, unit, variables)
+    if telling and telling <= fixed:
         return 2, f"every variable of a {unit} record is in an exact table, so no record can change alone"
+    if any(not (a <= b or b <= a) for a in known for b in known):
+        return (
+            2,
+            f"two exact tables tie the variables of a {unit} record, so no record can change alone in them",
+        )
     return 1, f"one {unit} record can change alone"
 
 
@@ -82,6 +90,12 @@ def _finer_areas(domain: Domain, fixed: frozenset[str]) -> frozenset[str]:
     """The levels of the spine below the finest one that is fixed."""
     named = [place for place, level in enumerate(domain.spine) if level in fixed]
     return frozenset(domain.spine[named[-1] + 1 :]) if named else frozenset()
+
+
+def _identifiers(domain: Domain, unit: str, variables: frozenset[str]) -> frozenset[str]:
+    """The variables that determine a whole record by a declared dependency, geography apart."""
+    keys = {rule.of[0] for rule in domain.dependencies if rule.record_type == unit and len(rule.of) == 1}
+    return frozenset(key for key in keys - {*domain.spine} if variables <= domain.closure(unit, (key,)))
 
 
 def change(unit: str, distance: int, premetric: InputPremetric) -> str:
@@ -107,7 +121,8 @@ def measure(premetric: OutputPremetric) -> str:
         return "the normalized Rényi distance (zero-concentrated differential privacy, zCDP)"
     if isinstance(premetric, Approximate):
         return f"the ratio of probabilities, but for a part δ = {small(premetric.delta)} (approximate differential privacy)"
-    return (type(premetric).__doc__ or str(premetric)).strip().splitlines()[0]
+    words = (type(premetric).__doc__ or str(premetric)).strip().splitlines()[0].rstrip(".")
+    return words[:1].lower() + words[1:]
 
 
 def counted(premetric: InputPremetric) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stirred.spec import (
     Budget,
+    Dependency,
     Domain,
     Hamming,
     Margin,
@@ -69,9 +70,25 @@ def test_swapping_is_read_at_distance_two() -> None:
 
 
 def test_a_free_variable_lets_one_record_change_alone() -> None:
-    less = Multiverse.of(Margin("household", ("state", "size")), Margin("household", ("county",)))
+    less = Multiverse.of(Margin("household", ("state", "size")))
     assert smallest_distance(DOMAIN, less, Hamming("household"))[0] == 1
     assert smallest_distance(DOMAIN, SWAP, Hamming("household"))[0] == 2
+
+
+def test_identifiers_and_dropped_variables_do_not_bring_a_swap_to_distance_one() -> None:
+    variables = (*DOMAIN.record_type("household").variables, Variable(name="id"))
+    names = tuple(variable.name for variable in variables if variable.name != "id")
+    rule = Dependency(record_type="household", of=("id",), determines=names)
+    known = replace(
+        DOMAIN, record_types=(RecordType(name="household", variables=variables),), dependencies=(rule,)
+    )
+    assert smallest_distance(known, SWAP, Hamming("household"))[0] == 2
+    dropped = (*variables, Variable(name="telephone"))
+    more = replace(known, record_types=(RecordType(name="household", variables=dropped),), dependencies=())
+    assert smallest_distance(more, SWAP, Hamming("household"))[0] == 2
+    # an identifier alone is no variable that is fixed
+    alone = Multiverse.of(Margin("household", ("state", "size")))
+    assert smallest_distance(known, alone, Hamming("household"))[0] == 1
 
 
 def test_add_or_remove_becomes_replace_when_the_number_is_fixed() -> None:
