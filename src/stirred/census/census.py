@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from stirred.spec.domain import Domain
 
 
+HOMES_AT_ONCE = 20_000_000  # households held in memory when persons are counted by what their household says
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Census:
     """Households and persons with their schema; nothing is read until it is asked for.
@@ -160,19 +163,48 @@ class Census:
         if len(set(names)) < len(names):
             raise InputError("a variable is named twice in a table", fix="name each variable once")
         wanted = list(dict.fromkeys([*names, *(where or {}), *extra]))
+        parts = [
+            part._cells(record_type, names, wanted, where, value) for part in self._parts(record_type, wanted)
+        ]
+        result = pl.concat(parts)
+        total = pl.col(result.columns[-1]).sum()
+        if not names:
+            return _arrow(result.select(total))
+        if len(parts) > 1 or any(isinstance(result.schema[name], pl.Categorical | pl.Enum) for name in names):
+            # Files may encode the same text in several ways; cells that become equal as text are one cell.
+            text = pl.selectors.by_dtype(pl.Categorical, pl.Enum)
+            result = result.with_columns(text.cast(pl.String)).group_by(names).agg(total)
+        return _arrow(result.sort(names, nulls_last=False))
+
+    def _cells(
+        self,
+        record_type: str,
+        names: list[str],
+        wanted: list[str],
+        where: Mapping[str, Sequence[str]] | None,
+        value: pl.Expr,
+    ) -> pl.DataFrame:
         frame = self.scan(record_type, wanted) if wanted else self.scan(record_type)
         types = frame.collect_schema()
         for name, codes in (where or {}).items():
             frame = frame.filter(pl.col(name).is_in(_codes(codes, types[name], name)))
-        if not names:
-            return _arrow(_collect(frame.select(value), record_type))
-        result = _collect(frame.group_by(names).agg(value), record_type)
-        text = [name for name in names if isinstance(types[name], pl.Categorical | pl.Enum)]
-        if text:
-            # Files may encode the same text in several ways; cells that become equal as text are one cell.
-            last = result.columns[-1]
-            result = result.with_columns(pl.col(text).cast(pl.String)).group_by(names).agg(pl.col(last).sum())
-        return _arrow(result.sort(names, nulls_last=False))
+        return _collect(frame.group_by(names).agg(value) if names else frame.select(value), record_type)
+
+    def _parts(self, record_type: str, wanted: list[str]) -> "Iterator[Census]":
+        """The census itself, or in parts by the hash of the link, so that a join never holds too many households."""
+        record = self.schema.record(record_type)
+        if not record.linked_to or set(wanted) <= set(self.columns(record_type)):
+            yield self
+            return
+        home = self.schema.record(record.linked_to)
+        parts = -(-self.count(home.name) // HOMES_AT_ONCE)
+        if parts <= 1:
+            yield self
+            return
+        sides = {record.name: _column(record, record.household), home.name: _column(home, home.id)}
+        for part in range(parts):
+            some = {name: self.file(name).filter(_hash(key) % parts == part) for name, key in sides.items()}
+            yield Census(schema=self.schema, files={**self.files, **some}, folder=self.folder)
 
 
 def read(path: str | Path) -> Census:
@@ -230,6 +262,16 @@ def _join(
             right.with_columns(pl.col(right_on).cast(pl.String)),
         )
     return left.join(right, left_on=left_on, right_on=right_on, how="left", maintain_order="left")
+
+
+def _column(record: RecordSchema, name: str) -> str:
+    return record.variable(name).source if name in record.names else name
+
+
+def _hash(key: str) -> pl.Expr:
+    return (
+        pl.col(key).cast(pl.String).hash()
+    )  # as text, because two files may store one identifier in two types
 
 
 def _codes(codes: Sequence[str], dtype: pl.DataType, name: str) -> pl.Series:

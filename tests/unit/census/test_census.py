@@ -58,6 +58,28 @@ def test_persons_take_what_they_lack_from_their_household() -> None:
     assert toy().table("person", ["county"])["county"].to_pylist() == ["a1", "a1", "a2", "b1", "b1", "b1"]
 
 
+def test_a_join_in_parts_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 500
+    households = {
+        "h": list(range(rows)),
+        "state": [str(i % 3) for i in range(rows)],
+        "county": [str(i % 7) for i in range(rows)],
+    }
+    persons = {"h": [i % rows for i in range(3 * rows)], "sex": ["mf"[i % 2] for i in range(3 * rows)]}
+    census = Census.of(
+        {
+            "geography": {"spine": ["state"]},
+            "record": {"household": {"id": "h"}, "person": {"household": "h"}},
+        },
+        {"household": households, "person": {**persons, "h": [str(h) for h in persons["h"]]}},
+    )
+    asked = [(["state", "sex"], None), (["county"], {"state": ["1"]}), ([], {"county": ["2", "3"]})]
+    whole = [census.counts("person", by, where) for by, where in asked]
+    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 60)
+    for (by, where), expected in zip(asked, whole, strict=True):
+        assert census.counts("person", by, where).equals(expected)
+
+
 def test_where_takes_text_for_integers_and_columns_of_the_household() -> None:
     assert toy().counts("household", [], {"size": ["2", "3"]}).to_pydict() == {"count": [2]}
     assert toy().counts("person", ["sex"], {"state": ["b"]}).to_pydict() == {
