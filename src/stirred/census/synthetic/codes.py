@@ -97,7 +97,10 @@ def mask_table(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 HISPANIC_TABLE = mask_table(HISPANIC_MASKS)
-TWO_TABLE = mask_table(TWO_MASKS)
+_RARE = " ".join(
+    "".join(letter for r, letter in enumerate("WBIAPO") if mask >> r & 1) + ":0.01" for mask in MASKS[6:]
+)
+TWO_TABLE = mask_table(f"{TWO_MASKS} {_RARE}")  # every combination has someone
 
 
 def _labels(text: str, first: int = 0) -> dict[int, str]:

@@ -17,9 +17,9 @@ from stirred.census.synthetic.spine import Floats, Ints, Spine, normals
 from stirred.chance import Key
 
 # Standard deviation of the effects by group: Hispanic, white, black, AIAN, Asian, NHPI, other, two or more.
-TRACT: Floats = np.array([0.60, 0.50, 1.15, 0.65, 0.95, 0.95, 0.45, 0.12])
-GROUP: Floats = np.array([0.28, 0.22, 0.36, 0.30, 0.32, 0.35, 0.25, 0.10])
-BLOCK: Floats = np.array([0.30, 0.22, 0.32, 0.30, 0.28, 0.30, 0.30, 0.10])
+TRACT: Floats = np.array([0.58, 0.70, 1.15, 0.65, 0.90, 0.95, 0.45, 0.12])
+GROUP: Floats = np.array([0.27, 0.26, 0.36, 0.30, 0.30, 0.35, 0.25, 0.10])
+BLOCK: Floats = np.array([0.26, 0.20, 0.30, 0.28, 0.15, 0.25, 0.30, 0.05])
 COUNTY = 0.25
 STATE: Floats = np.array([0.75, 0.20, 0.80, 0.70, 0.50, 0.80, 0.30, 0.25])
 ALONG = 0.7  # correlation of neighbouring tracts
