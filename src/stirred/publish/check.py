@@ -68,8 +68,7 @@ def explain(plan: Plan, census: Census | None = None) -> Explanation:
         check_variables(census, table)
     whole = promise(plan, census)
     kept = tuple(
-        Kept(words=invariant.words(), numbers=int(invariant.realised(census).num_rows))
-        for invariant in whole.multiverse
+        Kept(words=invariant.words(), numbers=_numbers(invariant, census)) for invariant in whole.multiverse
     )
     given = " ".join(reason.invariant.lower() for reason in plan.reasons)
     unexplained = tuple(k.words for k in kept if k.words.lower() not in given) if not plan.reasons else ()

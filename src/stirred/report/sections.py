@@ -16,15 +16,12 @@ from stirred.spec.card_formats import styled_fragment
 def promise(specification: Specification, *, title: str = "What is promised") -> Section:
     """The guarantee in a sentence, as a card, and every bound that was computed."""
     card = Card(specification, title="The guarantee")
-    blocks: list[Block] = [Markup(html=styled_fragment(card))]
-    if specification.bounds:
-        rows = [[b.name, str(b.budget), b.status, b.tight, b.source] for b in specification.bounds]
-        blocks.append(
-            table(
-                "Bounds on the budget", ["bound", "ε", "status", "tight for", "source"], rows, numeric=["ε"]
-            )
-        )
-    return Section(title=title, lead=card.sentence(), blocks=tuple(blocks))
+    lead = (
+        f"One guarantee covers every number and record of this release: {card.budget()} per changed "
+        f"{specification.input_premetric.unit} record, {specification.evidence.status}. It is stated in full below, with "
+        "the odds it allows."
+    )
+    return Section(title=title, lead=lead, blocks=(Markup(html=styled_fragment(card)),))
 
 
 def exact(

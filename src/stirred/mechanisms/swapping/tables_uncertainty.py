@@ -52,8 +52,9 @@ def table_uncertainty(
         .agg(pl.len().cast(pl.Float64).alias("estimate"))
     )
     moments = _moments(units, counted, keys, held, moving, list(match), rate)
-    both = pl.concat([moments, fixed.with_columns(variance=pl.lit(0.0)).select(moments.columns)])
-    return _finish(published, both.group_by(keys).agg(pl.col("estimate", "variance").sum()), keys)
+    fixed = fixed.with_columns(variance=pl.lit(0.0)).select(moments.columns)
+    both = pl.concat([moments.with_columns(_m=pl.lit(0)), fixed.with_columns(_m=pl.lit(1))])
+    return _finish(published, _summed(both, keys), keys)
 
 
 def _moments(
@@ -67,7 +68,7 @@ def _moments(
 ) -> pl.DataFrame:
     """Σ over strata of the estimate and its variance, by cell."""
     stratum = (
-        units.select(match).unique().with_row_index("_m")
+        units.select(match).unique().sort(match, nulls_last=False).with_row_index("_m")
         if match
         else pl.DataFrame({"_m": [0]}).cast(pl.UInt32)
     )
@@ -114,8 +115,11 @@ def _moments(
             ),
             rate,
         )
-        cross = cross.with_columns(pl.Series("estimate", value), pl.Series("variance", spread))
-        results.append(cross.group_by(keys).agg(pl.col("estimate", "variance").sum()))
+        results.append(
+            cross.select(*keys, "_m", pl.Series("estimate", value), pl.Series("variance", spread)).pipe(
+                _summed, keys
+            )
+        )
     if not results:
         return (
             whole.select(held)
@@ -123,7 +127,21 @@ def _moments(
             .join(places.select(moving).head(0), how="cross")
             .with_columns(estimate=pl.lit(0.0), variance=pl.lit(0.0))
         )
-    return pl.concat(results).group_by(keys).agg(pl.col("estimate", "variance").sum())
+    parts = [frame.with_columns(_m=pl.lit(index)) for index, frame in enumerate(results)]
+    return _summed(pl.concat(parts), keys)
+
+
+def _summed(frame: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Sums over strata by cell, added in a fixed order: the last bit of a sum must not depend on threads."""
+    frame = frame.sort(*keys, "_m", nulls_last=False)
+    if frame.is_empty():
+        return frame.drop("_m")
+    change = frame.select(pl.struct(keys).rle_id().alias("id"))["id"].to_numpy().astype(np.int64)
+    starts = np.flatnonzero(np.diff(change, prepend=change[0] - 1))
+    sums = {name: np.add.reduceat(frame[name].to_numpy(), starts) for name in ("estimate", "variance")}
+    return (
+        frame[starts].select(keys).with_columns(**{name: pl.Series(values) for name, values in sums.items()})
+    )
 
 
 def _finish(published: pl.DataFrame, moments: pl.DataFrame, keys: list[str]) -> pl.DataFrame:

@@ -1,0 +1,44 @@
+"""The report in a real browser: offline, no console error, every chart drawn, sortable, readable on a phone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+@pytest.mark.parametrize("part", ["public", "internal"])
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_report_draws_offline(browser: Any, packet: Path, part: str, width: int, scheme: str) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    messages: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: messages.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    address = (packet / part / "report.html").as_uri()
+    page.goto(address)
+    page.wait_for_function("document.body.dataset.charts !== undefined", timeout=30_000)
+    charts = page.locator(".chart").count()
+    assert charts > 0
+    assert page.locator('.chart[data-drawn="yes"] svg').count() == charts
+    assert messages == []
+    assert requests == [address]
+    # nothing is wider than the screen
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    assert page.locator("figure figcaption").count() == charts
+    page.close()
+
+
+def test_tables_sort_as_numbers(browser: Any, packet: Path) -> None:
+    page = browser.new_page()
+    page.goto((packet / "internal" / "report.html").as_uri())
+    page.locator("th.number button >> visible=true").first.click()
+    column = page.evaluate(
+        """() => { const th = document.querySelector('th[aria-sort=ascending]');
+        const i = [...th.parentNode.children].indexOf(th);
+        return [...th.closest('table').tBodies[0].rows].map(r => Number(r.children[i].textContent.replace(/,/g, ''))); }"""
+    )
+    assert column == sorted(column)
+    page.close()
