@@ -38,4 +38,10 @@ def build(config: models.SwapConfig | models.TopDownConfig) -> Mechanism:
         return PermutationSwapping(
             match=config.match, swap=config.swap, rate=rate, resolution=config.resolution
         )
-    raise PlanError("TopDown cannot be planned yet", fix="use permutation-swapping")
+    from stirred.mechanisms.topdown import TopDown
+
+    if config.rho_squared is not None:
+        fraction(config.rho_squared, key="rho_squared")
+    return TopDown(
+        workload=config.workload, mode=config.mode, rho_squared=config.rho_squared, keep_nmf=config.keep_nmf
+    )
