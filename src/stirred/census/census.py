@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -71,20 +71,27 @@ class Census:
         """The variables under their names, with the types of the file; what validation looks at."""
         return raw(self.schema, self.schema.record(record_type), self.file(record_type))
 
-    def scan(self, record_type: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
-        """The records, lazily; columns a person lacks come from its household, off-spine codes from their files."""
+    def scan(
+        self, record_type: str, columns: Sequence[str] | None = None, *, ordered: bool = True
+    ) -> pl.LazyFrame:
+        """The records, lazily; columns a person lacks come from its household, off-spine codes from their files.
+
+        Without ``ordered`` the rows may come in any order where a join is needed, which is faster.
+        """
         record = self.schema.record(record_type)
         with unshown(record_type):
             own = typed(self.schema, record, self.file(record_type))
             if columns is None:
                 return own
-            return self._resolve(record, own, list(dict.fromkeys(columns)))
+            return self._resolve(record, own, list(dict.fromkeys(columns)), ordered=ordered)
 
     def columns(self, record_type: str) -> tuple[str, ...]:
         """The names of the columns a record type offers of itself."""
         return tuple(self.scan(record_type).collect_schema().names())
 
-    def _resolve(self, record: RecordSchema, own: pl.LazyFrame, columns: list[str]) -> pl.LazyFrame:
+    def _resolve(
+        self, record: RecordSchema, own: pl.LazyFrame, columns: list[str], *, ordered: bool
+    ) -> pl.LazyFrame:
         there = own.collect_schema().names()
         lacking = [name for name in columns if name not in there]
         if not lacking:
@@ -95,8 +102,13 @@ class Census:
             reachable = self.columns(record.linked_to)
             wanted = [name for name in self._needed(lacking) if name in reachable and name not in there]
             if wanted:
-                frame = _join(frame, record.household, self.scan(other.name), other.id, wanted)
-                there = [*there, *wanted]
+                # carry along only what is asked for: the join is the one step that holds columns in memory
+                keep = [
+                    name for name in there if name in {*columns, *self._needed(columns), record.household}
+                ]
+                there = [*keep, *wanted]
+                keys = (record.household, other.id)
+                frame = _join(frame.select(keep), self.scan(other.name), keys, wanted, ordered=ordered)
         frame = attach(self.schema, frame, [name for name in columns if name not in there], self.folder)
         there = frame.collect_schema().names()
         for name in columns:
@@ -184,7 +196,7 @@ class Census:
         where: Mapping[str, Sequence[str]] | None,
         value: pl.Expr,
     ) -> pl.DataFrame:
-        frame = self.scan(record_type, wanted) if wanted else self.scan(record_type)
+        frame = self.scan(record_type, wanted, ordered=False) if wanted else self.scan(record_type)
         types = frame.collect_schema()
         for name, codes in (where or {}).items():
             frame = frame.filter(pl.col(name).is_in(_codes(codes, types[name], name)))
@@ -202,8 +214,12 @@ class Census:
             yield self
             return
         sides = {record.name: _column(record, record.household), home.name: _column(home, home.id)}
+        types = [self.file(name).collect_schema()[key] for name, key in sides.items()]
+        # as text unless both are integers, because two files may store one identifier in two types
+        common = pl.Int64 if all(dtype.is_integer() for dtype in types) else pl.String
+        hashed = {name: pl.col(key).cast(common).hash() for name, key in sides.items()}
         for part in range(parts):
-            some = {name: self.file(name).filter(_hash(key) % parts == part) for name, key in sides.items()}
+            some = {name: self.file(name).filter(hashed[name] % parts == part) for name in sides}
             yield Census(schema=self.schema, files={**self.files, **some}, folder=self.folder)
 
 
@@ -249,29 +265,20 @@ def _arrow(frame: pl.DataFrame) -> pa.Table:
 
 
 def _join(
-    left: pl.LazyFrame, left_on: str, right: pl.LazyFrame, right_on: str, columns: list[str]
+    left: pl.LazyFrame, right: pl.LazyFrame, keys: tuple[str, str], columns: list[str], *, ordered: bool
 ) -> pl.LazyFrame:
-    right = right.select(right_on, *(name for name in columns if name != right_on))
-    if right_on in columns and right_on != left_on:
-        right = right.with_columns(pl.col(right_on).alias("\x00id"))
-        right_on = "\x00id"
-    here, there = left.collect_schema()[left_on], right.collect_schema()[right_on]
-    if here != there:  # the same identifiers read from two formats
-        left, right = (
-            left.with_columns(pl.col(left_on).cast(pl.String)),
-            right.with_columns(pl.col(right_on).cast(pl.String)),
-        )
-    return left.join(right, left_on=left_on, right_on=right_on, how="left", maintain_order="left")
+    here, there = keys
+    right = right.select(pl.col(there).alias("\x00id"), *columns)
+    types = left.collect_schema()[here], right.collect_schema()["\x00id"]
+    if types[0] != types[1]:  # the same identifiers read from two formats
+        left = left.with_columns(pl.col(here).cast(pl.String))
+        right = right.with_columns(pl.col("\x00id").cast(pl.String))
+    order: Literal["left", "none"] = "left" if ordered else "none"
+    return left.join(right, left_on=here, right_on="\x00id", how="left", maintain_order=order)
 
 
 def _column(record: RecordSchema, name: str) -> str:
     return record.variable(name).source if name in record.names else name
-
-
-def _hash(key: str) -> pl.Expr:
-    return (
-        pl.col(key).cast(pl.String).hash()
-    )  # as text, because two files may store one identifier in two types
 
 
 def _codes(codes: Sequence[str], dtype: pl.DataType, name: str) -> pl.Series:
