@@ -26,7 +26,8 @@ HELD = 1  # the place of the margin of all held variables among the margins
 class Destination:
     """Where the batches of one record type go: memory, or one Parquet file."""
 
-    def __init__(self, out: Path | None, name: str) -> None:
+    def __init__(self, out: Path | None, name: str, counted: Sequence[str] = ()) -> None:
+        self.counted = [column for column in counted if column]  # ascending numbers: their steps are stored
         self.path = None if out is None else out / f"{name.replace(' ', '_')}.parquet"
         self.batches: list[pa.RecordBatch] = []
         self.writer: pq.ParquetWriter | None = None
@@ -37,7 +38,15 @@ class Destination:
             self.batches.append(batch)
             return
         if self.writer is None:
-            self.writer = pq.ParquetWriter(self.path, batch.schema, compression="snappy")
+            others = [name for name in batch.schema.names if name not in self.counted]
+            steps = dict.fromkeys(self.counted, "DELTA_BINARY_PACKED")
+            self.writer = pq.ParquetWriter(
+                self.path,
+                batch.schema,
+                compression="snappy",
+                use_dictionary=others,
+                column_encoding=steps or None,
+            )
         self.writer.write_batch(batch, row_group_size=GROUP)
 
     def close(self) -> pa.Table | pads.Dataset:
@@ -159,7 +168,7 @@ def publish(
 ) -> tuple[dict[str, pa.Table | pads.Dataset], tuple[Check, ...]]:
     """Write the records in their published order and hold the invariants against what was written."""
     prints = Prints(margins, np.empty(frame.rows, np.uint64) if frame.members else None)
-    destination = Destination(out, frame.roles.record_type)
+    destination = Destination(out, frame.roles.record_type, [frame.roles.identifier])
     for rows, batch in _household_batches(frame, columns, order, engine, prints, progress):
         destination.add(batch)
         progress("write", rows.stop, order.size)
@@ -168,7 +177,7 @@ def publish(
     if frame.members:
         held_before = _held_words(frame, margins[HELD])
     for group in frame.members:
-        destination = Destination(out, group.record_type)
+        destination = Destination(out, group.record_type, [group.identifier, group.link])
         assert prints.owners is not None
         was, now = MemberPrint(held_before), MemberPrint(prints.owners)
         for owner, packed in group.batches(np.arange(frame.rows, dtype=np.uint32)):

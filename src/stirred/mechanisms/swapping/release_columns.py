@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stirred.compiled import compiled
 from stirred.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class Column:
     codes: Codes
     type: pa.DataType
     values: pa.Array | None = None
+    reach: tuple[int, int] | None = (
+        None  # smallest and largest code, where known; may be wider than the codes
+    )
 
     def taken(self, rows: NDArray[np.uint32]) -> "Column":
         """The column of the listed rows."""
@@ -44,12 +48,21 @@ class Column:
     @property
     def low(self) -> int:
         """The smallest code."""
+        if self.reach is not None:
+            return self.reach[0]
         return int(self.codes.min()) if self.codes.size else 0
 
     @property
     def span(self) -> int:
         """How many codes lie between the smallest and the largest, both included."""
+        if self.reach is not None:
+            return self.reach[1] - self.reach[0] + 1
         return int(self.codes.max()) - self.low + 1 if self.codes.size else 1
+
+    def measured(self) -> "Column":
+        """The same column with its reach written down, so that it is looked for once."""
+        low = self.low
+        return replace(self, reach=(low, low + self.span - 1))
 
 
 class _Gatherer:
@@ -124,7 +137,7 @@ def gather(census: "Census", record_type: str, names: Sequence[str]) -> dict[str
     if not gatherers:
         kinds = census.table(record_type, list(names)).schema if names else pa.schema([])
         gatherers = [_Gatherer(field.name, field.type, 0) for field in kinds]
-    return {gatherer.name: gatherer.column() for gatherer in gatherers}
+    return {gatherer.name: gatherer.column().measured() for gatherer in gatherers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +177,15 @@ class Digits:
         for column, low, span in zip(self.columns, self.lows, self.spans, strict=True):
             if span == 1:
                 continue
-            # modulo 2⁶⁴ the difference is right for signed and unsigned codes alike
-            digit = column.codes[rows].astype(np.uint64) - np.uint64(low % 2**64)
-            total *= np.uint64(span)
-            total += digit
+            _append(total, column.codes[rows], np.uint64(low % 2**64), np.uint64(span % 2**64))
         return total
+
+
+@compiled
+def _append(total: NDArray[np.uint64], codes: Codes, low: np.uint64, span: np.uint64) -> None:
+    """Write one more digit behind each number; modulo 2⁶⁴ the difference is right for signed codes too."""
+    for i in range(total.size):
+        total[i] = total[i] * span + (np.uint64(codes[i]) - low)
 
 
 def ranked(columns: Sequence[Column]) -> Column:

@@ -33,11 +33,19 @@ def _scatter(
 
 
 @compiled
-def _sort_buckets(words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.uint32]) -> None:
+def _sort_buckets(words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.uint32]) -> int:
+    """Sort each bucket by word; returns how many neighbours have equal words."""
+    equal = 0
     for b in range(starts.size - 1):
         part = rows[starts[b] : starts[b + 1]]
         if part.size > 1:
-            part[:] = part[np.argsort(words[part])]
+            keys = words[part]
+            order = np.argsort(keys)
+            part[:] = part[order]
+            for i in range(1, part.size):
+                if keys[order[i]] == keys[order[i - 1]]:
+                    equal += 1
+    return equal
 
 
 def shuffled(
@@ -61,12 +69,11 @@ def shuffled(
     _scatter(first, shift, starts[:-1].copy(), rows)
     edges = np.linspace(0, counts.size, 17).astype(np.int64)
 
-    def sort(k: int) -> None:
-        _sort_buckets(first, starts[edges[k] : edges[k + 1] + 1], rows)
+    def sort(k: int) -> int:
+        return _sort_buckets(first, starts[edges[k] : edges[k + 1] + 1], rows)
 
-    for _ in engine.map(sort, range(16)):
-        pass
-    _part_equals(words, label, ids, first, rows)
+    if sum(engine.map(sort, range(16))):
+        _part_equals(words, label, ids, first, rows)
     return rows
 
 
