@@ -15,15 +15,16 @@ VERBS: dict[str, tuple[str, str]] = {
     "assess": ("stirred.cli.assess", "hold a packet against the truth, or publish its accuracy"),
     "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.catalog", "the published specifications"),
-    "demo": ("stirred.cli.demo", "two specifications side by side, in the terminal and as a page"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
+    "demo": ("stirred.cli.demo", "two specifications side by side, in the terminal and as a page"),
     "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
     "packet": ("stirred.cli.packet", "verify and compare packets"),
     "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
     "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),
     "run": ("stirred.cli.run", "run a plan: plan → packet"),
-    "swap": ("stirred.cli.swap", "swap a census: one mechanism without a plan file"),
     "spec": ("stirred.cli.spec", "show, compose, compare, convert and export specifications"),
+    "swap": ("stirred.cli.swap", "swap a census: one mechanism without a plan file"),
+    "topdown": ("stirred.cli.topdown", "noisy measurements, then microdata that keep the invariants"),
 }
 
 

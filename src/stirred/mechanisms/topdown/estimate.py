@@ -19,6 +19,7 @@ from stirred.mechanisms.topdown.targets import Informed, Targets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+GENERIC_CELLS = 20_000  # above this the interior-point method is slower than patience with the first-order one
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ class Estimator:
     constraints: Constraints
     targets: Targets
     weights: dict[tuple[int, int], dict[str, float]]  # (start, level) → 1/variance by query
-    tolerance: float = 2e-3
+    tolerance: float = 5e-3
     solver: str = "fast"  # or "piqp": the generic path, for comparison
 
     def root(self) -> tuple[Sparse, Certificate]:
@@ -93,6 +94,7 @@ class Estimator:
         """The histograms of a level, given those of the level above."""
         spine = self.allotment.spine
         parents = np.flatnonzero(np.diff(above.first) > 0)
+        chunk = max(1, min(chunk, len(parents) // 32))
         tasks = [parents[i : i + chunk] for i in range(0, len(parents), chunk)]
         certificate = Certificate(spine.levels[depth])
         nodes, cells, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -193,7 +195,8 @@ class Estimator:
         if self.solver == "piqp":
             return generic.piqp_solve(problem)
         solution = solve(problem, tolerance=self.tolerance)
-        if solution.violation > 5e-3:
+        stuck = solution.distance > 2 * self.tolerance and problem.linear.size <= GENERIC_CELLS
+        if solution.violation > 5e-3 or stuck:
             solution = generic.piqp_solve(problem)
         return solution
 

@@ -133,7 +133,7 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
     method = "fista"
     if violation > 1e-6:
         method = "fista + multipliers"
-        held, low, high, mu = _stack(problem.held, C, n, d)
+        held, low, high, mu = _stack([_binding(one, problem.parent) for one in problem.held], C, n, d)
         multiplier = np.zeros_like(low)
         heavy = d.copy()
         for r in range(len(held)):
@@ -142,7 +142,7 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
         for _ in range(rounds):
             more, gap = kernels.fista(
                 X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, heavy,
-                held, low, high, multiplier, mu, goal, limit,
+                held, low, high, multiplier, mu, goal, min(limit, 1000),
             )  # fmt: skip
             iterations += more
             violation = kernels.update_multipliers(X, held, low, high, multiplier, mu)
@@ -176,6 +176,14 @@ def held_sums(X: Floats, held: Held) -> Floats:
     return sums
 
 
+def _binding(held: Held, parent: Floats) -> Held:
+    """Only the groups whose bounds can matter: the others would make the metric heavy for nothing."""
+    inside = held.groups >= 0
+    sums = np.bincount(held.groups[inside], parent[inside], minlength=held.low.shape[1])
+    matters = (held.low > 0).any(axis=0) | (held.high < sums).any(axis=0)
+    return Held(np.where(inside & matters[held.groups], held.groups, -1).astype(np.int32), held.low, held.high)
+
+
 def _start(problem: Problem, d: Floats) -> Floats:
     """Where to begin: the measurement read through the metric, which the first projection makes feasible."""
     shares = problem.allowed / np.maximum(problem.allowed.sum(axis=0), 1)
@@ -194,5 +202,8 @@ def _stack(held: Sequence[Held], C: int, n: int, d: Floats) -> tuple[NDArray[np.
         high[r, :, : one.high.shape[1]] = one.high
         # As stiff as the data along the same direction: a few rounds suffice and conditioning hardly suffers.
         inside = one.groups >= 0
+        if not inside.any():
+            mu[r] = 1.0
+            continue
         mu[r] = float(np.median(d[inside])) / max(1.0, float(np.bincount(one.groups[inside]).max())) * 4.0
     return groups, low, high, mu
