@@ -73,7 +73,7 @@ def product(published: Product) -> Specification:
         notes=(
             IMPUTATION_NOTE,
             UNITS_NOTE,
-            f"conversion of the input premetric, {published.name}: {published.conversion}",
+            *_conversion(published),
         ),
     )
     return spec.per("person", link="kept") if people else spec

@@ -98,7 +98,7 @@ class Card:
             ("odds it allows", odds),
             (
                 "best test",
-                f"errs at least {what.error}" if what.error.startswith("1 in") else what.error_words,
+                f"errs in at least {what.error} of cases" if what.error[:1].isdigit() else what.error_words,
             ),
             ("evidence", f"{STATUS[spec.evidence.status]}: {spec.evidence.source}".rstrip(": ")),
         )

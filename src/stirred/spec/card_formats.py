@@ -116,9 +116,9 @@ def _bounds(card: "Card") -> list[tuple[str, str, str, str, str]]:
     return [(b.name, decimal(b.budget.upper(4)), STATUS[b.status], b.tight, b.source) for b in bounds]
 
 
-def fragment(card: "Card") -> Markup:
-    """The card as an HTML element without its style."""
-    return Markup(_environment().get_template("card.html.j2").render(card=_view(card)))
+def fragment(card: "Card", *, level: int = 2) -> Markup:
+    """The card as an HTML element without its style; its title is a heading of that level."""
+    return Markup(_environment().get_template("card.html.j2").render(card=_view(card), level=level))
 
 
 def styled_fragment(card: "Card") -> str:
@@ -149,7 +149,7 @@ def render_page(
             title=heading or " · ".join(card.title for card in cards),
             heading=heading,
             lead=lead,
-            cards=[fragment(card) for card in cards],
+            cards=[fragment(card, level=2 if heading else 1) for card in cards],
             comparison=view,
             card_css=Markup(_template("card.css")),
             page_css=Markup(_template("page.css")),

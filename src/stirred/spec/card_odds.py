@@ -69,16 +69,20 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     elif isinstance(measure, Multiplicative):
         log_odds = (specification.budget * smallest).upper(6)
         formula = f"e^({steps}ε)"
-        error = f"1 in {odds.one_in(odds.pure_error(log_odds))}"
-        error_words = "the best test between the two must err at least this often, on both sides alike"
+        error = odds.at_least(odds.pure_error(log_odds))
+        error_words = (
+            "the best test between the two must err in at least this share of cases, on both sides alike"
+        )
     elif isinstance(measure, NormalizedRenyi):
         rho_squared = specification.rho_squared
         log_odds = rho_squared_to_epsilon(rho_squared, delta, distance=smallest)
         formula = f"e^({steps and steps + '²'}ρ² + 2·{steps and steps + '·'}ρ√(−ln δ))"
         exception = f"except with probability {small(delta)}"
         mean = odds.concentrated_error((rho_squared * smallest**2).upper(9))
-        error = f"1 in {odds.one_in(mean)}"
-        error_words = "the best test between the two must err at least this often, on average of both sides"
+        error = odds.at_least(mean)
+        error_words = (
+            "the best test between the two must err in at least this share of cases, on average of both sides"
+        )
     elif isinstance(measure, Approximate):
         log_odds = (specification.budget * smallest).upper(6)
         formula = f"e^({steps}ε)"

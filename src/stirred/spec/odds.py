@@ -86,6 +86,18 @@ def one_in(probability: mpf) -> str:
         return significant(inverse, 3, up=True)
 
 
+def at_least(probability: mpf) -> str:
+    """A lower bound of a probability as people say it, rounded down: a share, or "1 in N" below one per cent.
+
+    >>> at_least(mpf("0.40319")), at_least(mpf("0.000125"))
+    ('40.3 %', '1 in 8,000')
+    """
+    with mp.workdps(_DIGITS):
+        if probability >= mpf("0.01"):
+            return f"{significant(100 * probability, 3, up=False)} %"
+        return f"1 in {one_in(probability)}"
+
+
 def pure_error(log_odds: Decimal) -> mpf:
     r"""The smallest error rate a test can have on both sides at once under $D_{mult}$: $1/(1+e^{k\varepsilon})$.
 
