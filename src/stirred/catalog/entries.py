@@ -10,6 +10,7 @@ from stirred.catalog.published import DELTA, PRODUCTS, UNSTATED, Unstated
 from stirred.errors import InputError
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specification, rho_squared_to_epsilon
 from stirred.spec.card import Card, Piece
+from stirred.spec.card_odds import allowed
 from stirred.spec.card_words import decimal
 
 Row = dict[str, object]
@@ -77,6 +78,7 @@ class Entry:
     def row(self, delta: Fraction = DELTA) -> Row:
         """What programs read; every ε is computed here, from the exact budget and the given δ."""
         spec = self.specification
+        what = allowed(spec, delta=delta)
         row: Row = {
             "name": self.name,
             "title": self.title,
@@ -88,6 +90,8 @@ class Entry:
             "input_premetric": str(spec.input_premetric),
             "status": spec.evidence.status,
             "conversion": self.conversion,
+            "distance": what.distance,
+            "log_odds": number(what.log_odds) if what.log_odds is not None else None,
         }
         if self.b is not None:
             row["b"] = self.b

@@ -46,13 +46,19 @@ def show(rows: list[Row], delta: Fraction) -> None:
     unknown = [row for row in rows if row.get("status") == "unknown"]
     letters = {words: chr(ord("a") + place) for place, words in enumerate(_all_invariants(rows))}
     if concentrated:
-        title = f"zCDP (D_nor); ρ² per unit, ε read at distance 1 and δ = {small(delta)}"
-        columns = ["name", "unit", "ρ²", "ε simple", "ε tight", "exact"]
-        print_table(title, columns, [[*_concentrated(row), _letters(row, letters)] for row in concentrated])
+        title = f"zCDP (D_nor), ρ² per unit; at distance 1 odds may move by e^ε, except with probability δ = {small(delta)}"
+        columns = ["name", "unit", "ρ²", "ε simple", "ε tight", "exact", "status"]
+        print_table(
+            title,
+            columns,
+            [[*_concentrated(row), _letters(row, letters), str(row["status"])] for row in concentrated],
+        )
     if swapped:
         title = "Swapping as PSA (pure DP, D_mult); the smallest distance is 2, so odds may move by e^(2ε)"
-        columns = ["name", "unit", "b", "swap rate: ε", "exact"]
-        print_table(title, columns, [[*_swapped(row), _letters(row, letters)] for row in swapped])
+        columns = ["name", "unit", "b", "swap rate: ε", "exact", "status"]
+        print_table(
+            title, columns, [[*_swapped(row), _letters(row, letters), str(row["status"])] for row in swapped]
+        )
     if letters:
         out.print(
             "  published exactly: "
