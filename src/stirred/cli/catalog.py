@@ -46,7 +46,7 @@ def show(rows: list[Row], delta: Fraction) -> None:
     unknown = [row for row in rows if row.get("status") == "unknown"]
     letters = {words: chr(ord("a") + place) for place, words in enumerate(_all_invariants(rows))}
     if concentrated:
-        title = f"zCDP (D_nor), ρ² per unit; at distance 1 odds may move by e^(ε simple), except with probability δ = {small(delta)}"
+        title = f"zCDP (D_nor), ρ² per unit; at distance 1 odds move by at most e^(ε simple), but for δ = {small(delta)}"
         columns = ["name", "unit", "ρ²", "ε simple", "ε tight", "exact", "status"]
         print_table(
             title,
