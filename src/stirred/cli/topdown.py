@@ -13,6 +13,7 @@ packet, with the same noise. The key is the noise: keep it as you keep the censu
 
 import argparse
 import shutil
+from decimal import ROUND_UP, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,7 +111,7 @@ def _check(mechanism: "TopDown", census: "Census", *, json: bool) -> int:
             "levels": levels,
             "semantics": {name: {"rho_squared": str(r), "epsilon": str(e)} for name, (r, e) in lines.items()},
         }
-        rows += [(workload.name, name, f"{_up(rho)}", f"{epsilon:.2f}") for name, (rho, epsilon) in lines.items()]
+        rows += [(workload.name, name, f"{_up(rho)}", str(epsilon.quantize(Decimal("0.0001"), ROUND_UP))) for name, (rho, epsilon) in lines.items()]
     if json:
         print_json(document)
         return 0

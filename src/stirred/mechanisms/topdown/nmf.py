@@ -72,7 +72,7 @@ def _rows(
     spread: float, plb: str, sign: str,
 ) -> pa.Table:  # fmt: skip
     count = len(nodes)
-    flat = pa.array(value.ravel(), pa.int32())
+    flat = pa.array(value.ravel(), pa.int64() if sign else pa.int32())
     offsets = pa.array(np.arange(count + 1) * value.shape[1], pa.int32())
     columns = {
         "geocode": codes.gather(nodes).to_arrow().cast(pa.string()),
