@@ -17,6 +17,7 @@ import re
 from stirred.cli.output import console, print_json, table
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.accounting import (
+    SHARPNESS,
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
     rate_of,
@@ -26,7 +27,6 @@ from stirred.mechanisms.swapping.accounting import (
     theorem_1,
     tight,
 )
-from stirred.mechanisms.swapping.strata import SHARPNESS, Stratum, bounds, claim
 from stirred.spec.budget import Budget
 from stirred.spec.numerals import digits, text_of
 
@@ -147,6 +147,9 @@ def _rates(b: int, epsilon: str, *, as_json: bool) -> int:
 
 
 def _margins(first: int, second: int, rates: list[str], *, as_json: bool) -> int:
+    # Compiled kernels take a second to load; the other questions do not need them.
+    from stirred.mechanisms.swapping.strata import Stratum, bounds, claim
+
     n = first + second
     types = (first > 0) + (second > 0)
     margins = tuple(margin for margin in (first, second) if margin > 0)

@@ -25,6 +25,11 @@ TIGHT_SIZE = (
     "not every universe, pair or output"
 )
 
+SHARPNESS = (
+    "with four or more hold and four or more swap types in a stratum no bound in n and p can be much smaller: margins "
+    "(1, 1, m, m) on both sides lose exactly ½ ln(d(n)/d(n−2)) − ln o, so Theorem 1 is asymptotically sharp"
+)
+
 
 def rate_of(rate: Rate) -> Fraction:
     """A swap rate as an exact number in [0, 1]; floats are refused.
