@@ -149,17 +149,21 @@ def draw(
     import altair as alt
 
     images.mkdir(parents=True, exist_ok=True)
-    color = alt.Color(
-        "state:N", title=None, scale=alt.Scale(domain=list(COLORS), range=list(COLORS.values())), sort=None
-    )
-    shape = alt.Shape("state:N", title=None, sort=None)
+
+    def color(*names: str) -> alt.Color:
+        return alt.Color(
+            "state:N", title=None, scale=alt.Scale(domain=names, range=[COLORS[name] for name in names])
+        )
+
+    three = ("Hawaii 2020", "Washington 2010", "synthetic state")
+    shape = alt.Shape("state:N", title=None, scale=alt.Scale(domain=three))
     dots = (
         alt.Chart(alt.Data(values=apart))
         .mark_point(filled=True, size=60)
         .encode(
             x=alt.X("index:Q", title="dissimilarity"),
             y=alt.Y("group:N", sort=None, title=None),
-            color=color,
+            color=color(*three),
             shape=shape,
         )
         .properties(width=210, height=170)
@@ -170,14 +174,8 @@ def draw(
     tail = (
         alt.Chart(alt.Data(values=spread))
         .mark_line()
-        .encode(x=x, y=y, color=color)
+        .encode(x=x, y=y, color=color(*COLORS))
         .properties(width=420, height=220)
-    )
-    two = alt.Color(
-        "state:N",
-        title=None,
-        scale=alt.Scale(domain=list(COLORS)[1:3], range=list(COLORS.values())[1:3]),
-        sort=None,
     )
     bars = (
         alt.Chart(alt.Data(values=shares))
@@ -185,7 +183,7 @@ def draw(
         .encode(
             x=alt.X("size:N", title="persons in the household"),
             y=alt.Y("share:Q", title="share"),
-            color=two,
+            color=color(*three[1:]),
             xOffset=alt.XOffset("state:N", sort=None),
         )
         .properties(width=420, height=200)

@@ -9,9 +9,9 @@ import pytest
 from stirred.census import read, validate
 from stirred.census.synthetic import PRESETS, synthesise, write_preset, writing
 from stirred.census.synthetic.description import toml
+from stirred.census.synthetic.drawing import draw
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.census.synthetic.plans import plan
-from stirred.census.synthetic.writing import draw
 from stirred.chance import Key
 from stirred.errors import InputError
 
