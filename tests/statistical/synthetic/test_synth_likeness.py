@@ -1,7 +1,7 @@
 """A synthetic state lives apart, and in blocks and households of sizes, much as Hawaii and Washington do.
 
-The bands are around indices computed here from the two states' published blocks. The seed is fixed, so the test has no
-false alarm; the bands were chosen before other seeds were tried, and seeds 1 to 5 all lie within them.
+The bands are around indices computed here from the two states' published blocks. The seed is fixed, so there is no
+false alarm; the indices of seeds 1 to 5 all lie within the bands.
 """
 
 import numpy as np
