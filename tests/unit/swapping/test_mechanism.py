@@ -282,6 +282,19 @@ def test_refusals_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
         psa().release(orphans, key=KEY)
 
 
+def test_untouched_records_can_be_left_out_with_their_persons() -> None:
+    household, person = tables(400)
+    kind = np.where(
+        np.arange(400) % 3 == 0, 2, household["kind"].to_numpy()
+    )  # some are vacant on paper, with persons
+    household = household.set_column(household.column_names.index("kind"), "kind", [kind])
+    release = psa(untouched="drop").release(census(household, person), key=KEY)
+    homes, people = frame(release.microdata["household"]), frame(release.microdata["person"])
+    assert homes.height == int((kind == 1).sum())
+    assert people.height == int(homes["size"].sum())
+    assert not release.specification.untouched or "take no part" not in release.specification.untouched[0]
+
+
 def test_a_level_between_moves_along() -> None:
     household, _ = tables()
     release = psa(swap=["tract"]).release(census(household), key=KEY)

@@ -135,7 +135,7 @@ def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool =
     rows = next(iter(columns.values())).codes.size
     if rows >= 2**32 - 1:
         raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
-    part = taking_part(census, roles, columns)
+    part, dropped = taking_part(census, roles, columns), False
     if part is not None and not part.all():
         out = int((~part).sum())
         if untouched == "refuse":
@@ -147,9 +147,16 @@ def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool =
         if untouched == "drop":
             kept = np.flatnonzero(part).astype(np.uint32)
             columns = {name: column.taken(kept) for name, column in columns.items()}
-            rows, part = kept.size, None
+            rows, part, dropped = kept.size, None, True
     groups = tuple(
-        members(census, record_type, variables, columns[roles.identifier], roles.moving + roles.match)
+        members(
+            census,
+            record_type,
+            variables,
+            columns[roles.identifier],
+            roles.moving + roles.match,
+            some_dropped=dropped,
+        )
         for record_type, variables in (roles.members if with_members else ())
     )
     return Frame(

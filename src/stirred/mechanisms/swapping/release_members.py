@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 Words = NDArray[np.uint64]
+NOWHERE = np.uint32(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +173,7 @@ class Owners:
         if span == ids.size and ids.size and bool((ids[:-1] < ids[1:]).all()):
             return  # consecutive numbers in order: subtraction finds the row
         if 0 < span <= 4 * ids.size:
-            self.table = np.full(span, 0xFFFFFFFF, np.uint32)
+            self.table = np.full(span, NOWHERE)
             self.table[ids - self.low] = np.arange(ids.size, dtype=np.uint32)
             return
         self.order = np.argsort(ids).astype(np.uint32)
@@ -180,25 +181,27 @@ class Owners:
 
     def rows(self, links: NDArray[Any]) -> NDArray[np.uint32]:
         """The rows of the linked households; a link that leads nowhere is an error."""
-        if not self.sorted.size:
-            lost = links.size
-            found = np.empty(0, np.uint32)
-        elif self.order is not None:
-            at = np.minimum(np.searchsorted(self.sorted, links), self.sorted.size - 1)
-            lost = int((self.sorted[at] != links).sum())
-            found = self.order[at]
-        else:
-            size = self.sorted.size if self.table is None else self.table.size
-            place = links - self.low
-            inside = (place >= 0) & (place < size)
-            lost = int((~inside).sum())
-            found = place[inside].astype(np.uint32) if self.table is None else self.table[place[inside]]
-            lost += int((found == 0xFFFFFFFF).sum()) if self.table is not None else 0
+        found = self.found(links)
+        lost = int((found == NOWHERE).sum())
         if lost:
             raise DataError(
                 f"{lost:,} records belong to no household", why="their link names none that exists"
             )
         return found
+
+    def found(self, links: NDArray[Any]) -> NDArray[np.uint32]:
+        """The rows of the linked households, NOWHERE where there is none."""
+        if not self.sorted.size:
+            return np.full(links.size, NOWHERE)
+        if self.order is not None:
+            at = np.minimum(np.searchsorted(self.sorted, links), self.sorted.size - 1)
+            return np.where(self.sorted[at] == links, self.order[at], NOWHERE)
+        size = self.sorted.size if self.table is None else self.table.size
+        place = links - self.low
+        inside = (place >= 0) & (place < size)
+        safe = np.where(inside, place, 0)
+        rows = safe.astype(np.uint32) if self.table is None else self.table[safe]
+        return np.where(inside, rows, NOWHERE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,26 +269,39 @@ def _links(array: pa.Array, owner: Column) -> NDArray[Any]:
 
 
 def members(
-    census: "Census", record_type: str, names: Sequence[str], owner: Column, moving: Sequence[str]
+    census: "Census",
+    record_type: str,
+    names: Sequence[str],
+    owner: Column,
+    moving: Sequence[str],
+    *,
+    some_dropped: bool = False,
 ) -> Members:
-    """Read and group the linked records; ``owner`` holds the identifiers of the households in row order."""
+    """Read and group the linked records; ``owner`` holds the identifiers of the households in row order.
+
+    ``some_dropped`` says that households were left out: their members are left out with them.
+    """
     record = census.schema.record(record_type)
     link = record.household
     digits, empty = layout(census, record_type, names)
     owners_of = Owners(owner.codes)
+    rows_of = owners_of.found if some_dropped else owners_of.rows
     counts = np.zeros(owner.codes.size, np.uint32)
     for batch in census.batches(record_type, [link]):
-        _count(owners_of.rows(_links(batch.column(0), owner)), counts)
+        owners = rows_of(_links(batch.column(0), owner))
+        _count(owners[owners != NOWHERE] if some_dropped else owners, counts)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     width = 1 + max((digit.word for digit in digits), default=0)
     placed = np.zeros((int(starts[-1]), width), np.uint64)
     cursor = starts[:-1].copy()
     for batch in census.batches(record_type, [link, *names]):
-        owners = owners_of.rows(_links(batch.column(link), owner))
+        owners = rows_of(_links(batch.column(link), owner))
         words = np.zeros((owners.size, width), np.uint64)
         for digit in digits:
             words[:, digit.word] *= np.uint64(digit.span)
             words[:, digit.word] += digit.encode(batch.column(digit.name))
+        if some_dropped:
+            owners, words = owners[owners != NOWHERE], words[owners != NOWHERE]
         _place(owners, words, cursor, placed)
     _sort(starts, placed)
     there = census.columns(record_type)

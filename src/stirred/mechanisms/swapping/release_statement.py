@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred.mechanisms.base import Check
@@ -65,29 +66,18 @@ def shapes(frame: Frame) -> Shapes:
         hold = Types(types=np.where(sizes >= 2, MANY, 1).astype(np.uint8), first_counts=frame.strata.sizes)
     else:
         hold = frame.strata.types(frame.of(frame.roles.hold))
-    rows = np.stack(
-        [
-            sizes,
-            hold.types.astype(np.int64),
-            swap.types.astype(np.int64),
-            # beyond two types margins play no part, so they do not make shapes differ
-            np.where(hold.types == 2, _larger(hold, sizes), 0),
-            np.where(swap.types == 2, _larger(swap, sizes), 0),
-        ],
-        axis=1,
+    # beyond two types margins play no part, so they do not make shapes differ
+    rows = pl.DataFrame(
+        {
+            "n": sizes,
+            "hold_types": hold.types.astype(np.int64),
+            "swap_types": swap.types.astype(np.int64),
+            "hold_larger": np.where(hold.types == 2, _larger(hold, sizes), 0),
+            "swap_larger": np.where(swap.types == 2, _larger(swap, sizes), 0),
+        }
     )
-    distinct, counts = (
-        np.unique(rows, axis=0, return_counts=True) if sizes.size else (rows, np.zeros(0, np.int64))
-    )
-    n, hold_types, swap_types, hold_larger, swap_larger = distinct.T
-    return Shapes(
-        n=n,
-        hold_types=hold_types,
-        swap_types=swap_types,
-        hold_larger=hold_larger,
-        swap_larger=swap_larger,
-        strata=counts,
-    )
+    distinct = rows.group_by(rows.columns).len("strata").sort(rows.columns)
+    return Shapes(**{name: distinct[name].to_numpy().astype(np.int64) for name in distinct.columns})
 
 
 def _larger(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
