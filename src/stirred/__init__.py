@@ -1,11 +1,77 @@
 """Stirred: formally private official statistics that keep some numbers exact."""
 
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+if _TYPE_CHECKING:
+    from stirred import catalog as catalog
+    from stirred.census import Census as Census
+    from stirred.census import read as read
+    from stirred.chance import Key as Key
+    from stirred.engine import Local as Local
+    from stirred.mechanisms.base import Mechanism as Mechanism
+    from stirred.mechanisms.base import Release as Release
+    from stirred.mechanisms.swapping import PermutationSwapping as PermutationSwapping
+    from stirred.mechanisms.topdown import TopDown as TopDown
+    from stirred.publish import Packet as Packet
+    from stirred.publish import Plan as Plan
+    from stirred.publish import load as load
+    from stirred.publish import run as run
+    from stirred.publish import save as save
+    from stirred.spec import Approximate as Approximate
+    from stirred.spec import AtLeast as AtLeast
+    from stirred.spec import Budget as Budget
+    from stirred.spec import Custom as Custom
+    from stirred.spec import Domain as Domain
+    from stirred.spec import Hamming as Hamming
+    from stirred.spec import Invariant as Invariant
+    from stirred.spec import Ledger as Ledger
+    from stirred.spec import Margin as Margin
+    from stirred.spec import Multiplicative as Multiplicative
+    from stirred.spec import Multiverse as Multiverse
+    from stirred.spec import NormalizedRenyi as NormalizedRenyi
+    from stirred.spec import Specification as Specification
+    from stirred.spec import SymmetricDifference as SymmetricDifference
+    from stirred.spec import Verdict as Verdict
+    from stirred.spec import compare as compare
+    from stirred.spec.card import Card as Card
 
 # name → room: nothing heavy is imported before it is used
-_HOMES: dict[str, str] = {}
+_HOMES: dict[str, str] = {
+    "Approximate": "stirred.spec",
+    "AtLeast": "stirred.spec",
+    "Budget": "stirred.spec",
+    "Card": "stirred.spec.card",
+    "Census": "stirred.census",
+    "Custom": "stirred.spec",
+    "Domain": "stirred.spec",
+    "Hamming": "stirred.spec",
+    "Invariant": "stirred.spec",
+    "Key": "stirred.chance",
+    "Ledger": "stirred.spec",
+    "Local": "stirred.engine",
+    "Margin": "stirred.spec",
+    "Mechanism": "stirred.mechanisms.base",
+    "Multiplicative": "stirred.spec",
+    "Multiverse": "stirred.spec",
+    "NormalizedRenyi": "stirred.spec",
+    "Packet": "stirred.publish",
+    "PermutationSwapping": "stirred.mechanisms.swapping",
+    "Plan": "stirred.publish",
+    "Release": "stirred.mechanisms.base",
+    "Specification": "stirred.spec",
+    "SymmetricDifference": "stirred.spec",
+    "TopDown": "stirred.mechanisms.topdown",
+    "Verdict": "stirred.spec",
+    "catalog": "stirred.catalog",
+    "compare": "stirred.spec",
+    "load": "stirred.publish",
+    "read": "stirred.census",
+    "run": "stirred.publish",
+    "save": "stirred.publish",
+}
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:

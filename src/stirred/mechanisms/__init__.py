@@ -1,0 +1,1 @@
+"""HOW THE PROMISE IS KEPT: one folder for each mechanism, with its proof."""

@@ -14,6 +14,7 @@ from stirred.mechanisms.swapping.closed_forms import effective_rate
 from stirred.publish.export.script import script
 from stirred.publish.plan import Plan, Reason
 from stirred.publish.receipt import versions
+from stirred.publish.save import marked
 from stirred.publish.tables import lazy
 from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.spec import Specification
@@ -33,7 +34,8 @@ def write_public(
     save(specification, folder / "spec.json")
     card = Card(specification, title=plan.title)
     (folder / "card.md").write_text(card.markdown(), encoding="utf-8")
-    (folder / "card.html").write_text(card.html(), encoding="utf-8")
+    private = all(release.private for release in releases)
+    (folder / "card.html").write_text(marked(card.html(), private=private), encoding="utf-8")
     (folder / "redo.py").write_text(script(plan), encoding="utf-8")
     parts = public_sections(plan, schema, specification, releases, tables)
     report = Report(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stirred.mechanisms.base import Release
-from stirred.publish.plan import Plan
 
 FORMAT = 1
 _PARTS = ("stirred", "numpy", "polars", "pyarrow", "numba", "cryptography", "scipy")
@@ -21,7 +20,9 @@ def versions() -> dict[str, str]:
     return found
 
 
-def receipt(plan: Plan, releases: Sequence[Release]) -> dict[str, object]:
+def receipt(
+    title: str, releases: Sequence[Release], *, plan_sha256: str = "", engine: str = "local"
+) -> dict[str, object]:
     """What was run, on what, and that its invariants were verified.
 
     An ``input_digest`` is keyed with the key of its run: it tells the holder of the key whether the input was the same,
@@ -30,9 +31,9 @@ def receipt(plan: Plan, releases: Sequence[Release]) -> dict[str, object]:
     return {
         "format": FORMAT,
         "private": all(release.private for release in releases),
-        "title": plan.title,
-        "plan_sha256": plan.digest,
-        "engine": plan.engine,
+        "title": title,
+        "plan_sha256": plan_sha256,
+        "engine": engine,
         "versions": versions(),
         "mechanisms": [
             {

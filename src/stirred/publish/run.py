@@ -113,7 +113,8 @@ def run(
     elif "csv" in plan.formats:
         _microdata_csv(releases, public)
     say("report", 0, 1)
-    write_json(public / "receipt.json", receipt(plan, releases))
+    made = receipt(plan.title, releases, plan_sha256=plan.digest, engine=plan.engine)
+    write_json(public / "receipt.json", made)
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
     documents.write_public(plan, census.schema, specification, releases, tables, public)
     seal(public)
