@@ -1,6 +1,6 @@
 """The production budgets and the Bureau's certificates, to the digit."""
 
-from fractions import Fraction as F
+from fractions import Fraction
 
 import pytest
 
@@ -12,8 +12,8 @@ UNITS = Workload.preset("pl94-units")
 
 
 def test_totals() -> None:
-    assert PERSONS.rho_squared == F(293764, 114921)
-    assert UNITS.rho_squared == F(11417641, 152349649)
+    assert PERSONS.rho_squared == Fraction(293764, 114921)
+    assert UNITS.rho_squared == Fraction(11417641, 152349649)
     assert round(float(PERSONS.rho_squared + UNITS.rho_squared), 8) == 2.63116925
     assert sum(accounting.by_level(PERSONS).values()) == PERSONS.rho_squared
     assert sum(accounting.by_query(PERSONS).values()) == PERSONS.rho_squared
@@ -53,7 +53,12 @@ def test_semantics_of_the_persons_certificate(line: str, epsilon: float) -> None
 
 @pytest.mark.parametrize(
     ("line", "epsilon"),
-    [("block within block_group", 0.82), ("block within tract", 1.81), ("block within county", 2.35), ("all", 2.47)],
+    [
+        ("block within block_group", 0.82),
+        ("block within tract", 1.81),
+        ("block within county", 2.35),
+        ("all", 2.47),
+    ],
 )
 def test_semantics_of_the_units_certificate(line: str, epsilon: float) -> None:
     _, got = accounting.semantics(UNITS)[line]
@@ -66,8 +71,20 @@ def test_noise_standard_deviations() -> None:
     assert [round(sd[level, "total"], 2) for level in levels[1:5]] == [1.10, 2.17, 2.47, 1.75]
     assert round(sd["block", "total"], 1) == 89.2
     assert [round(sd[level, "detailed"], 2) for level in levels] == [4.43, 4.45, 4.42, 4.46, 2.02, 3.18]
-    assert [round(sd[level, "hispanic * cenrace"], 1) for level in levels] == [22.0, 19.5, 22.9, 2.2, 2.2, 43.5]
-    assert [round(accounting.standard_deviations(UNITS)[level, "detailed"], 1) for level in levels[2:]] == [12.5, 6.1, 5.6, 10.5]
+    assert [round(sd[level, "hispanic * cenrace"], 1) for level in levels] == [
+        22.0,
+        19.5,
+        22.9,
+        2.2,
+        2.2,
+        43.5,
+    ]
+    assert [round(accounting.standard_deviations(UNITS)[level, "detailed"], 1) for level in levels[2:]] == [
+        12.5,
+        6.1,
+        5.6,
+        10.5,
+    ]
 
 
 def test_only_shares_that_sum_are_accepted() -> None:
@@ -76,5 +93,5 @@ def test_only_shares_that_sum_are_accepted() -> None:
     with pytest.raises(BudgetError, match="sum to"):
         Workload(
             name="x", record="person", histogram=PERSONS.histogram, queries=PERSONS.queries, levels=("a", "b"),
-            rho_squared=F(1), level_shares={"a": F(1, 2), "b": F(1, 3)}, query_shares={}, passes={},
+            rho_squared=Fraction(1), level_shares={"a": Fraction(1, 2), "b": Fraction(1, 3)}, query_shares={}, passes={},
         )  # fmt: skip

@@ -39,17 +39,28 @@ def build(rng, *, totals):
     leaves = len(parents[2])
     active = rng.random((leaves, algebra.K)) < 0.7
     active[:, 0] = True
-    unknown = [(leaf, cell) for leaf in range(leaves) for cell in range(H.cells) if active[leaf, algebra.position[cell] // algebra.S]]
+    unknown = [
+        (leaf, cell)
+        for leaf in range(leaves)
+        for cell in range(H.cells)
+        if active[leaf, algebra.position[cell] // algebra.S]
+    ]
     column = {u: i for i, u in enumerate(unknown)}
     to_leaf = np.zeros((leaves, H.cells, len(unknown)))
     for (leaf, cell), i in column.items():
         to_leaf[leaf, cell, i] = 1
-    to_node = [to_leaf.sum(axis=0)[None], np.stack([to_leaf[parents[2] == i].sum(axis=0) for i in range(2)]), to_leaf]
+    to_node = [
+        to_leaf.sum(axis=0)[None],
+        np.stack([to_leaf[parents[2] == i].sum(axis=0) for i in range(2)]),
+        to_leaf,
+    ]
     rows, answers, scale = [], [], []
     levels, patterns = [], []
     for depth in range(3):
         N = len(parents[depth])
-        weights = {q.name: float(rng.uniform(0.1, 2)) for q in QUERIES if q.name == "detailed" or rng.random() < 0.8}
+        weights = {
+            q.name: float(rng.uniform(0.1, 2)) for q in QUERIES if q.name == "detailed" or rng.random() < 0.8
+        }
         t = np.zeros((N, H.cells))
         for node in range(N):
             for q in QUERIES:
@@ -67,7 +78,9 @@ def build(rng, *, totals):
         else:
             for leaf in range(leaves):
                 act = np.flatnonzero(active[leaf])
-                patterns.append(gls.Pattern(np.array([leaf]), act, P, np.ascontiguousarray(t[[leaf]][:, act])))
+                patterns.append(
+                    gls.Pattern(np.array([leaf]), act, P, np.ascontiguousarray(t[[leaf]][:, act]))
+                )
     fixed = []
     if totals == "root":
         levels[0].total = np.array([777.0])

@@ -16,7 +16,10 @@ def by_level(workload: Workload) -> dict[str, Fraction]:
     >>> by_level(Workload.preset("small"))["state"] / Workload.preset("small").rho_squared
     Fraction(288, 799)
     """
-    return {level: workload.rho_squared * workload.level_shares.get(level, Fraction(0)) for level in workload.levels}
+    return {
+        level: workload.rho_squared * workload.level_shares.get(level, Fraction(0))
+        for level in workload.levels
+    }
 
 
 def by_query(workload: Workload) -> dict[str, Fraction]:
@@ -43,9 +46,14 @@ def semantics(workload: Workload, delta: Fraction = DELTA) -> dict[str, tuple[Fr
     """Per-attribute and per-geography lines of a certificate: ρ² and its ε at δ by the tight conversion."""
     lines: dict[str, Fraction] = {"all": workload.rho_squared}
     lines |= {axis.name: attribute(workload, axis.name) for axis in workload.histogram.axes}
-    lines |= {f"{workload.levels[-1]} within {level}": within(workload, level) for level in workload.levels[:-1]}
+    lines |= {
+        f"{workload.levels[-1]} within {level}": within(workload, level) for level in workload.levels[:-1]
+    }
     return {
-        name: (rho_squared, rho_squared_to_epsilon(rho_squared, delta, tight=True) if rho_squared else Decimal(0))
+        name: (
+            rho_squared,
+            rho_squared_to_epsilon(rho_squared, delta, tight=True) if rho_squared else Decimal(0),
+        )
         for name, rho_squared in lines.items()
     }
 

@@ -42,13 +42,14 @@ class Algebra:
     @classmethod
     def of(cls, histogram: Histogram, queries: Sequence[Query], asymmetric: Sequence[str] = ()) -> "Algebra":
         """``asymmetric`` names axes on which constraints tell levels apart, although no query does."""
-        matrix, symmetric = [], []
+        matrix: list[int] = []
+        symmetric: list[int] = []
         for i, axis in enumerate(histogram.axes):
-            plain = all(
-                query.factors[i] in (tuple(range(axis.size)), (0,) * axis.size) for query in queries
-            )
+            plain = all(query.factors[i] in (tuple(range(axis.size)), (0,) * axis.size) for query in queries)
             (symmetric if plain and axis.name not in asymmetric else matrix).append(i)
-        return cls(histogram=histogram, queries=tuple(queries), matrix=tuple(matrix), symmetric=tuple(symmetric))
+        return cls(
+            histogram=histogram, queries=tuple(queries), matrix=tuple(matrix), symmetric=tuple(symmetric)
+        )
 
     @property
     def K(self) -> int:  # noqa: N802

@@ -61,7 +61,7 @@ class Checkpoint:
         name, *numbers = metadata[b"certificate"].decode().split(",")
         kinds = (int, float, float, int, int, int)
         values = [kind(number) for kind, number in zip(kinds, numbers, strict=True)]
-        certificate = Certificate(name, *values)  # type: ignore[arg-type]
+        certificate = Certificate(name, *values)
         return Sparse(first, table["cell"].to_numpy(), table["count"].to_numpy()), certificate
 
     def finish(self) -> None:

@@ -34,7 +34,9 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
     columns = [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
     where = {name: [str(v) for v in values] for name, values in workload.where}
     margin = Margin(workload.record, (level, *columns), where or None)
-    coarse = any(axis.source and (axis.source.cuts or axis.source.values or axis.source.cases) for axis in kept)
+    coarse = any(
+        axis.source and (axis.source.cuts or axis.source.values or axis.source.cases) for axis in kept
+    )
     if coarse or any(part not in {axis.name for axis in kept} for part in query.parts):
         words = f"{query.name} of {workload.record}s by {level}"
         return Custom(words, (margin,), words)
@@ -68,7 +70,10 @@ def level_of(census: "Census", level: str) -> str:
     for name in (level, *ALIASES.get(level, ())):
         if name in census.schema.spine:
             return name
-    raise InputError(f"a rule speaks of level {level}, which the census lacks", why=f"it has {', '.join(census.schema.spine)}")
+    raise InputError(
+        f"a rule speaks of level {level}, which the census lacks",
+        why=f"it has {', '.join(census.schema.spine)}",
+    )
 
 
 @dataclass(slots=True)
@@ -89,7 +94,12 @@ class Record:
         self.used.add(invariant(rule, workload, leaf))
         frame = census.scan(rule.units, [leaf, *rule.kinds.columns])
         level = axis_expression(Axis(name="kind", size=size, source=rule.kinds), frame.collect_schema())
-        counts = frame.select(leaf, level.alias("kind")).group_by(leaf, "kind").agg(pl.len().alias("count")).collect()
+        counts = (
+            frame.select(leaf, level.alias("kind"))
+            .group_by(leaf, "kind")
+            .agg(pl.len().alias("count"))
+            .collect()
+        )
         number = pl.DataFrame({leaf: codes}).with_row_index("number")
         joined = counts.join(number, on=leaf, how="inner").drop_nulls()
         result = np.zeros((len(codes), size), np.int64)
@@ -106,7 +116,12 @@ class Record:
             for i in self.used
             if isinstance(i, Custom)
             and i.determined_by
-            and all(any(m.record_type == n.record_type and set(m.by) <= set(n.by) and not n.where for n in margins) for m in i.determined_by)
+            and all(
+                any(
+                    m.record_type == n.record_type and set(m.by) <= set(n.by) and not n.where for n in margins
+                )
+                for m in i.determined_by
+            )
         }
         return Multiverse(frozenset(self.used - implied))
 
@@ -175,7 +190,7 @@ def compiled_rules(census: "Census", workload: Workload, spine: Spine, truth: li
     last = len(spine.levels) - 1
     for rule in workload.rules:
         if rule.kind == "zero":
-            cells = {axis: levels for axis, levels in rule.cells}
+            cells = dict(rule.cells)
             for axis in cells:
                 workload.histogram.axis(axis)
             zeros.append(rule.cells)
@@ -187,7 +202,9 @@ def compiled_rules(census: "Census", workload: Workload, spine: Spine, truth: li
                              why=f"the census has {', '.join(spine.levels)}")  # fmt: skip
         if rule.kind == "facilities":
             if depth != last:
-                raise InputError(f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}")
+                raise InputError(
+                    f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}"
+                )
             units = record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
             lower = np.array(rule.lower or (0,) * query.size)
             held.append(_summed(rule.name, query, units * lower, units * rule.largest, spine, depth))
@@ -246,22 +263,22 @@ def _feasible(constraints: Constraints, workload: Workload, spine: Spine, truth:
             if broken:
                 raise InfeasibleError(
                     f"constraint {held.name!r} does not hold in the census",
-                    why=f"{broken} geounits of level {spine.levels[depth]} are outside its bounds, so no data set can meet it"
-                    " together with the exact counts",
+                    why=f"{broken} geounits of level {spine.levels[depth]} are outside its bounds, so no data set"
+                    " can meet it together with the exact counts",
                     fix="edit the records, or relax the rule",
                 )
-    for one in constraints.held:
+    for first in constraints.held:
         for other in constraints.held:
-            for depth in range(min(len(one.low), len(other.low))):
-                if one.query == other.query:
-                    clash = int((one.low[depth] > other.high[depth]).any(axis=1).sum())
-                elif other.whole and not one.whole:
-                    clash = int((one.low[depth].sum(axis=1) > other.high[depth][:, 0]).sum())
+            for depth in range(min(len(first.low), len(other.low))):
+                if first.query == other.query:
+                    clash = int((first.low[depth] > other.high[depth]).any(axis=1).sum())
+                elif other.whole and not first.whole:
+                    clash = int((first.low[depth].sum(axis=1) > other.high[depth][:, 0]).sum())
                 else:
                     continue
                 if clash:
                     raise InfeasibleError(
-                        f"constraints {one.name!r} and {other.name!r} cannot both hold",
+                        f"constraints {first.name!r} and {other.name!r} cannot both hold",
                         why=f"they exclude each other in {clash} geounits of level {spine.levels[depth]}",
                         fix="relax one of them",
                     )

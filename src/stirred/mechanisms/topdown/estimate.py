@@ -19,7 +19,9 @@ from stirred.mechanisms.topdown.targets import Informed, Targets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-GENERIC_CELLS = 20_000  # above this the interior-point method is slower than patience with the first-order one
+GENERIC_CELLS = (
+    20_000  # above this the interior-point method is slower than patience with the first-order one
+)
 
 
 @dataclass(slots=True)
@@ -86,7 +88,9 @@ class Estimator:
         certificate.add(solution)
         values = round_root(solution.x, exact, sums, partition, low, high)
         self._check(0, node, cells, values[None])
-        return Sparse.of(np.zeros(len(cells), np.int64), cells, values, 1, workload.histogram.cells), certificate
+        return Sparse.of(
+            np.zeros(len(cells), np.int64), cells, values, 1, workload.histogram.cells
+        ), certificate
 
     def level(
         self, depth: int, above: Sparse, engine: Engine, progress: Progress | None = None, *, chunk: int = 16
@@ -112,10 +116,14 @@ class Estimator:
             if progress is not None:
                 progress(spine.levels[depth], done, len(tasks))
         size = self.allotment.workload.histogram.cells
-        result = Sparse.of(np.concatenate(nodes), np.concatenate(cells), np.concatenate(counts), spine.size(depth), size)
+        result = Sparse.of(
+            np.concatenate(nodes), np.concatenate(cells), np.concatenate(counts), spine.size(depth), size
+        )
         return result, certificate
 
-    def parent(self, depth: int, parent: int, above: Sparse, certificate: Certificate) -> tuple[Ints, Ints, Ints]:
+    def parent(
+        self, depth: int, parent: int, above: Sparse, certificate: Certificate
+    ) -> tuple[Ints, Ints, Ints]:
         """Children of one parent: nodes, cells and counts."""
         spine = self.allotment.spine
         cells, counts = above.at(parent)
@@ -133,15 +141,31 @@ class Estimator:
         return children[row], cells[column], values[row, column]
 
     def children(
-        self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_], certificate: Certificate
+        self,
+        depth: int,
+        children: Ints,
+        cells: Ints,
+        counts: Ints,
+        allowed: NDArray[np.bool_],
+        certificate: Certificate,
     ) -> Ints:
         """Solve and round; the integers of each child on the parent's cells."""
-        problem, low, high, partition, total_low, total_high = self.problem(depth, children, cells, counts, allowed)
+        problem, low, high, partition, total_low, total_high = self.problem(
+            depth, children, cells, counts, allowed
+        )
         solution = self._solve(problem)
         certificate.add(solution)
         for snap in (2e-4, 1e-2, 0.0):
             net = network(
-                solution.x, counts, allowed, partition, low, high, total_low=total_low, total_high=total_high, snap=snap
+                solution.x,
+                counts,
+                allowed,
+                partition,
+                low,
+                high,
+                total_low=total_low,
+                total_high=total_high,
+                snap=snap,
             )
             values = rounded(net) if (net.capacity >= 0).all() else None
             if values is not None:
@@ -164,9 +188,18 @@ class Estimator:
         first = frozenset(passes[0]) if len(passes) > 1 else frozenset()
         if isinstance(self.targets, Informed) or not first or "*" in first:
             linear = self.targets.linear(depth, children, cells)
-            return Problem(parent, linear, allowed, groups, weights, classes, families), low, high, partition, total_low, total_high
+            return (
+                Problem(parent, linear, allowed, groups, weights, classes, families),
+                low,
+                high,
+                partition,
+                total_low,
+                total_high,
+            )
         # Classic: the queries of the first pass alone, then the others with the first pass's answers fixed.
-        pinned = self._first_pass(depth, children, cells, parent, allowed, first, families, names, groups, weights, classes)
+        pinned = self._first_pass(
+            depth, children, cells, parent, allowed, first, families, names, groups, weights, classes
+        )
         rest = frozenset(names) - first
         linear = self.targets.linear(depth, children, cells, rest)
         later = weights * np.array([name in rest for name in names])
@@ -174,19 +207,22 @@ class Estimator:
         return problem, low, high, partition, total_low, total_high
 
     def _first_pass(
-        self, depth: int, children: Ints, cells: Ints, parent: Floats, allowed: NDArray[np.bool_], first: frozenset[str],
-        families: tuple[Held, ...], names: Sequence[str], groups: NDArray[np.int32], weights: Floats, classes: NDArray[np.int32],
+        self, depth: int, children: Ints, cells: Ints, parent: Floats, allowed: NDArray[np.bool_],
+        first: frozenset[str], families: tuple[Held, ...], names: Sequence[str], groups: NDArray[np.int32],
+        weights: Floats, classes: NDArray[np.int32],
     ) -> Held:  # fmt: skip
         """Totals first: on the coarsest cells that the constraints tell apart, with only the first pass's queries."""
         pattern = np.concatenate([allowed, *(held.groups[None] for held in families)]).T
         _, representative, block = np.unique(pattern, axis=0, return_index=True, return_inverse=True)
         block = block.ravel()
         m = len(representative)
-        sums = np.bincount(block, parent, minlength=m)
+        sums: Floats = np.bincount(block, parent, minlength=m).astype(np.float64)
         linear = self.targets.linear(depth, children, cells[representative], first)
         keep = weights * np.array([name in first for name in names])
         small = tuple(Held(held.groups[representative], held.low, held.high) for held in families)
-        problem = Problem(sums, linear, allowed[:, representative], groups[:, representative], keep, classes, small)
+        problem = Problem(
+            sums, linear, allowed[:, representative], groups[:, representative], keep, classes, small
+        )
         solution = self._solve(problem)
         totals = solution.x.sum(axis=1, keepdims=True)
         return Held(np.zeros(len(cells), np.int32), totals, totals)
@@ -239,7 +275,10 @@ class Estimator:
                     families.append(Held(np.zeros(len(cells), np.int32), lows, highs))
                 continue
             inside = numbers >= 0
-            own_low, own_high = np.full((len(nodes), len(numbers)), -FREE), np.full((len(nodes), len(numbers)), FREE)
+            own_low, own_high = (
+                np.full((len(nodes), len(numbers)), -FREE),
+                np.full((len(nodes), len(numbers)), FREE),
+            )
             own_low[:, inside], own_high[:, inside] = lows[:, numbers[inside]], highs[:, numbers[inside]]
             families.append(Held(compact.astype(np.int32), own_low, own_high))
             partition, low, high = compact.astype(np.int32), own_low, own_high

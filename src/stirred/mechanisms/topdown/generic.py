@@ -47,7 +47,9 @@ def structure(problem: Problem) -> dict[str, Any]:
     values.append(np.ones(N))
     parent_at = at
     at += len(live)
-    A = sparse.csc_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), shape=(at, lifted))
+    A = sparse.csc_matrix(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), shape=(at, lifted)
+    )
     return {"A": A, "P": np.concatenate(quadratic), "child": child, "cell": cell, "live": live, "parent": parent_at,
             "gid": gid, "w": w, "diag": diag}  # fmt: skip
 
@@ -67,28 +69,34 @@ def piqp_solve(problem: Problem, parts: dict[str, Any] | None = None, *, eps: fl
     b[parts["parent"] :] = problem.parent[live] - reference.sum(axis=0)[live]
     lower = np.full(size, -np.inf)
     lower[:N] = -reference[child, cell]
-    blocks, lows, highs = [], [], []
+    blocks, lows, highs, equal, equal_to = [], [], [], [A], [b]
     for held in problem.held:
         matrix, low, high = _held_rows(held, child, cell, size)
         shift = held_sums(reference, held).ravel()
-        blocks.append(matrix)
-        lows.append(low - shift)
-        highs.append(high - shift)
-    solver = piqp.SparseSolver()
-    solver.settings.eps_abs = eps
-    solver.settings.eps_rel = eps
-    solver.settings.eps_duality_gap_abs = eps
-    solver.settings.eps_duality_gap_rel = eps
-    G = sparse.csc_matrix(sparse.vstack(blocks)) if blocks else None
-    h_l = np.where(np.concatenate(lows) < -FREE / 2, -np.inf, np.concatenate(lows)) if blocks else None
-    h_u = np.where(np.concatenate(highs) > FREE / 2, np.inf, np.concatenate(highs)) if blocks else None
-    solver.setup(sparse.diags(P, format="csc"), linear, A, b, G, h_l, h_u, lower, np.full(size, np.inf))
-    status = solver.solve()
+        same = low == high  # fixed sums are equations: an interval without interior stops an interior-point method
+        equal.append(matrix[np.flatnonzero(same)])
+        equal_to.append((low - shift)[same])
+        blocks.append(matrix[np.flatnonzero(~same)])
+        lows.append(np.where(low < -FREE / 2, -np.inf, low - shift)[~same])
+        highs.append(np.where(high > FREE / 2, np.inf, high - shift)[~same])
+    bounded = bool(blocks) and any(len(low) for low in lows)
+    G = sparse.csc_matrix(sparse.vstack(blocks)) if bounded else None
+    h_l, h_u = (np.concatenate(lows), np.concatenate(highs)) if bounded else (None, None)
+    A, b = sparse.csc_matrix(sparse.vstack(equal)), np.concatenate(equal_to)
+    for accuracy in (eps, eps * 1e2, eps * 1e4):
+        solver = piqp.SparseSolver()
+        solver.settings.max_iter = 400
+        solver.settings.eps_abs = solver.settings.eps_rel = accuracy
+        solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = accuracy
+        solver.setup(sparse.diags(P, format="csc"), linear, A, b, G, h_l, h_u, lower, np.full(size, np.inf))
+        status = solver.solve()
+        if status != piqp.PIQP_MAX_ITER_REACHED:
+            break
     if status != piqp.PIQP_SOLVED:
         raise InfeasibleError(
             "the least-squares step of one parent has no solution",
-            why=f"the generic solver stopped with status {status}",
-            fix="see which constraints meet there: stirred topdown --check",
+            why=f"the generic solver stopped with {str(status).rsplit('.', 1)[-1].lower()}",
+            fix="constraints on crossing marginals may have no solution below a given parent; relax one of them",
         )
     X = np.zeros((C, n))
     X[child, cell] = np.maximum(np.asarray(solver.result.x)[:N] + reference[child, cell], 0.0)
@@ -105,7 +113,7 @@ def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDA
     """The least cost of the rounding network by HiGHS, and the flow that has it."""
     import highspy
 
-    highs = highspy.Highs()
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.silent()
     m = len(net.tail)
     nodes = len(net.supply)
@@ -115,7 +123,8 @@ def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDA
     model.col_lower_, model.col_upper_ = np.zeros(m), net.capacity.astype(float)
     model.row_lower_ = model.row_upper_ = net.supply.astype(float)
     incidence = sparse.csc_matrix(
-        (np.r_[np.ones(m), -np.ones(m)], (np.r_[net.tail, net.head], np.r_[np.arange(m), np.arange(m)])), (nodes, m)
+        (np.r_[np.ones(m), -np.ones(m)], (np.r_[net.tail, net.head], np.r_[np.arange(m), np.arange(m)])),
+        (nodes, m),
     )
     model.a_matrix_.start_, model.a_matrix_.index_ = incidence.indptr, incidence.indices
     model.a_matrix_.value_ = incidence.data
@@ -124,7 +133,9 @@ def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDA
     highs.passModel(model)
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        raise InfeasibleError("no rounding of one parent's children keeps every sum", why="the linear programme is infeasible")
+        raise InfeasibleError(
+            "no rounding of one parent's children keeps every sum", why="the linear programme is infeasible"
+        )
     flow = np.asarray(highs.getSolution().col_value)
     return float(highs.getObjectiveValue()), np.rint(flow).astype(np.int64)
 
@@ -161,20 +172,28 @@ def round_with_rows(
         low.append(below - sums)
         high.append(above - sums)
         at += C * m
-    highs = highspy.Highs()
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.silent()
     model = highspy.HighsLp()
     # Each cell is its base plus unit steps whose costs rise: |base + k − x| is convex.
     steps = 5
-    cost = np.concatenate([np.abs(base + k + 1 - x[child, cell]) - np.abs(base + k - x[child, cell]) for k in range(steps)])
+    cost = np.concatenate(
+        [np.abs(base + k + 1 - x[child, cell]) - np.abs(base + k - x[child, cell]) for k in range(steps)]
+    )
     model.num_col_, model.num_row_ = N * steps, at
     model.col_cost_ = cost
     model.col_lower_, model.col_upper_ = np.zeros(N * steps), np.ones(N * steps)
     model.row_lower_ = np.maximum(np.concatenate(low).astype(float), -1e20)
     model.row_upper_ = np.minimum(np.concatenate(high).astype(float), 1e20)
-    one_step = sparse.csc_matrix((np.ones(sum(map(len, rows))), (np.concatenate(rows), np.concatenate(cols))), shape=(at, N))
+    one_step = sparse.csc_matrix(
+        (np.ones(sum(map(len, rows))), (np.concatenate(rows), np.concatenate(cols))), shape=(at, N)
+    )
     matrix = sparse.csc_matrix(sparse.hstack([one_step] * steps))
-    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = (
+        matrix.indptr,
+        matrix.indices,
+        matrix.data,
+    )
     model.integrality_ = [highspy.HighsVarType.kInteger] * (N * steps)
     highs.passModel(model)
     highs.run()
@@ -203,7 +222,9 @@ def _times_hessian(X: Floats, problem: Problem, parts: dict[str, Any]) -> Floats
     return out
 
 
-def _held_rows(held: Held, child: NDArray[np.int64], cell: NDArray[np.int64], size: int) -> tuple[Any, Floats, Floats]:
+def _held_rows(
+    held: Held, child: NDArray[np.int64], cell: NDArray[np.int64], size: int
+) -> tuple[Any, Floats, Floats]:
     C, m = held.low.shape
     inside = held.groups[cell] >= 0
     rows = child[inside] * m + held.groups[cell][inside]

@@ -93,7 +93,7 @@ def gathered(algebra: Algebra, nodes: int, below: "Level | Leaves") -> tuple[Flo
         count = np.bincount(parents, minlength=nodes)
         hit = np.flatnonzero(count)
         C = np.zeros(V.shape[1:])
-        C[np.ix_(range(algebra.parts), pattern.act, pattern.act)] = pattern.C
+        C[np.ix_(np.arange(algebra.parts), pattern.act, pattern.act)] = pattern.C
         V[hit] += count[hit, None, None, None] * C
     return S, V
 
@@ -106,8 +106,8 @@ def upward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
     level.b = level.sums.copy()
     if measured.any():
         P, V = level.information[level.kind[measured]], level.V[measured]
-        C = np.linalg.solve(np.eye(algebra.K) + V @ P, V)
-        C = 0.5 * (C + np.swapaxes(C, -1, -2))
+        half = np.linalg.solve(np.eye(algebra.K) + V @ P, V)
+        C = (0.5 * (half + np.swapaxes(half, -1, -2))).astype(np.float64)
         level.C[measured] = C
         rest = level.t[measured] - algebra.apply(P, level.sums[measured])
         level.b[measured] += algebra.apply(C, rest)
@@ -120,7 +120,8 @@ def upward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
 
 def downward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
     """$e_c = b_c + C_c V^+ (e_p - S)$: the children's estimates add up to their parent's."""
-    surprise = algebra.apply(np.linalg.pinv(level.V, rcond=1e-11, hermitian=True), level.e - level.sums)
+    inverse: Floats = np.linalg.pinv(level.V, rcond=1e-11, hermitian=True).astype(np.float64)
+    surprise = algebra.apply(inverse, level.e - level.sums)
     if isinstance(below, Level):
         below.e = below.b + algebra.apply(below.C, surprise[below.parent])
         return
@@ -163,7 +164,7 @@ def covariances(
             parent = leaves.parent
             C = np.zeros((len(parent), algebra.parts, algebra.K, algebra.K))
             for pattern in leaves.patterns:
-                C[np.ix_(pattern.members, range(algebra.parts), pattern.act, pattern.act)] = pattern.C
+                C[np.ix_(pattern.members, np.arange(algebra.parts), pattern.act, pattern.act)] = pattern.C
         result.append(C + C @ middle[parent] @ C)
     return result
 

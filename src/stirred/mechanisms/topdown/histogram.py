@@ -36,7 +36,9 @@ class Source:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column it looks at."""
-        return (self.column,) if self.column else tuple({name: None for case in self.cases for name, _ in case})
+        return (
+            (self.column,) if self.column else tuple({name: None for case in self.cases for name, _ in case})
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +100,13 @@ class Histogram:
         for axis in self.axes:
             if axis.name == name:
                 return axis
-        raise InputError(f"no axis {name} in the histogram", fix=did_you_mean(name, [a.name for a in self.axes]))
+        raise InputError(
+            f"no axis {name} in the histogram", fix=did_you_mean(name, [a.name for a in self.axes])
+        )
 
     def coordinates(self, cells: Cells) -> tuple[NDArray[np.int64], ...]:
         """Levels by axis of the given cells."""
-        return tuple(np.unravel_index(cells, self.shape))  # type: ignore[arg-type]
+        return tuple(np.unravel_index(cells, self.shape))
 
     def query(self, name: str, parts: tuple[str, ...]) -> "Query":
         """The marginal that keeps the named axes or recodes and sums the others."""
@@ -111,14 +115,19 @@ class Histogram:
             for axis in self.axes:
                 if part == axis.name or part in axis.recodes:
                     if axis.name in by_axis:
-                        raise InputError(f"query {name} uses axis {axis.name} twice", fix="name one recode of each axis")
+                        raise InputError(
+                            f"query {name} uses axis {axis.name} twice", fix="name one recode of each axis"
+                        )
                     by_axis[axis.name] = part
                     break
             else:
                 known = [n for axis in self.axes for n in (axis.name, *axis.recodes)]
-                raise InputError(f"query {name} asks for {part}, which no axis has", fix=did_you_mean(part, known))
+                raise InputError(
+                    f"query {name} asks for {part}, which no axis has", fix=did_you_mean(part, known)
+                )
         factors = tuple(
-            axis.recode(by_axis[axis.name]) if axis.name in by_axis else (0,) * axis.size for axis in self.axes
+            axis.recode(by_axis[axis.name]) if axis.name in by_axis else (0,) * axis.size
+            for axis in self.axes
         )
         kept = tuple(axis.name in by_axis for axis in self.axes)
         return Query(name=name, factors=factors, kept=kept, parts=parts)

@@ -68,7 +68,12 @@ class Measurements:
             self._streams[name] = self.key.stream("noise", self.allotment.spine.levels[depth], query.name)
         stream = self._streams[name]
         count = len(nodes) * len(numbers)
-        whole = len(numbers) == query.size and len(numbers) > 0 and numbers[0] == 0 and numbers[-1] == query.size - 1
+        whole = (
+            len(numbers) == query.size
+            and len(numbers) > 0
+            and numbers[0] == 0
+            and numbers[-1] == query.size - 1
+        )
         if whole and len(nodes) > 0 and nodes[-1] - nodes[0] == len(nodes) - 1:
             drawn = law.draw_range(stream, int(nodes[0]) * query.size, count)
         else:
@@ -82,7 +87,9 @@ class Measurements:
         result = np.zeros((len(nodes), len(numbers)), np.int64)
         lengths = data.first[nodes + 1] - data.first[nodes]
         row = np.repeat(np.arange(len(nodes)), lengths)
-        entry = np.repeat(data.first[nodes] - np.r_[0, np.cumsum(lengths)[:-1]], lengths) + np.arange(lengths.sum())
+        entry = np.repeat(data.first[nodes] - np.r_[0, np.cumsum(lengths)[:-1]], lengths) + np.arange(
+            lengths.sum()
+        )
         index = query.of(data.cells[entry])
         place = np.searchsorted(numbers, index)
         place[place == len(numbers)] = 0

@@ -105,11 +105,17 @@ class TopDown:
         return total
 
     def _notes(self, workload: Workload) -> tuple[str, ...]:
-        notes = (f"{workload.name}: ρ² = {'∞' if self.noiseless else workload.rho_squared} (the usual zCDP parameter)",)
+        notes: tuple[str, ...] = (
+            f"{workload.name}: ρ² = {'∞' if self.noiseless else workload.rho_squared} (the usual zCDP parameter)",
+        )
         if self.bypass:
-            notes += (f"{workload.name}: a geounit with one child is measured once, as its child, with both parts of ρ²",)
+            notes += (
+                f"{workload.name}: a geounit with one child is measured once, as its child, with both parts of ρ²",
+            )
         if workload.given:
-            notes += (f"{workload.name}: agrees with the published {workload.given}, which is spent for separately",)
+            notes += (
+                f"{workload.name}: agrees with the published {workload.given}, which is spent for separately",
+            )
         return notes
 
     def release(
@@ -136,7 +142,9 @@ class TopDown:
                 given=self.given,
             )  # fmt: skip
             self._kept(outcome, promise)
-            pieces = output.microdata(workload, outcome.spine, outcome.levels[-1], bureau=self.names == "bureau")
+            pieces = output.microdata(
+                workload, outcome.spine, outcome.levels[-1], bureau=self.names == "bureau"
+            )
             place = None if out is None else out / f"{workload.record}.parquet"
             microdata[workload.record] = output.collected(pieces, place)
             tables[f"{workload.name}-totals"] = output.totals(outcome.spine, outcome.levels)
@@ -145,13 +153,17 @@ class TopDown:
                 tables[f"{workload.name}-estimates"] = output.estimates(outcome.spine, outcome.informed)
             if self.keep_nmf:
                 if out is None:
-                    raise InputError("the noisy measurement file needs a folder", fix="release(…, out=Path(…))")
+                    raise InputError(
+                        "the noisy measurement file needs a folder", fix="release(…, out=Path(…))"
+                    )
                 nmf.write(out / f"nmf-{workload.name}", outcome.measurements, outcome.constraints)
             checks += outcome.checks
             digests.append(outcome.input_digest)
             outcome.checkpoint.finish()
         limit = statement.budget(self.rho_squared_spent)
-        account = statement.ledger([(w, None if self.noiseless else w.rho_squared) for w in self.workloads], limit)
+        account = statement.ledger(
+            [(w, None if self.noiseless else w.rho_squared) for w in self.workloads], limit
+        )
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
@@ -176,4 +188,6 @@ class TopDown:
             )
         broken = [check.invariant for check in outcome.checks if not check.kept]
         if broken:
-            raise PrivacyError("an invariant was not kept", why=broken[0], fix="report this; nothing was released")
+            raise PrivacyError(
+                "an invariant was not kept", why=broken[0], fix="report this; nothing was released"
+            )

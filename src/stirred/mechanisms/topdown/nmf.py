@@ -42,8 +42,12 @@ def write(folder: Path, measurements: Measurements, constraints: Constraints) ->
                     value = measurements.answers(d, int(start), query, nodes, np.arange(query.size))
                     rho = parts[query.name]
                     spread = 0.0 if measurements.key is None else variance(1 / rho)
-                    table = _rows(codes, nodes, f"{query.name}_dpq", query, value, workload, spread, str(rho), "")
-                    writer = writer or pq.ParquetWriter(place / "DPQuery" / "part-0.parquet", table.schema, compression="zstd")
+                    table = _rows(
+                        codes, nodes, f"{query.name}_dpq", query, value, workload, spread, str(rho), ""
+                    )
+                    writer = writer or pq.ParquetWriter(
+                        place / "DPQuery" / "part-0.parquet", table.schema, compression="zstd"
+                    )
                     writer.write_table(table)
                     written += value.size
         if writer is not None:
@@ -52,7 +56,9 @@ def write(folder: Path, measurements: Measurements, constraints: Constraints) ->
     return written
 
 
-def _constraints(path: Path, depth: int, codes: pl.Series, constraints: Constraints, workload: Workload) -> None:
+def _constraints(
+    path: Path, depth: int, codes: pl.Series, constraints: Constraints, workload: Workload
+) -> None:
     tables = []
     nodes = np.arange(len(codes))
     for held in constraints.held:

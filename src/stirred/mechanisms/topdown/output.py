@@ -48,7 +48,9 @@ def microdata(
         for d, level in levels:
             index = _ancestors(spine, node[rows], d)
             columns[level] = pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), dictionaries[d])
-        for axis, value in zip(workload.histogram.axes, workload.histogram.coordinates(leaves.cells[rows]), strict=True):
+        for axis, value in zip(
+            workload.histogram.axes, workload.histogram.coordinates(leaves.cells[rows]), strict=True
+        ):
             name, offset = column(axis, names)
             columns[name] = pa.array(value + offset, pa.int16())
         yield pa.table(columns)
@@ -78,7 +80,9 @@ def totals(spine: Spine, levels: Sequence[Sparse]) -> pa.Table:
         })
         for d in range(len(levels) - 1)
     ]  # fmt: skip
-    return pa.concat_tables([part.cast(parts[0].schema) for part in parts]) if parts else pa.table({"level": []})
+    return (
+        pa.concat_tables([part.cast(parts[0].schema) for part in parts]) if parts else pa.table({"level": []})
+    )
 
 
 def estimates(spine: Spine, informed: Informed) -> pa.Table:
@@ -117,7 +121,9 @@ def certificates(parts: Sequence[Certificate]) -> pa.Table:
 def _codes(spine: Spine, depth: int) -> pa.Array:
     """The codes of a level as plain values, text or integers as in the census."""
     codes = spine.codes[depth]
-    return codes.to_arrow() if codes.dtype.is_integer() else pa.array([str(code) for code in codes], pa.string())
+    return (
+        codes.to_arrow() if codes.dtype.is_integer() else pa.array([str(code) for code in codes], pa.string())
+    )
 
 
 def _ancestors(spine: Spine, leaf: Ints, depth: int) -> Ints:

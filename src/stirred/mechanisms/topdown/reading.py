@@ -12,7 +12,9 @@ from stirred.mechanisms.topdown.workload import Rule, Workload
 
 def _exact(value: object) -> Fraction:
     if isinstance(value, float):
-        raise BudgetError("a budget share is a decimal number", why="floats are not exact", fix='write it as text: "1/20"')
+        raise BudgetError(
+            "a budget share is a decimal number", why="floats are not exact", fix='write it as text: "1/20"'
+        )
     return Fraction(str(value))
 
 
@@ -104,7 +106,7 @@ def _recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) ->
     if groups and isinstance(groups[0], tuple):
         result = [-1] * size
         for number, levels in enumerate(groups):
-            for level in levels:  # type: ignore[union-attr]
+            for level in levels:
                 result[level] = number
         return tuple(result)
     return tuple(int(group) for group in groups)  # type: ignore[arg-type]
@@ -115,7 +117,9 @@ def workload(document: dict[str, object]) -> Workload:
     try:
         model = _Workload.model_validate(document)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
+        problems = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)
+        )
         raise InputError("the workload file is not as it should be", why=problems) from None
     histogram = Histogram(axes=tuple(axis.plain() for axis in model.axis))
     queries = tuple(histogram.query(q.name, q.of) for q in model.query)
@@ -146,8 +150,14 @@ def _budget(model: _Workload) -> tuple[Fraction, dict[str, Fraction], dict[str, 
     """Shares of the total, whether the file gives shares or absolute parts of ρ²."""
     if not model.rho:
         if model.rho_squared is None:
-            raise BudgetError(f"workload {model.name} names no budget", fix='rho_squared = "…" and shares, or [rho.LEVEL]')
-        return model.rho_squared, dict(model.level_shares), {k: dict(v) for k, v in model.query_shares.items()}
+            raise BudgetError(
+                f"workload {model.name} names no budget", fix='rho_squared = "…" and shares, or [rho.LEVEL]'
+            )
+        return (
+            model.rho_squared,
+            dict(model.level_shares),
+            {k: dict(v) for k, v in model.query_shares.items()},
+        )
     by_level = {level: sum(parts.values(), Fraction(0)) for level, parts in model.rho.items()}
     total = sum(by_level.values(), Fraction(0))
     if model.rho_squared not in (None, total):
@@ -155,5 +165,7 @@ def _budget(model: _Workload) -> tuple[Fraction, dict[str, Fraction], dict[str, 
             f"the parts of ρ² of workload {model.name} sum to {total}, not to {model.rho_squared}",
             fix="correct a part or the total; both are stated exactly",
         )
-    shares = {level: {q: part / by_level[level] for q, part in parts.items()} for level, parts in model.rho.items()}
+    shares = {
+        level: {q: part / by_level[level] for q, part in parts.items()} for level, parts in model.rho.items()
+    }
     return total, {level: part / total for level, part in by_level.items()}, shares

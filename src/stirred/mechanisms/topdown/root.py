@@ -29,7 +29,13 @@ def solve_root(
     d = metric(gid, w, diag)
     weakest = float(diag[0]) if diag[0] > 0 else float(weights[weights > 0].min())
     X = (linear / d)[None].copy()
-    empty = (np.zeros((0, n), np.int32), np.zeros((0, 1, 1)), np.zeros((0, 1, 1)), np.zeros((0, 1, 1)), np.zeros(0))
+    empty = (
+        np.zeros((0, n), np.int32),
+        np.zeros((0, 1, 1)),
+        np.zeros((0, 1, 1)),
+        np.zeros((0, 1, 1)),
+        np.zeros(0),
+    )
     common = (gid, w, diag, d, exact, sums)
     step = weakest * tolerance
     iterations, moved = kernels.fista_whole(X, linear[None], *common, *empty, step, limit)
@@ -45,7 +51,21 @@ def solve_root(
             heavy[inside] += mu[r] * np.bincount(stacked[r][inside], minlength=1)[stacked[r][inside]]
         for _ in range(60):
             more, moved = kernels.fista_whole(
-                X, linear[None], gid, w, diag, heavy, exact, sums, stacked, low, high, multiplier, mu, step, limit
+                X,
+                linear[None],
+                gid,
+                w,
+                diag,
+                heavy,
+                exact,
+                sums,
+                stacked,
+                low,
+                high,
+                multiplier,
+                mu,
+                step,
+                limit,
             )
             iterations += more
             violation = kernels.update_multipliers(X, stacked, low, high, multiplier, mu)
@@ -58,15 +78,15 @@ def round_root(
     x: Floats, exact: NDArray[np.int32], sums: Floats, partition: NDArray[np.int32], low: Floats, high: Floats
 ) -> Ints:
     """Integers near x (1, n) with the exact sums kept; without any the total is rounded to the nearest integer."""
-    if np.isnan(sums).any():
-        supply = np.array([int(np.rint(x.sum()))])
-    else:
-        supply = sums.astype(np.int64)
+    supply = np.array([int(np.rint(x.sum()))]) if np.isnan(sums).any() else sums.astype(np.int64)
     if len(supply) == 1:
         net = network(x, supply, np.ones(x.shape, bool), partition, low, high)
     else:
-        net = network(x, supply, np.ones(x.shape, bool), partition, low, high, column_of=exact.astype(np.int64))
+        net = network(
+            x, supply, np.ones(x.shape, bool), partition, low, high, column_of=exact.astype(np.int64)
+        )
     result = rounded(net)
     if result is None:
         raise InfeasibleError("the root's histogram has no rounding that keeps its exact sums")
-    return result[0]
+    values: Ints = result[0]
+    return values

@@ -16,7 +16,9 @@ from stirred.mechanisms.topdown.flow import minimum_cost_flow
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SNAP = 2e-4  # a sum this near to an integer is meant to be that integer; see proof.md for why a rounding still exists
-TOTAL_WEIGHT = 64.0  # totals before cells: more than any one exchange of cells can gain on a path of that length
+TOTAL_WEIGHT = (
+    64.0  # totals before cells: more than any one exchange of cells can gain on a path of that length
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,9 @@ def network(
 
 def rounded(net: Network) -> Ints | None:
     """Solve the flow; None when no rounding keeps every sum."""
-    flow, balanced = minimum_cost_flow(net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy())
+    flow, balanced = minimum_cost_flow(
+        net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy()
+    )
     if not balanced:
         return None
     result: Ints = net.floor.copy()

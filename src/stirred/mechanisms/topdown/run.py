@@ -105,7 +105,9 @@ def run(
     )
 
 
-def verify(workload: Workload, spine: Spine, constraints: Constraints, levels: list[Sparse]) -> tuple[Check, ...]:
+def verify(
+    workload: Workload, spine: Spine, constraints: Constraints, levels: list[Sparse]
+) -> tuple[Check, ...]:
     """Every invariant, bound, structural zero and parent sum held against the integers, from scratch."""
     checks = []
     leaf = levels[-1]
@@ -123,7 +125,9 @@ def verify(workload: Workload, spine: Spine, constraints: Constraints, levels: l
     size = workload.histogram.cells
     for d in range(len(levels) - 1, 0, -1):
         up = levels[d].up(spine.parent[d], spine.size(d - 1), size)
-        agree &= np.array_equal(up.cells, levels[d - 1].cells) and np.array_equal(up.counts, levels[d - 1].counts)
+        agree &= np.array_equal(up.cells, levels[d - 1].cells) and np.array_equal(
+            up.counts, levels[d - 1].counts
+        )
     checks.append(
         Check(invariant=f"{workload.name}: children add up to parents", kept=agree, numbers=len(leaf.cells))
     )

@@ -1,8 +1,8 @@
 r"""One parent's children: the best non-negative histograms that add up to it, with a certificate of optimality.
 
 The problem is reduced to the parent's positive cells (elsewhere every child is zero), queries that coincide there are
-merged, and the compiled solver of ``kernels`` does the rest. Sums of cells that must lie between bounds (a fixed total, persons by
-facilities) enter by an augmented Lagrangian; ``generic`` holds the slow, independent path.
+merged, and the compiled solver of ``kernels`` does the rest. Sums of cells that must lie between bounds (a fixed
+total, persons by facilities) enter by an augmented Lagrangian; ``generic`` holds the slow, independent path.
 """
 
 from collections.abc import Sequence
@@ -125,7 +125,13 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
     H = dense(gid, w, diag) if n <= DENSE else np.zeros((len(w), 1, 1))
     X = _start(problem, d) if problem.start is None else problem.start.copy()
     classes = problem.classes
-    nothing = np.zeros((0, n), np.int32), np.zeros((0, C, 1)), np.zeros((0, C, 1)), np.zeros((0, C, 1)), np.zeros(0)
+    nothing = (
+        np.zeros((0, n), np.int32),
+        np.zeros((0, C, 1)),
+        np.zeros((0, C, 1)),
+        np.zeros((0, C, 1)),
+        np.zeros(0),
+    )
     iterations, gap = kernels.fista(
         X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, d, *nothing, goal, limit
     )
@@ -163,7 +169,9 @@ def worst_violation(X: Floats, held: Sequence[Held]) -> float:
     worst = 0.0
     for one in held:
         sums = held_sums(X, one)
-        worst = max(worst, float((one.low - sums).max(initial=0.0)), float((sums - one.high).max(initial=0.0)))
+        worst = max(
+            worst, float((one.low - sums).max(initial=0.0)), float((sums - one.high).max(initial=0.0))
+        )
     return worst
 
 
@@ -180,17 +188,22 @@ def _binding(held: Held, parent: Floats) -> Held:
     """Only the groups whose bounds can matter: the others would make the metric heavy for nothing."""
     inside = held.groups >= 0
     sums = np.bincount(held.groups[inside], parent[inside], minlength=held.low.shape[1])
-    matters = (held.low > 0).any(axis=0) | (held.high < sums).any(axis=0)
-    return Held(np.where(inside & matters[held.groups], held.groups, -1).astype(np.int32), held.low, held.high)
+    matters = np.asarray((held.low > 0).any(axis=0) | (held.high < sums).any(axis=0))
+    return Held(
+        np.where(inside & matters[held.groups], held.groups, -1).astype(np.int32), held.low, held.high
+    )
 
 
 def _start(problem: Problem, d: Floats) -> Floats:
     """Where to begin: the measurement read through the metric, which the first projection makes feasible."""
     shares = problem.allowed / np.maximum(problem.allowed.sum(axis=0), 1)
-    return shares * problem.parent + (problem.linear - problem.linear.mean(axis=0)) / d
+    result: Floats = shares * problem.parent + (problem.linear - problem.linear.mean(axis=0)) / d
+    return result
 
 
-def _stack(held: Sequence[Held], C: int, n: int, d: Floats) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
+def _stack(
+    held: Sequence[Held], C: int, n: int, d: Floats
+) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
     size = max(one.low.shape[1] for one in held)
     groups = np.full((len(held), n), -1, np.int32)
     low = np.full((len(held), C, size), -FREE)

@@ -83,7 +83,8 @@ class Spine:
     def first_child(self) -> tuple[Ints, ...]:
         """For every level but the last: where each node's children begin in the next level, and where the last end."""
         return tuple(
-            np.searchsorted(self.parent[d + 1], np.arange(self.size(d) + 1)) for d in range(len(self.levels) - 1)
+            np.searchsorted(self.parent[d + 1], np.arange(self.size(d) + 1))
+            for d in range(len(self.levels) - 1)
         )
 
     def ancestor(self, depth: int) -> Ints:
@@ -152,8 +153,8 @@ class Allotment:
         for d, start in enumerate(starts):
             for a in np.unique(start[start >= 0]):
                 total: dict[str, Fraction] = {}
-                for level in range(int(a), d + 1):
-                    for name, part in parts[level].items():
+                for above in range(int(a), d + 1):
+                    for name, part in parts[above].items():
                         total[name] = total.get(name, Fraction(0)) + part
                 rho[int(a), d] = total
         result = Allotment(spine, workload, tuple(starts), rho, tuple(moved))
@@ -166,7 +167,8 @@ class Allotment:
         signature = np.stack([self.start[d][self.spine.ancestor(d)] for d in range(depth)], axis=1)
         for row in np.unique(signature, axis=0):
             spent = sum(
-                (sum(self.rho[int(a), d].values(), Fraction(0)) for d, a in enumerate(row) if a >= 0), Fraction(0)
+                (sum(self.rho[int(a), d].values(), Fraction(0)) for d, a in enumerate(row) if a >= 0),
+                Fraction(0),
             )
             if spent != self.workload.rho_squared:
                 raise BudgetError(

@@ -12,7 +12,9 @@ from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Spe
 if TYPE_CHECKING:
     from stirred.census import Census
 
-PROVED = Evidence(status="proved", source="proof.md of TopDown: composition of discrete Gaussians, Theorem 2 of the paper")
+PROVED = Evidence(
+    status="proved", source="proof.md of TopDown: composition of discrete Gaussians, Theorem 2 of the paper"
+)
 PUBLISHED = Evidence(
     status="published",
     source="Theorem 2 of the paper: the unit file counted per person, as the 2020 products were",
@@ -24,7 +26,9 @@ def budget(rho_squared: Fraction | None) -> Budget:
     return Budget.infinite() if rho_squared is None else Budget.sqrt(rho_squared)
 
 
-def specification(census: "Census", workload: Workload, rho_squared: Fraction | None, notes: tuple[str, ...]) -> Specification:
+def specification(
+    census: "Census", workload: Workload, rho_squared: Fraction | None, notes: tuple[str, ...]
+) -> Specification:
     """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload."""
     person = "person" in census.schema.record_types
     unit = "person" if person else workload.record
@@ -42,11 +46,15 @@ def specification(census: "Census", workload: Workload, rho_squared: Fraction | 
 
 def moved_notes(census: "Census", workload: Workload) -> tuple[str, ...]:
     """Where the parts of levels went that the census lacks."""
-    present = [any(n in census.schema.spine for n in (level, *ALIASES.get(level, ()))) for level in workload.levels]
+    present = [
+        any(n in census.schema.spine for n in (level, *ALIASES.get(level, ()))) for level in workload.levels
+    ]
     notes = []
     for i, level in enumerate(workload.levels):
         if not present[i] and by_level(workload)[level]:
-            lower = [name for name, here in zip(workload.levels[i + 1 :], present[i + 1 :], strict=True) if here]
+            lower = [
+                name for name, here in zip(workload.levels[i + 1 :], present[i + 1 :], strict=True) if here
+            ]
             upper = [name for name, here in zip(workload.levels[:i], present[:i], strict=True) if here]
             if lower or upper:
                 target = lower[0] if lower else upper[-1]

@@ -78,23 +78,23 @@ def axis_expression(axis: Axis, types: pl.Schema) -> pl.Expr:
     if source.cases:
         expression: pl.Expr = pl.lit(None, dtype=pl.Int64)
         for level in range(len(source.cases) - 1, -1, -1):
-            condition = pl.lit(True)  # noqa: FBT003 — polars' own signature
+            condition = pl.lit(True)
             for column, values in source.cases[level]:
                 condition = condition & pl.col(column).is_in(list(values))
             expression = pl.when(condition).then(level).otherwise(expression)
         return expression
-    column = pl.col(source.column)
+    value = pl.col(source.column)
     if source.cuts:
         expression = pl.lit(0, dtype=pl.Int64)
         for cut in source.cuts:
-            expression = expression + (column >= cut).cast(pl.Int64)
+            expression = expression + (value >= cut).cast(pl.Int64)
         return expression
     if source.values:
         expression = pl.lit(None, dtype=pl.Int64)
         for level, values in enumerate(source.values):
-            expression = pl.when(column.is_in(list(values))).then(level).otherwise(expression)
+            expression = pl.when(value.is_in(list(values))).then(level).otherwise(expression)
         return expression
-    return column.cast(pl.Int64) - source.offset
+    return value.cast(pl.Int64) - source.offset
 
 
 def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
@@ -110,7 +110,9 @@ def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
     """One row per leaf with its areas: from the public file of areas, else from the leaves that hold any record."""
     spine = list(census.schema.spine)
     if not spine:
-        raise InputError("the census has no geography", fix="name its spine in census.toml: [geography] spine = […]")
+        raise InputError(
+            "the census has no geography", fix="name its spine in census.toml: [geography] spine = […]"
+        )
     if census.schema.geography.areas is not None:
         areas = ancestors(census.schema, census.folder).select(spine).collect()
         types = census.scan(workload.record, spine).collect_schema()
@@ -126,7 +128,11 @@ def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
 def histograms(census: "Census", workload: Workload, spine: Spine) -> list[Sparse]:
     """The census's histograms at every level of the spine, root first."""
     leaf = census.schema.spine[-1]
-    needed = [name for axis in workload.histogram.axes for name in (axis.source.columns if axis.source else (axis.name,))]
+    needed = [
+        name
+        for axis in workload.histogram.axes
+        for name in (axis.source.columns if axis.source else (axis.name,))
+    ]
     needed += [name for name, _ in workload.where]
     frame = census.scan(workload.record, list(dict.fromkeys([leaf, *needed])))
     for name, values in workload.where:
@@ -150,7 +156,9 @@ def histograms(census: "Census", workload: Workload, spine: Spine) -> list[Spars
     joined = cells.join(number, on=leaf, how="left")
     lost = int(joined["number"].null_count())
     if lost:
-        raise InputError(f"{lost} cells lie in areas that the spine does not have", fix="complete the geography")
+        raise InputError(
+            f"{lost} cells lie in areas that the spine does not have", fix="complete the geography"
+        )
     size = workload.histogram.cells
     low = Sparse.of(
         joined["number"].to_numpy().astype(np.int64),

@@ -36,7 +36,9 @@ class Raw:
         result = np.zeros((len(nodes), len(cells)))
         for d in np.unique(level):
             for start in np.unique(allotment.start[d][node[level == d]]):
-                rows = np.flatnonzero((level == d) & (allotment.start[d][np.where(level == d, node, 0)] == start))
+                rows = np.flatnonzero(
+                    (level == d) & (allotment.start[d][np.where(level == d, node, 0)] == start)
+                )
                 weights = self.measurements.weights(int(start), int(d))
                 for query in allotment.workload.queries:
                     if query.name not in weights or (only is not None and query.name not in only):
@@ -57,14 +59,18 @@ class Informed:
     measurements: Measurements
     levels: list[gls.Level]
     leaves: gls.Leaves
-    upper: list[Floats] = field(default_factory=list)  # linear terms (N, K, S) of every level above the leaves
+    upper: list[Floats] = field(
+        default_factory=list
+    )  # linear terms (N, K, S) of every level above the leaves
     flat: Floats = field(default_factory=lambda: np.empty(0))  # of the leaves, active cells only
     offset: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     rows: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # leaf pattern × k → row, -1 inactive
     pattern: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
-    def of(cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None) -> "Informed":
+    def of(
+        cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None
+    ) -> "Informed":
         """Measure everything, run both passes, and keep the linear terms."""
         workload = measurements.allotment.workload
         algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
@@ -112,7 +118,11 @@ class Informed:
         k, s = place // self.algebra.S, place % self.algebra.S
         row = self.rows[self.pattern[nodes]][:, k]
         index = self.offset[nodes][:, None] + row * self.algebra.S + s[None, :]
-        return np.where(row >= 0, self.flat[np.where(row >= 0, index, 0)], 0.0) if len(self.flat) else np.zeros(row.shape)
+        return (
+            np.where(row >= 0, self.flat[np.where(row >= 0, index, 0)], 0.0)
+            if len(self.flat)
+            else np.zeros(row.shape)
+        )
 
 
 def tree(
@@ -136,11 +146,17 @@ def tree(
             t[rows] = right_side(algebra, measurements, d, a, rows, np.arange(algebra.K))
             P.append(algebra.information(measurements.weights(a, d)))
         levels.append(gls.Level(spine.parent[d], kind, np.stack(P[1:] or P), t, totals[d]))
-    return levels, gls.Leaves(spine.parent[last], _patterns(algebra, measurements, constraints, totals[last], engine))
+    return levels, gls.Leaves(
+        spine.parent[last], _patterns(algebra, measurements, constraints, totals[last], engine)
+    )
 
 
 def _patterns(
-    algebra: Algebra, measurements: Measurements, constraints: Constraints, totals: Floats | None, engine: Engine
+    algebra: Algebra,
+    measurements: Measurements,
+    constraints: Constraints,
+    totals: Floats | None,
+    engine: Engine,
 ) -> list[gls.Pattern]:
     allotment = measurements.allotment
     last = len(allotment.spine.levels) - 1

@@ -66,7 +66,9 @@ class Workload:
         for level in self.levels:
             if self.level_shares.get(level, Fraction(0)) > 0:
                 shares = self.query_shares.get(level, {})
-                _must_be_one(sum(shares.values(), Fraction(0)), f"the query shares of {self.name} at level {level}")
+                _must_be_one(
+                    sum(shares.values(), Fraction(0)), f"the query shares of {self.name} at level {level}"
+                )
                 names = [query.name for query in self.queries]
                 for name in shares:
                     if name not in names:
@@ -80,7 +82,9 @@ class Workload:
         for query in self.queries:
             if query.name == name:
                 return query
-        raise InputError(f"no query {name} in workload {self.name}", fix=did_you_mean(name, [q.name for q in self.queries]))
+        raise InputError(
+            f"no query {name} in workload {self.name}", fix=did_you_mean(name, [q.name for q in self.queries])
+        )
 
     def rho(self, level: str, query: str) -> Fraction:
         """The part of ρ² one geounit of the level spends on the query."""
@@ -96,7 +100,9 @@ class Workload:
         """One of the workloads that come with Stirred."""
         known = presets()
         if name not in known:
-            raise InputError(f"there is no workload {name}", fix=did_you_mean(name, known) + ", or give a TOML file")
+            raise InputError(
+                f"there is no workload {name}", fix=did_you_mean(name, known) + ", or give a TOML file"
+            )
         text = (resources.files(__package__) / "presets" / f"{name}.toml").read_text("utf8")
         return cls.parse(text)
 
@@ -124,7 +130,9 @@ def presets() -> tuple[str, ...]:
     True
     """
     folder = resources.files(__package__) / "presets"
-    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(
+        sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    )
 
 
 def _must_be_one(total: Fraction, what: str) -> None:

@@ -1,0 +1,151 @@
+"""One parent's solve and rounding against independent solvers: PIQP for least squares, HiGHS for rounding."""
+
+import numpy as np
+import pytest
+
+from stirred.mechanisms.topdown import generic
+from stirred.mechanisms.topdown.flow import minimum_cost_flow
+from stirred.mechanisms.topdown.root import round_root, solve_root
+from stirred.mechanisms.topdown.rounding import network, objective, rounded
+from stirred.mechanisms.topdown.solve import Held, Problem, solve, worst_violation
+
+WEIGHTS = np.array([0.4, 0.002, 0.001, 0.001, 0.2, 0.004, 0.001, 0.05])
+
+
+def problem(seed, C, n, people, *, total=False, bounds=False, classes=1):
+    """A random parent with the eight kinds of queries of the redistricting workload; returns it and the constant."""
+    rng = np.random.default_rng(seed)
+    cells = np.sort(rng.choice(504, n, replace=False))
+    k, v, h, r = cells // 252, cells // 126 % 2, cells // 63 % 2, cells % 63
+    groups = np.stack([0 * r, r, h, v, h * 63 + r, v * 63 + r, v * 2 + h, cells]).astype(np.int32)
+    weights = np.stack([WEIGHTS * (1 + i) for i in range(classes)])
+    kind = rng.integers(0, classes, C).astype(np.int32)
+    truth = rng.multinomial(people, rng.dirichlet(np.ones(n) * 0.3), size=C).astype(float)
+    allowed = np.ones((C, n), bool)
+    allowed[:, k == 1] = rng.random((C, 1)) < 0.5
+    allowed[0] = True
+    truth[~allowed] = 0
+    linear = np.zeros((C, n))
+    constant = 0.0
+    for q in range(len(groups)):
+        size = groups[q].max() + 1
+        for c in range(C):
+            w = weights[kind[c], q]
+            y = np.bincount(groups[q], truth[c], minlength=size) + rng.normal(0, 1 / np.sqrt(w), size)
+            linear[c] += w * y[groups[q]]
+            constant += 0.5 * w * (y[np.unique(groups[q])] ** 2).sum()
+    held = []
+    if total:
+        sums = truth.sum(axis=1, keepdims=True)
+        held.append(Held(np.zeros(n, np.int32), sums, sums))
+    if bounds:
+        low = np.zeros((C, 2))
+        low[:, 1] = truth[:, k == 1].sum(axis=1)
+        held.append(Held(k.astype(np.int32), low, np.full((C, 2), 1e9)))
+    return Problem(truth.sum(axis=0), linear, allowed, groups, weights, kind, tuple(held)), constant
+
+
+CASES = [
+    (1, 3, 14, 60, {}),
+    (2, 10, 36, 60, {}),
+    (3, 30, 51, 50, {}),
+    (4, 10, 120, 900, {}),
+    (5, 30, 130, 2000, {}),
+    (6, 12, 40, 60, {"classes": 2}),
+    (7, 10, 36, 60, {"total": True}),
+    (8, 20, 60, 300, {"bounds": True}),
+    (9, 15, 120, 900, {"total": True, "bounds": True}),
+]
+
+
+@pytest.mark.parametrize(("seed", "C", "n", "people", "options"), CASES)
+def test_the_fast_solver_agrees_with_piqp(seed, C, n, people, options):
+    case, constant = problem(seed, C, n, people, **options)
+    ours, theirs = solve(case, tolerance=5e-3), generic.piqp_solve(case)
+    best = generic.least_squares(case, theirs.x) + constant
+    assert (generic.least_squares(case, ours.x) + constant - best) / best < 1e-7
+    assert np.abs(ours.x - theirs.x).max() < 1e-2
+    assert np.abs(ours.x.sum(axis=0) - case.parent).max() < 1e-8
+    assert (ours.x >= 0).all()
+    assert (ours.x[~case.allowed] == 0).all()
+    assert worst_violation(ours.x, case.held) < 2e-4
+    if not case.held:  # the certificate bounds the true excess
+        assert generic.least_squares(case, ours.x) - generic.least_squares(case, theirs.x) <= ours.gap + 1e-6
+
+
+def test_a_solver_that_stops_early_is_noticed():
+    case, constant = problem(5, 30, 130, 2000)
+    early, best = solve(case, limit=20), generic.piqp_solve(case)
+    assert (generic.least_squares(case, early.x) - generic.least_squares(case, best.x)) / constant > 1e-7
+    assert early.distance > 1e-2  # and the certificate says so by itself
+
+
+@pytest.mark.parametrize(("seed", "C", "n", "people", "options"), CASES)
+def test_rounding_is_optimal_and_exact(seed, C, n, people, options):
+    case, _ = problem(seed, C, n, people, **options)
+    solution = solve(case)
+    k = case.held[-1] if options.get("bounds") else None
+    groups = np.zeros(n, np.int32) if k is None else k.groups
+    low = np.full((C, 1), 0.0) if k is None else k.low
+    high = np.full((C, 1), 1e9) if k is None else k.high
+    parent = case.parent.astype(np.int64)
+    net = network(solution.x, parent, case.allowed, groups, low, high)
+    result = rounded(net)
+    assert result is not None
+    assert (result.sum(axis=0) == parent).all()
+    assert (result >= 0).all()
+    assert (result[~case.allowed] == 0).all()
+    assert (np.abs(result.sum(axis=1) - solution.x.sum(axis=1)) < 1 + 1e-3).all()
+    for g in range(low.shape[1]):
+        assert (result[:, groups == g].sum(axis=1) >= low[:, g]).all()
+    flow, balanced = minimum_cost_flow(net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy())
+    assert balanced
+    best, _ = generic.rounding_optimum(net)
+    assert abs(objective(net, flow) - best) < 1e-6
+    # the mutant: another start must not matter for the optimum
+    again, _ = minimum_cost_flow(net.tail, net.head, net.capacity, net.cost, net.supply, np.zeros_like(net.potential))
+    assert abs(objective(net, again) - best) < 1e-6
+
+
+def test_crossing_sums_round_through_the_integer_programme():
+    case, _ = problem(4, 6, 40, 200)
+    x = solve(case).x
+    k, v = (case.groups[7] // 252).astype(np.int32), (case.groups[7] // 126 % 2).astype(np.int32)
+    sums = [np.stack([x[:, g == 0].sum(axis=1), x[:, g == 1].sum(axis=1)], axis=1) for g in (k, v)]
+    held = tuple(Held(g, np.floor(s), np.ceil(s)) for g, s in zip((k, v), sums, strict=True))
+    result = generic.round_with_rows(x, case.parent.astype(np.int64), case.allowed, held)
+    assert (result.sum(axis=0) == case.parent).all()
+    for one in held:
+        for g in range(2):
+            total = result[:, one.groups == g].sum(axis=1)
+            assert ((total >= one.low[:, g]) & (total <= one.high[:, g])).all()
+
+
+def test_an_impossible_flow_says_so():
+    tail, head = np.array([0]), np.array([1])
+    _, balanced = minimum_cost_flow(tail, head, np.array([1]), np.array([0.0]), np.array([2, -2]), np.zeros(2))
+    assert not balanced
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_root_agrees_with_piqp(seed):
+    """A root is a parent with one child once its cells are free: PIQP gets the total as a held sum."""
+    case, _ = problem(seed, 1, 120, 900)
+    total = float(case.parent.sum())
+    groups = np.zeros(120, np.int32)
+    ours = solve_root(case.linear[0], case.groups, WEIGHTS, groups, np.array([total]), tolerance=1e-4)
+    import piqp
+
+    H = np.diag(np.full(120, WEIGHTS[7]))
+    for q in range(7):
+        H += WEIGHTS[q] * (case.groups[q][:, None] == case.groups[q][None, :])
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
+    free = np.full(120, np.inf)
+    solver.setup(H, -case.linear[0], np.ones((1, 120)), np.array([total]), None, None, None, np.zeros(120), free)
+    solver.solve()
+    assert np.abs(ours.x[0] - solver.result.x).max() < 1e-2
+    integers = round_root(ours.x, groups, np.array([total]), groups, np.zeros((1, 1)), np.full((1, 1), 1e9))
+    assert integers.sum() == total
+    assert (integers >= 0).all()
+    assert np.abs(integers - ours.x[0]).max() < 1 + 1e-6
