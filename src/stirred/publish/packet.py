@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from stirred.errors import InputError, PrivacyError
 
 CHECKSUMS = "checksums.txt"
@@ -106,6 +109,12 @@ class Packet:
             str(item["name"]): str(item.get("record_type", "household")) for item in plan.get("table", [])
         }
         return {name: stated.get(name, "household") for name in self.table_names()}
+
+    def read_tables(self) -> dict[str, pa.Table]:
+        """The published tables themselves."""
+        return {
+            name: pq.read_table(self.public / "tables" / f"{name}.parquet") for name in self.table_names()
+        }
 
     def _json(self, name: str) -> dict[str, object]:
         try:

@@ -10,7 +10,7 @@ from stirred.assess.assessment import Assessment
 from stirred.errors import InputError
 from stirred.publish.packet import Packet
 from stirred.report import Report, Section, charts, render, sections, utility_sections
-from stirred.report.document import Block, shown, table
+from stirred.report.document import Audience, Block, shown, table
 from stirred.spec import Specification, compare
 from stirred.spec.card import Card
 from stirred.spec.files import load
@@ -101,15 +101,17 @@ def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
     return Section(title="Published numbers side by side", lead=lead, blocks=tuple(blocks))
 
 
-def internal_comparison(
+def comparison_report(
     labels: Sequence[str],
     specifications: Sequence[Specification],
     assessments: Sequence[Assessment],
     *,
     title: str,
-    private: bool,
+    subtitle: str,
+    audience: Audience = "public",
+    private: bool = True,
 ) -> Report:
-    """Promises and errors against the truth, in one internal report."""
+    """Promises and errors against the truth in one report: internal, unless the truth is a public stand-in."""
     parts = [utility_sections.utility(assessments)]
     relations = [(a.name, relation) for a in assessments for relation in a.relations]
     if relations:
@@ -120,8 +122,8 @@ def internal_comparison(
     ]
     return Report(
         title=title,
-        subtitle="Promises compared part by part, and what each did to the numbers",
-        audience="internal",
+        subtitle=subtitle,
+        audience=audience,
         private=private,
-        sections=tuple(comparison_sections(labels, specifications) + parts + promises),
+        sections=(*parts, *comparison_sections(labels, specifications), *promises),
     )
