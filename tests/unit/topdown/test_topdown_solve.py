@@ -98,12 +98,16 @@ def test_rounding_is_optimal_and_exact(seed, C, n, people, options):
     assert (np.abs(result.sum(axis=1) - solution.x.sum(axis=1)) < 1 + 1e-3).all()
     for g in range(low.shape[1]):
         assert (result[:, groups == g].sum(axis=1) >= low[:, g]).all()
-    flow, balanced = minimum_cost_flow(net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy())
+    flow, balanced = minimum_cost_flow(
+        net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy()
+    )
     assert balanced
     best, _ = generic.rounding_optimum(net)
     assert abs(objective(net, flow) - best) < 1e-6
     # the mutant: another start must not matter for the optimum
-    again, _ = minimum_cost_flow(net.tail, net.head, net.capacity, net.cost, net.supply, np.zeros_like(net.potential))
+    again, _ = minimum_cost_flow(
+        net.tail, net.head, net.capacity, net.cost, net.supply, np.zeros_like(net.potential)
+    )
     assert abs(objective(net, again) - best) < 1e-6
 
 
@@ -123,7 +127,9 @@ def test_crossing_sums_round_through_the_integer_programme():
 
 def test_an_impossible_flow_says_so():
     tail, head = np.array([0]), np.array([1])
-    _, balanced = minimum_cost_flow(tail, head, np.array([1]), np.array([0.0]), np.array([2, -2]), np.zeros(2))
+    _, balanced = minimum_cost_flow(
+        tail, head, np.array([1]), np.array([0.0]), np.array([2, -2]), np.zeros(2)
+    )
     assert not balanced
 
 
@@ -142,7 +148,9 @@ def test_the_root_agrees_with_piqp(seed):
     solver = piqp.DenseSolver()
     solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
     free = np.full(120, np.inf)
-    solver.setup(H, -case.linear[0], np.ones((1, 120)), np.array([total]), None, None, None, np.zeros(120), free)
+    solver.setup(
+        H, -case.linear[0], np.ones((1, 120)), np.array([total]), None, None, None, np.zeros(120), free
+    )
     solver.solve()
     assert np.abs(ours.x[0] - solver.result.x).max() < 1e-2
     integers = round_root(ours.x, groups, np.array([total]), groups, np.zeros((1, 1)), np.full((1, 1), 1e9))
