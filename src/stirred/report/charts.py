@@ -57,6 +57,43 @@ def bars(
     )
 
 
+def dots(name: str, title: str, sentence: str, rows: Rows, *, category: str, value: str, group: str) -> Chart:
+    """One dot a category and group on an axis that has room for zero and for thousands (symmetric logarithm)."""
+    scale = alt.Scale(type="symlog", constant=0.1, nice=False)
+    base = _chart(rows).encode(
+        y=alt.Y(f"{category}:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, grid=True)),
+        x=alt.X(
+            f"{value}:Q", title=value, scale=scale, axis=alt.Axis(values=_ticks(rows, value), format=",.4~r")
+        ),
+        color=_colour(group, group),
+        shape=alt.Shape(f"{group}:N", sort=None, title=group),
+        tooltip=[
+            alt.Tooltip(f"{category}:N"),
+            alt.Tooltip(f"{group}:N"),
+            alt.Tooltip(f"{value}:Q", format=",.4~g"),
+        ],
+    )
+    columns = [category, group, value]
+    height = max(110, 34 * len({row[category] for row in rows}))
+    return Chart(
+        name=name,
+        title=title,
+        sentence=sentence,
+        spec=_spec(base.mark_point(filled=True, size=110, opacity=0.9), height=height),
+        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[value]),
+    )
+
+
+def _ticks(rows: Rows, value: str) -> list[float]:
+    """Zero and the powers of ten that the values reach."""
+    largest = max([0.0, *(float(str(row[value])) for row in rows)])
+    ticks, power = [0.0], 0.1
+    while power <= largest:
+        ticks.append(power)
+        power *= 10
+    return [round(tick, 6) for tick in ticks]
+
+
 def intervals(name: str, title: str, sentence: str, rows: Rows, *, label: str) -> Chart:
     """Published numbers (points), estimates (ticks) and their intervals (rules)."""
     base = _chart(rows).encode(y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)))

@@ -169,7 +169,9 @@ def comparison(first: str, second: str, result: Comparison) -> Section:
     rows.append(["overall", result.overall.relation.value, result.overall.because])
     return Section(
         title=f"{first} beside {second}",
-        lead=result.sentence,
+        lead=result.sentence[:1].upper()
+        + result.sentence[1:]
+        + ("" if result.sentence.endswith(".") else "."),
         blocks=(
             table(f"{first} compared with {second}", ["part", f"{first} is", "why"], rows),
             *(Note(text=warning) for warning in result.warnings),

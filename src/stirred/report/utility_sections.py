@@ -32,7 +32,7 @@ def utility(assessments: Sequence[Assessment]) -> Section:
             f"in {worst['table']} of {worst['release']}."
         )
         blocks.append(
-            charts.bars(
+            charts.dots(
                 "error-by-table",
                 "Mean absolute error by table.",
                 "Invariant tables have none and are listed apart.",
