@@ -5,10 +5,11 @@
   stirred plan check plan.toml                       the whole promise and cost; writes nothing
   stirred plan tune plan.toml --target "mape county×tenure <= 2%"
                                                      the smallest loss that reaches it, on a stand-in
+  stirred plan rehearse plan.toml --runs 20          bias, spread and coverage over replicate runs on a stand-in
   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
 
-plan tune never looks at the plan's own census: it uses a synthetic stand-in (or --stand-in FILE). Choosing a
-parameter on confidential data would itself be a release and need accounting.
+plan tune and plan rehearse never look at the plan's own census: they use a synthetic stand-in (or --stand-in FILE). Choosing
+a parameter on confidential data would itself be a release and need accounting.
 """
 
 import argparse
@@ -46,24 +47,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tune = verbs.add_parser("tune", help="find the smallest loss that reaches a target")
     tune.add_argument("plan")
     tune.add_argument("--target", required=True, help='such as "mape county×tenure <= 2%%"')
-    tune.add_argument(
-        "--stand-in", metavar="CENSUS", help="a public census.toml (default: the synthetic demo census)"
-    )
-    tune.add_argument(
-        "--on-confidential-data",
-        action="store_true",
-        help="use the plan's own census, knowing that this is a release",
-    )
+    _stand_in_flags(tune)
     tune.add_argument("--runs", type=int, default=5, help="replicate runs at each rate")
     tune.add_argument("--json", action="store_true", help="print one JSON document")
+    rehearse = verbs.add_parser("rehearse", help="bias, spread and coverage over replicate runs")
+    rehearse.add_argument("plan")
+    rehearse.add_argument("--runs", type=int, default=20, help="replicate runs (default: 20)")
+    _stand_in_flags(rehearse)
+    rehearse.add_argument("--out", metavar="FILE", help="a CSV file to write")
+    rehearse.add_argument("--json", action="store_true", help="print one JSON document")
     record = verbs.add_parser("record", help="write a decision record")
     record.add_argument("plan")
     record.add_argument("--out", metavar="FILE", help="the Markdown file to write (default: standard output)")
 
 
+def _stand_in_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--stand-in", metavar="CENSUS", help="a public census.toml (default: the synthetic demo census)"
+    )
+    parser.add_argument(
+        "--on-confidential-data",
+        action="store_true",
+        help="use the plan's own census, knowing that this is a release",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Do one of the four."""
-    actions = {"new": _new, "check": _check, "tune": _tune, "record": _record}
+    """Do one of the five."""
+    actions = {"new": _new, "check": _check, "tune": _tune, "rehearse": _rehearse, "record": _record}
     return actions[arguments.action](arguments)
 
 
@@ -156,6 +167,37 @@ def _tune(arguments: argparse.Namespace) -> int:
     out.print(
         "found on the stand-in; choosing on the confidential file would itself be a release and need accounting"
     )
+    return 0
+
+
+def _rehearse(arguments: argparse.Namespace) -> int:
+    from stirred.publish import load
+    from stirred.publish.rehearse import rehearse, write_rehearsal
+
+    plan = load(arguments.plan)
+    stand_in, source = _stand_in(arguments, plan)
+    with bars(quiet=arguments.json) as progress:
+        found = rehearse(plan, stand_in, runs=arguments.runs, progress=progress)
+    if arguments.out:
+        write_rehearsal(found, Path(arguments.out))
+    if arguments.json:
+        print_json({"stand_in": source, "rows": found.rows(named=True)})
+        return 0
+    columns = ["table", "size", "cells", "bias", "interval", "MAE", "RMSE", "coverage"]
+    rows = [
+        [
+            row["table"],
+            row["size"],
+            f"{row['cells']:,}",
+            f"{row['bias']:+.3f}",
+            f"{row['bias_low']:+.3f} to {row['bias_high']:+.3f}",
+            f"{row['MAE']:,.3f}",
+            f"{row['RMSE']:,.3f}",
+            "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %",
+        ]
+        for row in found.rows(named=True)
+    ]
+    console().print(table(f"{arguments.runs} runs on {source}", columns, rows))
     return 0
 
 

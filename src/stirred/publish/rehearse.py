@@ -1,0 +1,86 @@
+"""A rehearsal: the plan run many times on a public stand-in, to see its bias, spread and the coverage of its intervals."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.utility.replicates import Replicate, replicate_errors
+from stirred.assess.utility.tables import Pair
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Progress
+from stirred.errors import PlanError
+from stirred.publish.plan import Plan, TablePlan
+from stirred.publish.tables import check_variables, tabulate
+
+
+def rehearse(
+    plan: Plan, stand_in: Census, *, runs: int = 20, seed: int = 1, progress: Progress | None = None
+) -> pl.DataFrame:
+    """Errors by table and size class over ``runs`` replicates; each has streams of its own."""
+    if not plan.tables:
+        raise PlanError("there is nothing to rehearse", why="the plan has no [[table]]", fix="add one")
+    for table in plan.tables:
+        check_variables(stand_in, table)
+    mechanism = plan.mechanisms[0]
+    truths = {table.name: stand_in.counts(table.record_type, list(table.by)) for table in plan.tables}
+    found: dict[str, list[pl.DataFrame]] = {table.name: [] for table in plan.tables}
+    for index in range(runs):
+        if progress:
+            progress("rehearse", index, runs)
+        release = mechanism.release(stand_in, key=Key.for_tests(seed).bind("rehearse", index))
+        for table in plan.tables:
+            made = tabulate(release, stand_in.schema, table, mechanism)
+            found[table.name].append(_aligned(truths[table.name], made, table))
+    if progress:
+        progress("rehearse", runs, runs)
+    frames = [
+        replicate_errors(_replicates(found[table.name], table), table=table.name) for table in plan.tables
+    ]
+    return pl.concat(frames)
+
+
+def _aligned(truth: pa.Table, made: pa.Table, table: TablePlan) -> pl.DataFrame:
+    """Truth and run on the same cells, with the intervals of the run."""
+    by = list(table.by)
+    pair = Pair.align(truth, made.select([*by, "count"]), by=by).frame
+    extra = [name for name in ("low", "high") if name in made.column_names]
+    if not extra:
+        return pair
+    limits = pl.DataFrame(pl.from_arrow(made.select([*by, *extra]))).with_columns(pl.col(by).cast(pl.String))
+    return pair.join(limits, on=by, how="left", nulls_equal=True).with_columns(pl.col(extra).fill_null(0.0))
+
+
+def _replicates(frames: Sequence[pl.DataFrame], table: TablePlan) -> list[Replicate]:
+    """All runs on the union of their cells: a cell absent from a run counts zero there."""
+    by = list(table.by)
+    cells = pl.concat([frame.select(by) for frame in frames]).unique().sort(by, nulls_last=False)
+    truth = (
+        pl.concat([frame.select(*by, "reference") for frame in frames])
+        .group_by(by)
+        .agg(pl.col("reference").max())
+    )
+    cells = cells.join(truth, on=by, how="left", nulls_equal=True).sort(by, nulls_last=False)
+    runs = []
+    for frame in frames:
+        whole = cells.join(frame.drop("reference"), on=by, how="left", nulls_equal=True).fill_null(0)
+        whole = whole.sort(by, nulls_last=False)
+        values = {name: whole[name].to_numpy().astype(float) for name in whole.columns if name not in by}
+        runs.append(
+            Replicate(
+                reference=values["reference"],
+                protected=values["protected"],
+                low=values.get("low"),
+                high=values.get("high"),
+            )
+        )
+    return runs
+
+
+def write_rehearsal(frame: pl.DataFrame, out: Path) -> None:
+    """As CSV, whole or not at all."""
+    temporary = out.with_name(f"{out.name}.part")
+    frame.write_csv(temporary)
+    temporary.replace(out)
