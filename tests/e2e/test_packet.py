@@ -172,3 +172,13 @@ def test_the_decision_record_names_owner_reasons_and_what_is_not_protected(
         "draws no legal conclusion",
     ):
         assert expected in text
+
+
+def test_the_registry_entry_fits_the_registry(packet: Path) -> None:
+    import yaml
+    from jsonschema import Draft202012Validator
+    from shared_data import shared
+
+    schema = yaml.safe_load(shared("registry", "deployments-schema.yaml").read_text())
+    entry = yaml.safe_load((packet / "public" / "registry.yaml").read_text())
+    assert [error.message for error in Draft202012Validator(schema).iter_errors(entry)] == []

@@ -11,6 +11,7 @@ from stirred.census import Census, Schema
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.closed_forms import effective_rate
+from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import script
 from stirred.publish.plan import Plan, Reason
 from stirred.publish.receipt import versions
@@ -36,6 +37,7 @@ def write_public(
     (folder / "card.md").write_text(card.markdown(), encoding="utf-8")
     private = all(release.private for release in releases)
     (folder / "card.html").write_text(marked(card.html(), private=private), encoding="utf-8")
+    (folder / "registry.yaml").write_text(_registry(plan, card), encoding="utf-8")
     (folder / "redo.py").write_text(script(plan), encoding="utf-8")
     parts = public_sections(plan, schema, specification, releases, tables)
     report = Report(
@@ -46,6 +48,19 @@ def write_public(
         sections=tuple(parts),
     )
     (folder / "report.html").write_text(render(report), encoding="utf-8")
+
+
+def _registry(plan: Plan, card: Card) -> str:
+    """A draft entry for the deployments registry; what the plan's [about] leaves open is marked."""
+    about = About.of(
+        {
+            "name": plan.title,
+            "data_product_type": "Dataset" if plan.microdata else "Summary statistics",
+            "mechanisms": "; ".join(mechanism.name for mechanism in plan.mechanisms),
+            **plan.about,
+        }
+    )
+    return to_yaml(registry_entry(card, about))
 
 
 def public_sections(

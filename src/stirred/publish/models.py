@@ -72,6 +72,16 @@ class AssessConfig(Strict):
     relations: list[list[str]] = []
 
 
+class AboutConfig(Strict):
+    """[about]: what a registry of deployments asks that no specification knows."""
+
+    data_curators: list[str] = ["to be named"]
+    description: str = "to be written"
+    intended_use: str = "to be written"
+    data_product_region: str = "to be named"
+    publication_date: str = "to be set"
+
+
 class PlanConfig(Strict):
     """The whole file."""
 
@@ -84,4 +94,5 @@ class PlanConfig(Strict):
     reason: list[ReasonConfig] = []
     budget: BudgetConfig = BudgetConfig()
     assess: AssessConfig = AssessConfig()
+    about: AboutConfig = AboutConfig()
     alternatives: list[str] = []

@@ -55,6 +55,7 @@ class Plan:
     relations: tuple[tuple[str, ...], ...]
     utility: bool
     alternatives: tuple[str, ...]
+    about: Mapping[str, object]
 
     @property
     def digest(self) -> str:
@@ -122,6 +123,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         relations=tuple(tuple(pair) for pair in config.assess.relations),
         utility=config.assess.utility,
         alternatives=tuple(config.alternatives),
+        about=config.about.model_dump(),
     )
 
 
@@ -190,6 +192,7 @@ def _known(place: list[str]) -> list[str]:
         "reason": models.ReasonConfig,
         "budget": models.BudgetConfig,
         "assess": models.AssessConfig,
+        "about": models.AboutConfig,
     }
     for part in place:
         if part in tables:
