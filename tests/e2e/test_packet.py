@@ -177,6 +177,7 @@ def test_the_decision_record_names_owner_reasons_and_what_is_not_protected(
 def test_the_registry_entry_fits_the_registry(packet: Path) -> None:
     import yaml
     from jsonschema import Draft202012Validator
+
     from shared_data import shared
 
     schema = yaml.safe_load(shared("registry", "deployments-schema.yaml").read_text())
