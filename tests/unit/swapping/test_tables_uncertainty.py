@@ -49,11 +49,11 @@ def test_intervals_cover_and_estimates_are_unbiased() -> None:
         for county, kind, _, value, error, low, high in table.rows():
             covered += low <= truth[county, kind] <= high
             errors.append((value - truth[county, kind]) / error)
-    # 480 intervals at 95 %: below 0.85 has probability under 1e-12 if they are right, clustering allowed for
-    assert covered / (8 * runs) > 0.85
-    # standardised errors: mean within 0.5 and spread within [0.7, 1.3] (60 independent runs; 6 standard deviations and more)
-    assert abs(np.mean(errors)) < 0.5
-    assert 0.7 < np.std(errors) < 1.3
+    # 60 independent runs at 95 %: P(Bin(60, 0.95) ≤ 45) < 2e-7, even if the cells of a run moved as one
+    assert covered / (8 * runs) > 0.75
+    # standardised errors: five standard deviations of the mean and of the spread of 60 runs (false alarm below 1e-6)
+    assert abs(np.mean(errors)) < 0.65
+    assert 0.5 < np.std(errors) < 1.5
 
 
 def test_exact_tables_have_no_error() -> None:
