@@ -22,10 +22,12 @@ def _mark(codes: NDArray[np.uint32], present: NDArray[np.uint32]) -> None:
 
 
 @compiled
-def _renumber(codes: NDArray[np.uint32], places: NDArray[np.uint32]) -> None:
+def _renumber(codes: NDArray[np.uint32], places: NDArray[np.uint32], sizes: NDArray[np.uint32]) -> None:
     for i in range(codes.size):
         if codes[i] != kernel.OUT:
-            codes[i] = places[codes[i]]
+            place = places[codes[i]]
+            codes[i] = place
+            sizes[place] += np.uint32(1)
 
 
 @compiled
@@ -112,15 +114,14 @@ def strata(match: Sequence[Column], *, rows: int, taking_part: NDArray[np.bool_]
     if digits.range > max(1 << 22, 2 * rows):
         digits = Digits.of([ranked(match)])
     codes = np.empty(rows, np.uint32)
+    present = np.zeros(digits.range, np.uint32)
     for start in range(0, rows, ROWS):
         part = slice(start, min(start + ROWS, rows))
         codes[part] = digits.numbers(part) if match else 0
-    if taking_part is not None:
-        codes[~taking_part] = kernel.OUT
-    present = np.zeros(digits.range, np.uint32)
-    _mark(codes, present)
+        if taking_part is not None:
+            codes[part][~taking_part[part]] = kernel.OUT
+        _mark(codes[part], present)
     places = np.cumsum(present, dtype=np.uint32) - present
-    _renumber(codes, places)
     sizes = np.zeros(int(present.sum(dtype=np.int64)), np.uint32)
-    kernel.sizes(codes, sizes)
+    _renumber(codes, places, sizes)
     return Strata(codes=codes, sizes=sizes)

@@ -73,6 +73,7 @@ class _Gatherer:
         self.plain = pa.types.is_integer(kind)
         self.codes: Codes = np.empty(n, kind.to_pandas_dtype() if self.plain else np.int32)
         self.missing: NDArray[np.bool_] | None = None
+        self.reach: tuple[int, int] | None = None
         self.parts: list[tuple[int, int, pa.Array]] = []
 
     def add(self, array: pa.Array) -> None:
@@ -88,7 +89,14 @@ class _Gatherer:
                     self.missing = np.zeros(self.codes.size, np.bool_)
                 self.missing[start:stop] = array.is_null().to_numpy(zero_copy_only=False)
                 array = array.fill_null(0)
-            self.codes[start:stop] = array.to_numpy(zero_copy_only=False)
+            numbers = array.to_numpy(zero_copy_only=False)
+            self.codes[start:stop] = numbers
+            if numbers.size:
+                # looked for here, while the batch is in the cache
+                low, high = int(numbers.min()), int(numbers.max())
+                self.reach = (
+                    (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
+                )
             return
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
@@ -102,7 +110,7 @@ class _Gatherer:
                 "the records changed while they were read", why=f"fewer than {self.codes.size:,} were found"
             )
         if self.plain and self.missing is None:
-            return Column(name=self.name, codes=self.codes, type=self.type)
+            return Column(name=self.name, codes=self.codes, type=self.type, reach=self.reach)
         if self.missing is not None:
             values = pa.array(np.unique(self.codes[~self.missing]), self.type)
             codes = np.searchsorted(values.to_numpy(), self.codes).astype(np.int32)
