@@ -10,6 +10,7 @@ from stirred.mechanisms.swapping.enumerate import (
     Law,
     labels,
     largest_loss_of,
+    loss_between,
     outputs,
     shapes,
     swapping_law,
@@ -234,6 +235,44 @@ def test_small_strata_are_looked_at_when_rates_follow_places() -> None:
     both = variant_bounds("1b", [large, small], "1/100", highest="99/100")[0].budget
     assert both >= rates_by_place(2, "1/100", "99/100")
     assert both >= rates_by_place(9, "1/100", "99/100")
+
+
+def test_rarity_reaches_into_other_strata() -> None:
+    # two strata of two, one risk cell across both: exchanging in one changes the rates in the other
+    low, high = Fraction(1, 10), Fraction(1, 2)
+    hold, places_ = (0, 1, 10, 11), ((0, 1, 0, 1), (1, 0, 0, 1))
+
+    def law_of(swap: tuple[int, ...]) -> dict[object, Fraction]:
+        cells = [(h % 10, s) for h, s in zip(hold, swap, strict=True)]
+        rates = [high if cells.count(cell) == 1 else low for cell in cells]
+        result: dict[object, Fraction] = {}
+        for first in (0, 1):
+            for second in (0, 1):
+                chance = Fraction(1)
+                for pair, flip in (((0, 1), first), ((2, 3), second)):
+                    p, q = (rates[i] for i in pair)
+                    both, nobody = p * q, (1 - p) * (1 - q)
+                    chance *= (both if flip else nobody) / (both + nobody)
+                after = list(swap)
+                if first:
+                    after[0], after[1] = after[1], after[0]
+                if second:
+                    after[2], after[3] = after[3], after[2]
+                key = tuple(after)
+                result[key] = result.get(key, Fraction(0)) + chance
+        return result
+
+    found, _ = loss_between(law_of(places_[0]), law_of(places_[1]), 2)
+    strata = [Stratum(n=2, hold_types=2, swap_types=2)] * 2
+    assert found <= claim(variant_bounds("1c", strata, low, highest=high)).budget
+    assert found > largest_loss_of(swapping_law(low), (0, 1), (0, 1)).budget  # the other stratum tells more
+
+
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_rates_zero_and_one_cost_everything(law: str) -> None:
+    strata = [Stratum(n=5, hold_types=3, swap_types=3)]
+    found = variant_bounds(law, strata, "0", highest="1/2", preference=2, alpha="1/2")
+    assert not claim(found).budget.is_finite
 
 
 def test_bad_parameters_are_refused() -> None:
