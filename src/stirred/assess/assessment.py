@@ -5,12 +5,13 @@ whose cost enters the ledger (the paper's Remark 6).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility.relations import cramers_v, cross_table, kept_by_swap
 from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, Pair, errors
 from stirred.census import Census
@@ -45,6 +46,7 @@ class Assessment:
     name: str
     tables: tuple[TableAssessment, ...]
     relations: tuple[RelationAssessment, ...] = ()
+    conclusions: Conclusions = field(default_factory=Conclusions)
 
     def metrics(self) -> pl.DataFrame:
         """All metrics in the long layout of the Bureau's Detailed Summary Metrics, exact tables left out."""

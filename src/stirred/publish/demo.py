@@ -8,7 +8,7 @@ from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Progress
-from stirred.publish.documents import assessment
+from stirred.publish.answers import assessment
 from stirred.publish.packet import Packet
 from stirred.publish.plan import Plan, load
 from stirred.publish.released import release_of
@@ -38,6 +38,22 @@ name = "topdown"
 workload = "pl94-persons"
 """
 
+QUESTIONS = """
+[assess]
+relations = [["county", "tenure"], ["race", "tenure"], ["size", "county"]]
+segregation = [["tract", "hispanic"], ["tract", "race"]]
+propensity = ["county", "tenure", "hispanic"]
+
+[[assess.regression]]
+outcome = "size"
+on = ["tenure", "county"]
+"""
+
+PERSON_QUESTIONS = """
+[assess]
+segregation = [["tract", "hispanic"], ["tract", "race"]]
+"""
+
 TABLES = """
 [[table]]
 name = "hispanic-by-county"
@@ -56,9 +72,9 @@ by = ["block"]
 """
 
 PLANS = {
-    "swap-5": SWAP.format(title="PSA at 5 %", rate="1/20") + TABLES,
-    "swap-50": SWAP.format(title="PSA at 50 %", rate="1/2") + TABLES,
-    "topdown": TOPDOWN.format(title="TopDown (PL)") + TABLES,
+    "swap-5": SWAP.format(title="PSA at 5 %", rate="1/20") + TABLES + QUESTIONS,
+    "swap-50": SWAP.format(title="PSA at 50 %", rate="1/2") + TABLES + QUESTIONS,
+    "topdown": TOPDOWN.format(title="TopDown (PL)") + TABLES + PERSON_QUESTIONS,
 }
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.assessment import Assessment, RelationAssessment, assess_relations, assess_tables
 from stirred.census import Census, Schema
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.closed_forms import effective_rate
+from stirred.publish.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import script
 from stirred.publish.plan import Plan, Reason
@@ -132,27 +132,6 @@ def _parameters(values: Mapping[str, object]) -> str:
     )
 
 
-def assessment(
-    plan: Plan, census: Census, releases: Sequence[Release], tables: Mapping[str, pa.Table]
-) -> Assessment:
-    """The published tables, and the relations the plan names, against the truth."""
-    wanted = {table.name: (table.record_type, table.by, tables[table.name]) for table in plan.tables}
-    found = assess_tables(plan.title, census, wanted)
-    relations: list[RelationAssessment] = []
-    for mechanism, release in zip(plan.mechanisms, releases, strict=True):
-        if not isinstance(mechanism, PermutationSwapping) or not plan.relations:
-            continue
-        names = sorted({name for pair in plan.relations for name in pair})
-        before = census.scan(mechanism.resolution, names).collect()
-        after = lazy(release.microdata[mechanism.resolution]).select(names).collect()
-        assert isinstance(before, pl.DataFrame)
-        assert isinstance(after, pl.DataFrame)
-        pairs = [(pair[0], pair[1]) for pair in plan.relations]
-        moving = [*mechanism.swap, *(level for level in census.schema.spine if level not in mechanism.match)]
-        relations += assess_relations(before, after, pairs, match=mechanism.match, swap=moving)
-    return Assessment(name=found.name, tables=found.tables, relations=tuple(relations))
-
-
 def write_internal(
     plan: Plan,
     census: Census,
@@ -164,9 +143,7 @@ def write_internal(
     """The comparison with the truth, watermarked; nothing of it may be published."""
     found = assessment(plan, census, releases, tables)
     found.metrics().write_csv(folder / "metrics.csv")
-    parts = [utility_sections.utility([found])]
-    if found.relations:
-        parts.append(utility_sections.relations([(plan.title, relation) for relation in found.relations]))
+    parts = utility_sections.all_sections([found])
     parts += public_sections(plan, census.schema, specification, releases, tables)
     report = Report(
         title=plan.title,

@@ -65,11 +65,22 @@ class BudgetConfig(Strict):
     limit: str | None = None
 
 
+class RegressionConfig(Strict):
+    """[[assess.regression]]: a least-squares fit that users would run."""
+
+    outcome: str
+    on: list[str]
+
+
 class AssessConfig(Strict):
     """[assess]: what the internal report compares with the truth."""
 
     utility: bool = True
-    relations: list[list[str]] = []
+    relations: list[list[str]] = []  # pairs of variables
+    segregation: list[list[str]] = []  # pairs (area, group)
+    districts: list[str] = []  # levels whose areas should be of equal size
+    regression: list[RegressionConfig] = []
+    propensity: list[str] = []  # variables of the propensity score
 
 
 class AboutConfig(Strict):

@@ -37,6 +37,24 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """What users would ask of the released records, put to both files in the internal report."""
+
+    relations: tuple[tuple[str, str], ...] = ()
+    segregation: tuple[tuple[str, str], ...] = ()
+    districts: tuple[str, ...] = ()
+    regressions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    propensity: tuple[str, ...] = ()
+
+    def variables(self) -> list[str]:
+        """All variables the questions read."""
+        names = [name for pair in (*self.relations, *self.segregation) for name in pair]
+        names += [*self.districts, *self.propensity]
+        names += [name for outcome, on in self.regressions for name in (outcome, *on)]
+        return sorted(set(names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is to be released, how, and why; ``text`` is the file as it was written."""
 
@@ -52,8 +70,8 @@ class Plan:
     reasons: tuple[Reason, ...]
     owner: str
     limit: Budget | None
-    relations: tuple[tuple[str, ...], ...]
     utility: bool
+    questions: "Questions"
     alternatives: tuple[str, ...]
     about: Mapping[str, object]
 
@@ -120,10 +138,28 @@ def parse(text: str, *, folder: Path) -> Plan:
         reasons=tuple(Reason(**reason.model_dump()) for reason in config.reason),
         owner=config.budget.owner,
         limit=None if config.budget.limit is None else Budget.of(config.budget.limit),
-        relations=tuple(tuple(pair) for pair in config.assess.relations),
         utility=config.assess.utility,
+        questions=_questions(config.assess),
         alternatives=tuple(config.alternatives),
         about=config.about.model_dump(),
+    )
+
+
+def _questions(config: models.AssessConfig) -> Questions:
+    def pairs(key: str, found: list[list[str]]) -> tuple[tuple[str, str], ...]:
+        for pair in found:
+            if len(pair) != 2:
+                raise PlanError(
+                    f"the plan's assess.{key} holds no pair", fix=f'{key} = [["county", "tenure"]]'
+                )
+        return tuple((pair[0], pair[1]) for pair in found)
+
+    return Questions(
+        relations=pairs("relations", config.relations),
+        segregation=pairs("segregation", config.segregation),
+        districts=tuple(config.districts),
+        regressions=tuple((item.outcome, tuple(item.on)) for item in config.regression),
+        propensity=tuple(config.propensity),
     )
 
 

@@ -23,6 +23,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Mechanism, Release
+from stirred.mechanisms.topdown import TopDown
 from stirred.publish import documents
 from stirred.publish.packet import INTERNAL, PUBLIC, Packet, seal
 from stirred.publish.plan import Plan
@@ -31,6 +32,7 @@ from stirred.publish.tables import check_variables, tabulate
 from stirred.spec import Specification
 
 log = logging.getLogger("stirred.run")
+OWN = "mechanism"  # the folder of what a mechanism adds to the records
 
 
 def promise(plan: Plan, census: Census) -> Specification:
@@ -168,7 +170,7 @@ def _release(
             parameters=mechanism.parameters(),
             specification=mechanism.specification(census),
             microdata={name: pads.dataset(place / f"{name}.parquet") for name in saved["microdata"]},
-            tables={name: pq.read_table(place / f"{name}.parquet") for name in saved["tables"]},
+            tables={name: pq.read_table(place / OWN / f"{name}.parquet") for name in saved["tables"]},
             checks=tuple(Check(**check) for check in saved["checks"]),
             notes=tuple(saved["notes"]),
             input_digest=saved["input_digest"],
@@ -178,14 +180,22 @@ def _release(
     work = part / "state" / f"{place.name}.work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
+    if isinstance(mechanism, TopDown):  # it keeps finished levels, and takes them up again
+        mechanism = replace(mechanism, resume=part / "state" / f"{place.name}.levels")
     release = mechanism.release(census, key=key, engine=engine, out=work, progress=progress)
     final = part / "state" / f"{place.name}.ready"
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir()
     for name, data in release.microdata.items():
         _store(data, final / f"{name}.parquet")
+    # what the mechanism adds of itself: its tables, and files such as noisy measurements
+    left = sorted(work.iterdir())
+    if release.tables or left:
+        (final / OWN).mkdir()
     for name, table in release.tables.items():
-        pq.write_table(table, final / f"{name}.parquet")
+        pq.write_table(table, final / OWN / f"{name}.parquet")
+    for path in left:
+        path.replace(final / OWN / path.name)
     write_json(
         state,
         {
@@ -229,7 +239,9 @@ def _tables(
     for index, table in enumerate(plan.tables):
         progress("tables", index, len(plan.tables))
         source = next((i for i, r in enumerate(releases) if table.record_type in r.microdata), 0)
-        made[table.name] = tabulate(releases[source], census.schema, table, plan.mechanisms[source])
+        made[table.name] = tabulate(
+            releases[source], census.schema, table, plan.mechanisms[source], folder=census.folder
+        )
         for name in dict.fromkeys(("parquet", *plan.formats)):
             writers[name](made[table.name], folder / f"{table.name}.{name}")
     progress("tables", len(plan.tables), len(plan.tables))

@@ -112,10 +112,7 @@ def comparison_report(
     private: bool = True,
 ) -> Report:
     """Promises and errors against the truth in one report: internal, unless the truth is a public stand-in."""
-    parts = [utility_sections.utility(assessments)]
-    relations = [(a.name, relation) for a in assessments for relation in a.relations]
-    if relations:
-        parts.append(utility_sections.relations(relations))
+    parts = utility_sections.all_sections(assessments)
     promises = [
         sections.promise(spec, title=f"The promise of {label}")
         for label, spec in zip(labels, specifications, strict=True)

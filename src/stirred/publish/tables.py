@@ -1,5 +1,6 @@
 """Tables made from what was released, each cell with its uncertainty, from public numbers alone."""
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from stirred.census import Census, Schema
+from stirred.census.geography import attach
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.plan import TablePlan
@@ -53,6 +55,7 @@ def check_variables(census: Census, table: TablePlan) -> None:
     record = census.schema.record(table.record_type)
     if record.linked_to:
         known |= set(census.columns(record.linked_to))
+    known |= {off.name for off in census.schema.geography.off_spine}
     for name in table.by:
         if name not in known:
             raise PlanError(
@@ -62,11 +65,17 @@ def check_variables(census: Census, table: TablePlan) -> None:
             )
 
 
-def tabulate(release: Release, schema: Schema, table: TablePlan, mechanism: Mechanism) -> pa.Table:
-    """The table with count, estimate, standard error and interval of every cell."""
+def tabulate(
+    release: Release, schema: Schema, table: TablePlan, mechanism: Mechanism, *, folder: Path | None = None
+) -> pa.Table:
+    """The table with count, estimate, standard error and interval of every cell; ``folder`` holds the files of areas."""
     frame = joined(release, schema, table.record_type)
     by = list(table.by)
     there = frame.collect_schema().names()
+    lacking = [name for name in by if name not in there]
+    if lacking and folder is not None:  # off-spine areas follow from the released places
+        frame = attach(schema, frame, lacking, folder)
+        there = frame.collect_schema().names()
     for name in by:
         if name not in there:
             raise PlanError(
@@ -74,12 +83,17 @@ def tabulate(release: Release, schema: Schema, table: TablePlan, mechanism: Mech
                 why=f"the mechanism does not release it for {table.record_type} records",
                 fix=did_you_mean(name, there),
             )
-    result = _uncertain(release, schema, table, mechanism, frame)
+    result = _uncertain(release, schema, table, mechanism, frame, folder)
     return result.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def _uncertain(
-    release: Release, schema: Schema, table: TablePlan, mechanism: Any, frame: pl.LazyFrame
+    release: Release,
+    schema: Schema,
+    table: TablePlan,
+    mechanism: Any,
+    frame: pl.LazyFrame,
+    folder: Path | None,
 ) -> pl.DataFrame:
     by = list(table.by)
     if mechanism.name == "permutation-swapping":
@@ -92,9 +106,12 @@ def _uncertain(
             else schema.record(table.record_type).household
         )
         moving = [*mechanism.swap, *(level for level in schema.spine if level not in mechanism.match)]
+        off_spine = [off.name for off in schema.geography.off_spine if off.of in moving and off.name in by]
         units = lazy(release.microdata[mechanism.resolution])
+        if off_spine and folder is not None:
+            units = attach(schema, units, off_spine, folder)
         names = units.collect_schema().names()
-        moving = [name for name in dict.fromkeys(moving) if name in names]
+        moving = [name for name in dict.fromkeys([*moving, *off_spine]) if name in names]
         counted = frame.select(pl.col(link).alias(UNIT), *by).collect()
         if home.kinds is not None and home.kinds.occupied and home.kinds.column in names:
             levels = [str(level) for level in home.kinds.occupied]

@@ -116,7 +116,7 @@ def _trial(
     errors = []
     for index in range(runs):
         release = mechanism.release(census, key=Key.for_tests(seed).bind("tune", str(rate), index))
-        made = tabulate(release, census.schema, table, mechanism)
+        made = tabulate(release, census.schema, table, mechanism, folder=census.folder)
         reference, protected = Pair.align(truth, made.select([*target.by, "count"]), by=target.by).arrays()
         errors.append(
             mape(reference, protected)[0]

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from stirred.assess.assessment import Assessment, RelationAssessment, five_numbers
+from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility.tables import CELL_BINS, bin_labels
 from stirred.report import charts
 from stirred.report.document import Block, Chart, Note, Section, shown, table
@@ -183,3 +184,41 @@ def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
         numeric=["original", "protected"],
     )
     return Section(title="Relations between variables", lead=lead, blocks=(block,))
+
+
+def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
+    """Segregation, districts, regressions: what users would write down before and after."""
+    changes = [(name, change) for name, item in found for change in item.changes]
+    fits = [(name, fit) for name, item in found for fit in item.coefficients]
+    blocks: list[Block] = []
+    lead = "No conclusion that was looked at changes."
+    moved = [(name, c) for name, c in changes if c.original and c.original != c.protected]
+    if moved:
+        name, worst = max(moved, key=lambda item: abs(item[1].protected / item[1].original - 1))
+        share = 100 * (worst.protected / worst.original - 1)
+        lead = f"The {worst.what} changes most: by {share:+.1f} % in {name} ({worst.original:.4f} to {worst.protected:.4f})."
+    if changes:
+        rows = [[name, c.what, c.original, c.protected] for name, c in changes]
+        columns = ["release", "what", "original", "protected"]
+        blocks.append(table("Numbers users would publish", columns, rows, numeric=columns[2:]))
+    if fits:
+        rows = [
+            [n, f.model, f.original.name, f.original.value, f.protected.value, f.overlap] for n, f in fits
+        ]
+        columns = ["release", "model", "coefficient", "original", "protected", "overlap of intervals"]
+        blocks.append(table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[3:]))
+    return Section(title="What users would conclude", lead=lead, blocks=tuple(blocks))
+
+
+def all_sections(assessments: Sequence[Assessment]) -> list[Section]:
+    """Every section that compares with the truth, for one or more releases."""
+    parts = [utility(assessments)]
+    found = [(a.name, relation) for a in assessments for relation in a.relations]
+    if found:
+        parts.append(relations(found))
+    concluded = [
+        (a.name, a.conclusions) for a in assessments if a.conclusions.changes or a.conclusions.coefficients
+    ]
+    if concluded:
+        parts.append(conclusions(concluded))
+    return parts

@@ -1,0 +1,95 @@
+"""The plan's questions put to the census and to the release: tables, relations and conclusions. Internal."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.assessment import Assessment, RelationAssessment, assess_relations, assess_tables
+from stirred.assess.conclusions import (
+    Change,
+    Coefficient,
+    Conclusions,
+    coefficients,
+    distinguishable,
+    districts,
+    segregation,
+)
+from stirred.census import Census
+from stirred.errors import PlanError, did_you_mean
+from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.publish.plan import Plan, Questions
+from stirred.publish.tables import joined
+
+
+def assessment(
+    plan: Plan, census: Census, releases: Sequence[Release], tables: Mapping[str, pa.Table]
+) -> Assessment:
+    """The published tables and the plan's questions against the truth."""
+    wanted = {table.name: (table.record_type, table.by, tables[table.name]) for table in plan.tables}
+    found = assess_tables(plan.title, census, wanted)
+    relations: list[RelationAssessment] = []
+    conclusions = Conclusions()
+    if plan.questions.variables():
+        mechanism, release = plan.mechanisms[0], releases[0]
+        before, after = _both(mechanism, release, census, plan.questions.variables())
+        relations = list(_relations(mechanism, census, plan.questions, before, after))
+        conclusions = _conclusions(plan.questions, before, after)
+    return Assessment(
+        name=found.name, tables=found.tables, relations=tuple(relations), conclusions=conclusions
+    )
+
+
+def _both(
+    mechanism: Mechanism, release: Release, census: Census, names: list[str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same variables of the original and of the protected records."""
+    record_type = (
+        mechanism.resolution if isinstance(mechanism, PermutationSwapping) else next(iter(release.microdata))
+    )
+    protected = joined(release, census.schema, record_type)
+    there = protected.collect_schema().names()
+    for name in names:
+        if name not in there:
+            raise PlanError(
+                f"the plan's questions ask for {name}, which is not released", fix=did_you_mean(name, there)
+            )
+    before = census.scan(record_type, names).collect()
+    after = protected.select(names).collect()
+    assert isinstance(before, pl.DataFrame)
+    assert isinstance(after, pl.DataFrame)
+    types = {name: pl.String for name in names if not before[name].dtype.is_numeric()}
+    return before.cast(types), after.cast(types)  # type: ignore[arg-type]
+
+
+def _relations(
+    mechanism: Mechanism, census: Census, questions: Questions, before: pl.DataFrame, after: pl.DataFrame
+) -> tuple[RelationAssessment, ...]:
+    swapping = isinstance(mechanism, PermutationSwapping)
+    match = mechanism.match if isinstance(mechanism, PermutationSwapping) else ()
+    moving = [level for level in census.schema.spine if level not in match]
+    if isinstance(mechanism, PermutationSwapping):
+        moving = [*mechanism.swap, *moving]
+    found = assess_relations(before, after, questions.relations, match=match, swap=moving)
+    if swapping:
+        return found
+    return tuple(
+        RelationAssessment(
+            first=r.first, second=r.second, original=r.original, protected=r.protected, kept=False
+        )
+        for r in found
+    )
+
+
+def _conclusions(questions: Questions, before: pl.DataFrame, after: pl.DataFrame) -> Conclusions:
+    changes: list[Change] = []
+    for area, group in questions.segregation:
+        changes += segregation(before, after, area, group)
+    changes += [districts(before, after, level) for level in questions.districts]
+    if questions.propensity:
+        changes.append(distinguishable(before, after, questions.propensity))
+    fits: list[Coefficient] = []
+    for outcome, on in questions.regressions:
+        fits += coefficients(before, after, outcome, on)
+    return Conclusions(changes=tuple(changes), coefficients=tuple(fits))
