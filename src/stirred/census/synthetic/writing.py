@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -153,12 +154,14 @@ def _write_states(census: Plan, out: Path, key: Key, progress: Progress | None) 
     drawn = draw(census, key)
     total, done = sum(one.state.units for one in drawn), 0
     integer_codes = census.integer_codes
+    one_at_a_time = Lock()
 
     def tick(units: int) -> None:
         nonlocal done
-        done += units
-        if progress is not None:
-            progress(done, total)
+        with one_at_a_time:
+            done += units
+            if progress is not None:
+                progress(done, total)
 
     geography: pq.ParquetWriter | None = None
     try:
