@@ -7,26 +7,22 @@ held, and what is counted by match × swap variables, stays exact: these are the
   stirred swap census.toml --match state size --swap block --rate 1/20 --table county tenure --tables-only --out packet/
   stirred swap census.toml --match state size --swap block --rate 1/20 --promise       only say what would be promised
 
-The folder receives the swapped records (Parquet), the tables, spec.json, card.html and receipt.json, all at once or not at
-all. Levels of geography between the swap variables move along. The key stays outside the packet.
+The packet holds the swapped records (Parquet), the tables, the specification, card, receipt, report and checksums, all at
+once or not at all. Levels of geography between the swap variables move along. The key stays outside the packet.
 """
 
 import argparse
-import json
 import shutil
 from pathlib import Path
-
-import pyarrow.parquet as pq
 
 from stirred.census import read
 from stirred.cli.keys import key_for
 from stirred.cli.output import console, print_json
 from stirred.cli.progress import bars
 from stirred.errors import InputError
-from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.publish import save
 from stirred.spec.card import Card
-from stirred.spec.files import save
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,14 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
         )
     mechanism.refuse_degenerate()
     key = key_for(arguments.out, arguments.key)
-    work = arguments.out.with_name(arguments.out.name + ".part")
+    work = arguments.out.with_name(arguments.out.name + ".work")
     shutil.rmtree(work, ignore_errors=True)
-    (work / "data").mkdir(parents=True)
+    work.mkdir(parents=True)
     try:
         with bars(quiet=arguments.json) as progress:
-            release = mechanism.release(census, key=key, out=work / "data", progress=progress)
-        _write(release, work)
-        work.replace(arguments.out)
+            release = mechanism.release(census, key=key, out=work, progress=progress)
+        save(release, arguments.out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     if arguments.json:
@@ -120,25 +115,3 @@ def run(arguments: argparse.Namespace) -> int:
         told.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
     told.print(f"packet: {arguments.out}")
     return 0
-
-
-def _write(release: Release, folder: Path) -> None:
-    save(release.specification, folder / "spec.json")
-    (folder / "card.html").write_text(Card(release.specification).html(), encoding="utf-8")
-    if release.tables:
-        (folder / "tables").mkdir()
-    for name, table in release.tables.items():
-        pq.write_table(table, folder / "tables" / f"{name.replace(' × ', '-')}.parquet")
-    receipt = {
-        "mechanism": release.mechanism,
-        "parameters": dict(release.parameters),
-        "private": release.private,
-        "input_digest": release.input_digest,
-        "invariants": [
-            {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks
-        ],
-        "notes": list(release.notes),
-    }
-    (folder / "receipt.json").write_text(
-        json.dumps(receipt, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
-    )

@@ -67,19 +67,21 @@ def test_a_packet_is_written_whole(folder: Path, capsys: pytest.CaptureFixture[s
     assert shown["private"] is False
     packet = folder / "packet"
     names = {str(path.relative_to(packet)) for path in packet.rglob("*") if path.is_file()}
-    assert names == {
-        "data/household.parquet",
-        "data/person.parquet",
-        "tables/county-tenure.parquet",
-        "spec.json",
-        "card.html",
-        "receipt.json",
+    assert names >= {
+        "public/data/household.parquet",
+        "public/data/person.parquet",
+        "public/tables/county-tenure.parquet",
+        "public/spec.json",
+        "public/card.html",
+        "public/receipt.json",
     }
-    receipt = json.loads((packet / "receipt.json").read_text())
+    assert main(["packet", "verify", str(packet)]) == 0
+    receipt = json.loads((packet / "public" / "receipt.json").read_text())["mechanisms"][0]
     assert all(check["kept"] for check in receipt["invariants"])
     assert receipt["parameters"]["rate"] == "1/5"
     assert not (folder / "packet.part").exists()
-    assert pq.read_table(packet / "data" / "household.parquet").num_rows == 500
+    assert not (folder / "packet.work").exists()
+    assert pq.read_table(packet / "public" / "data" / "household.parquet").num_rows == 500
 
 
 def test_the_same_key_gives_the_same_bytes(folder: Path) -> None:
