@@ -71,9 +71,9 @@ def compare(first: "Specification", second: "Specification") -> Comparison:
     >>> spec = Specification(
     ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
     ...     output_premetric=Multiplicative(), budget=Budget.of(1))
-    >>> found = compare(spec, spec.given(Margin("household")))
+    >>> found = compare(spec, spec.given(Margin("household", ("block",))))
     >>> print(found.parts["multiverse"])
-    stronger: it keeps fewer numbers exact: only the other fixes number of households
+    stronger: it keeps fewer numbers exact: only the other fixes households by block
     >>> found.overall.relation.value
     'stronger'
     """

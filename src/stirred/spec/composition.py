@@ -11,7 +11,9 @@ from stirred.spec.divergences import OutputPremetric
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Invariant, Multiverse
 from stirred.spec.premetrics import InputPremetric, RecordPremetric
+from stirred.spec.refinement import refines_within_reach
 from stirred.spec.statement import BudgetFunction, Part
+from stirred.spec.verdict import Answer
 
 if TYPE_CHECKING:
     from stirred.spec.specification import Specification
@@ -160,10 +162,17 @@ def given(spec: "Specification", more: "Multiverse | Invariant") -> "Specificati
 def without(spec: "Specification", dropped: Sequence[Invariant]) -> "Specification":
     """Fewer invariants declared than are released."""
     rest = Multiverse(spec.multiverse.invariants - frozenset(dropped))
-    if rest.refines(spec.multiverse, spec.domain):
+    verdict = refines_within_reach(rest, spec.multiverse, spec.domain, spec.input_premetric)
+    if verdict:
         return replace(spec, multiverse=rest)
     words = ", ".join(sorted(invariant.words() for invariant in dropped))
-    note = f"released exactly but not declared invariant: {words}; no finite budget holds (Proposition 1)"
+    proved = verdict.answer is Answer.NO and spec.output_premetric.infinite_at_total_variation_one
+    why = (
+        "no finite budget holds (Proposition 1)"
+        if proved
+        else f"no finite budget is known ({verdict.because})"
+    )
+    note = f"released exactly but not declared invariant: {words}; {why}"
     return replace(
         spec,
         multiverse=rest,

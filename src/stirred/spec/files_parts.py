@@ -19,7 +19,7 @@ from stirred.spec.premetrics import Hamming, SymmetricDifference
 Json = Any
 T = TypeVar("T")
 
-KINDS: dict[str, type] = {
+KINDS: dict[str, type[Any]] = {
     "margin": Margin,
     "at-least": AtLeast,
     "declared": Custom,
@@ -29,7 +29,7 @@ KINDS: dict[str, type] = {
     "normalized-renyi": NormalizedRenyi,
     "approximate": Approximate,
 }
-_INNER: tuple[type, ...] = (Variable, RecordType, Dependency, Constraint)
+_INNER: tuple[type[Any], ...] = (Variable, RecordType, Dependency, Constraint)
 
 
 def register(kind: str, part: type[T]) -> type[T]:

@@ -6,6 +6,7 @@ from stirred.errors import IncompatibleError
 from stirred.spec.budget import Budget
 from stirred.spec.composition import account
 from stirred.spec.divergences import Multiplicative, NormalizedRenyi
+from stirred.spec.refinement import refines_within_reach
 from stirred.spec.verdict import Answer, Verdict
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def implies(first: "Specification", second: "Specification") -> Verdict:
         return Verdict.yes("the second promises nothing: its budget is infinite")
     if first.domain != second.domain:
         return Verdict.unknown(f"the domains differ: {first.domain} and {second.domain}")
-    nested = second.multiverse.refines(first.multiverse, first.domain)
+    nested = refines_within_reach(second.multiverse, first.multiverse, first.domain, second.input_premetric)
     if nested.answer is Answer.NO:
         if second.budget.is_finite and second.output_premetric.infinite_at_total_variation_one:
             # where the budget differs by universe, only its value at the realised one is at hand

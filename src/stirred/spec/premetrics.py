@@ -10,11 +10,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from stirred.errors import IncompatibleError, SpecificationError
-from stirred.spec.multiverse import plural
+from stirred.spec.multiverse import Margin, Multiverse, plural
 
 if TYPE_CHECKING:
     from stirred.spec.domain import Domain
-    from stirred.spec.multiverse import Multiverse
 
 Link = Literal["kept", "free"]
 PERSON = "person"
@@ -46,6 +45,10 @@ class InputPremetric:
         """What differs at distance 1, in words."""
         return f"one {self.unit}"
 
+    def fixed(self) -> Multiverse | None:
+        """What is the same in any two data sets at finite distance; None where that is not stated."""
+        return None
+
     def joined(self, other: "InputPremetric") -> "InputPremetric":
         """The premetric in which specifications under the two are accounted together."""
         if self == other:
@@ -56,7 +59,7 @@ class InputPremetric:
             fix="state both under one input premetric first: spec.per(unit)",
         )
 
-    def constant(self, to: "InputPremetric", domain: "Domain", multiverse: "Multiverse") -> Constant:
+    def constant(self, to: "InputPremetric", domain: "Domain", multiverse: Multiverse) -> Constant:
         """The smallest c known with d_self ≤ c·d_to in every universe; refused where none is known."""
         del domain, multiverse  # rules of subclasses may read them
         if self == to:
@@ -115,7 +118,7 @@ class RecordPremetric(InputPremetric):
         kind = Hamming if Hamming in (type(self), type(other)) else type(self)
         return kind(unit, link=link, copies=max(self.copies, other.copies))
 
-    def constant(self, to: InputPremetric, domain: "Domain", multiverse: "Multiverse") -> Constant:
+    def constant(self, to: InputPremetric, domain: "Domain", multiverse: Multiverse) -> Constant:
         if not isinstance(to, RecordPremetric):
             return InputPremetric.constant(self, to, domain, multiverse)
         from stirred.spec.units import record_constant
@@ -142,6 +145,10 @@ class Hamming(RecordPremetric):
     def change(self) -> str:
         return "its record changed"
 
+    def fixed(self) -> Multiverse:
+        """The number of records: data sets of different size are infinitely far apart."""
+        return Multiverse.of(Margin(self.record_type))
+
     __str__ = RecordPremetric.__str__
 
 
@@ -154,6 +161,9 @@ class SymmetricDifference(RecordPremetric):
     """
 
     symbol: ClassVar[str] = "d_Sym"
+
+    def fixed(self) -> Multiverse:
+        return Multiverse.none()
 
     @property
     def change(self) -> str:

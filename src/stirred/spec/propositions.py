@@ -12,7 +12,7 @@ from stirred.spec.divergences import OutputPremetric
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Invariant, Multiverse
 from stirred.spec.premetrics import InputPremetric
-from stirred.spec.refinement import determined
+from stirred.spec.refinement import refines_within_reach
 from stirred.spec.specification import Specification
 from stirred.spec.statement import Evidence
 from stirred.spec.verdict import Answer, Verdict
@@ -30,9 +30,10 @@ def exact_release(
 ) -> Specification:
     r"""Proposition 1: publishing $c$ exactly costs 0 where every universe fixes it, and ∞ where one does not.
 
-    The second half needs $D = \infty$ at total variation 1; without that it is refused.
+    The second half needs two data sets at finite distance on which $c$ differs, and $D = \infty$ at total variation 1;
+    without these it is refused.
     """
-    verdict = determined(tuple(multiverse), statistic, domain)
+    verdict = refines_within_reach(multiverse, Multiverse.of(statistic), domain, input_premetric)
     if verdict:
         budget = Budget.zero()
     elif verdict.answer is Answer.UNKNOWN:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import AtLeast, Invariant, Margin, Multiverse
-from stirred.spec.premetrics import PERSON
+from stirred.spec.premetrics import HOUSEHOLDS, PERSON, InputPremetric
 from stirred.spec.verdict import Answer, Verdict, all_of
 from stirred.spec.witness import differing_pair
 
@@ -25,6 +25,45 @@ def refines(finer: Multiverse, coarser: Multiverse, domain: Domain) -> Verdict:
     """
     given = tuple(finer)
     return all_of([determined(given, wanted, domain) for wanted in coarser], "nothing has to be determined")
+
+
+def refines_within_reach(
+    finer: Multiverse, coarser: Multiverse, domain: Domain, premetric: InputPremetric
+) -> Verdict:
+    """The same asked only of data sets at finite distance, the only ones of which a specification says anything.
+
+    A yes is weaker here (Hamming distances fix the number of records by themselves), a no is stronger: it names data
+    sets at finite distance, as the second half of Proposition 1 asks.
+
+    >>> from stirred.spec.premetrics import Hamming
+    >>> total = Multiverse.of(Margin("household"))
+    >>> print(refines_within_reach(Multiverse.none(), total, Domain(name="toy"), Hamming("household")))
+    yes: d_Ham(household) is infinite unless number of households agree
+    """
+    plain = refines(finer, coarser, domain)
+    fixed = premetric.fixed()
+    if plain or (fixed is not None and fixed.is_vacuous):
+        return plain
+    if fixed is None:
+        return Verdict.unknown(
+            f"{premetric} does not say which data sets are at finite distance: {plain.because}"
+        )
+    reached = refines(finer & fixed, coarser, domain)
+    if not reached:
+        return reached
+    if _counts_only_its_own(premetric, domain):
+        words = ", ".join(invariant.words() for invariant in fixed)
+        return Verdict.yes(f"{premetric} is infinite unless {words} agree")
+    return Verdict.unknown(
+        f"{premetric} fixes the number of its records in the joint file, where vacant units and empty facilities count "
+        f"too: {plain.because}"
+    )
+
+
+def _counts_only_its_own(premetric: InputPremetric, domain: Domain) -> bool:
+    """Whether no record of another type counts as a unit of this distance."""
+    others = {kind.name for kind in domain.record_types} - {premetric.unit}
+    return not others or (premetric.unit in HOUSEHOLDS and others <= {PERSON})
 
 
 def fixes_everything(multiverse: Multiverse, domain: Domain) -> Verdict:

@@ -40,6 +40,8 @@ def differing_pair(given: Sequence[Invariant], wanted: Margin, domain: Domain) -
         v for c in domain.constraints if c.record_type in {"", wanted.record_type} for v in c.variables
     }
     for case in _cases(seen, wanted, domain):
+        if _may_be_empty({*case, *wanted.conditions()}, wanted.record_type, domain):
+            continue
         moved = _moved(seen, wanted, domain, case)
         if moved is not None and not moved & touched:
             return Verdict.no(f"{wanted} are not determined: {_words(moved, case)}")
@@ -86,6 +88,11 @@ def _cases(seen: Sequence[Margin], wanted: Margin, domain: Domain) -> Iterator[d
         levels = wanted.conditions().get(variable) or domain.levels(wanted.record_type, variable)
         choices.append(levels or tuple(sorted(mentioned)))
     yield from (dict(zip(variables, case, strict=True)) for case in islice(product(*choices), MOST_CASES))
+
+
+def _may_be_empty(fixed: set[str], record_type: str, domain: Domain) -> bool:
+    """Whether a level of one variable may exclude that of another: no block of one county lies in another."""
+    return any(v in domain.closure(record_type, tuple(fixed - {v})) for v in fixed)
 
 
 def _moved(

@@ -44,9 +44,10 @@ CELLS = [
     for rest in product(*LEVELS.values())
 ]
 
-restrictions = st.dictionaries(st.sampled_from(["kind", "tenure"]), st.sampled_from([0, 1]), max_size=2).map(
-    lambda chosen: {name: (LEVELS[name][i],) for name, i in chosen.items()} or None
-)
+RESTRICTING = {"county": ("c1", "c2"), "block": ("b1", "b4"), **LEVELS}
+restrictions = st.dictionaries(
+    st.sampled_from(["kind", "tenure", "county", "block"]), st.sampled_from([0, 1]), max_size=2
+).map(lambda chosen: {name: (RESTRICTING[name][i],) for name, i in chosen.items()} or None)
 margins = st.builds(
     lambda by, where: Margin("household", by, where),
     st.sets(st.sampled_from(VARIABLES), max_size=3),
@@ -147,6 +148,18 @@ def test_a_table_over_the_restricted_variable_determines_the_restricted_one() ->
     assert households("block", kind="vacant").refines(households("block"), TOY).answer is Answer.NO
     both = households("block", kind="vacant") & households("block", kind="occupied")
     assert both.refines(households("county"), TOY)
+
+
+def test_a_block_of_another_county_is_never_taken_for_a_witness() -> None:
+    # no household stands in block b4 (county c2) and in county c1: the empty table is determined by anything
+    empty = households("tenure", county="c1", block="b4")
+    assert Multiverse.none().refines(empty, TOY).answer is Answer.UNKNOWN
+    # the given table leaves out block b1 only, which is in c1: all of c2 is seen
+    seen = Multiverse.of(
+        Margin("household", ("county", "tenure"), {"block": ("b2", "b3", "b4")}),
+        Margin("household", ("county",)),
+    )
+    assert seen.refines(households("tenure", county="c2"), TOY).answer is not Answer.NO
 
 
 def test_other_record_types_do_not_help() -> None:

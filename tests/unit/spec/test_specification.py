@@ -27,11 +27,13 @@ from stirred.spec import (
     NormalizedRenyi,
     OutputPremetric,
     RecordType,
+    Relation,
     Specification,
     SymmetricDifference,
     Universe,
     Variable,
     chain,
+    compare,
     compose,
     exact_release,
     reading,
@@ -283,6 +285,44 @@ def test_exact_release_costs_nothing_or_everything() -> None:
     assert not exact_release(QUARTERS, multiverse=Multiverse.of(HOUSING), **flavor).budget.is_finite
     with pytest.raises(SpecificationError, match="unknown"):
         exact_release(POPULATION, multiverse=Multiverse.of(Margin("household", ("block", "size"))), **flavor)
+
+
+def test_the_number_of_records_is_an_invariant_of_every_hamming_distance() -> None:
+    """Bounded DP has an invariant already (Section 2.2): no pair of different size is at finite distance."""
+    toy = Domain(name="toy", spine=("county", "block"))
+    flavor = {"domain": toy, "multiverse": Multiverse.none(), "output_premetric": Multiplicative()}
+    total = Margin("household")
+    changed = Specification(input_premetric=Hamming("household"), budget=Budget.of(1), **flavor)
+    assert changed.given(total).implies(changed)
+    assert compare(changed, changed.given(total)).overall.relation is Relation.EQUAL
+    assert changed.given(total).without(total).budget == Budget.of(1)
+    assert exact_release(total, input_premetric=Hamming("household"), **flavor).budget.is_zero
+    # adding and removing reaches data sets of any size
+    added = replace(changed, input_premetric=SymmetricDifference("household"))
+    assert added.given(total).implies(added).answer is Answer.NO
+    assert not exact_release(total, input_premetric=added.input_premetric, **flavor).budget.is_finite
+    # where it is not only households that count as records, the number of households may change at finite distance
+    assert (
+        pure(Budget.of(1), multiverse=Multiverse.of(total)).implies(pure(Budget.of(1))).answer
+        is Answer.UNKNOWN
+    )
+    with pytest.raises(SpecificationError, match="unknown"):
+        exact_release(total, **{**flavor, "domain": DOMAIN}, input_premetric=Hamming("household"))
+    # a table by area can differ at finite distance
+    by_block = Margin("household", ("block",))
+    assert changed.given(by_block).implies(changed).answer is Answer.NO
+    assert not changed.given(by_block).without(by_block).budget.is_finite
+
+
+def test_a_premetric_that_does_not_say_what_is_at_finite_distance_settles_nothing() -> None:
+    toy = Domain(name="toy")
+    flavor = {"domain": toy, "multiverse": Multiverse.none(), "output_premetric": Multiplicative()}
+    own = Specification(input_premetric=Businesses(), budget=Budget.of(1), **flavor)
+    by_area = Margin("business", ("area",))
+    assert own.given(by_area).implies(own).answer is Answer.UNKNOWN
+    dropped = own.given(by_area).without(by_area)
+    assert not dropped.budget.is_finite
+    assert not any("Proposition 1" in note for note in dropped.notes)
 
 
 @dataclass(frozen=True)

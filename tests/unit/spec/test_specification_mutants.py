@@ -18,6 +18,7 @@ from stirred.spec import (
     Multiverse,
     NormalizedRenyi,
     Specification,
+    composition,
     divergences,
     premetrics,
     reading,
@@ -84,8 +85,13 @@ def block_fixes_county_and_not_the_reverse() -> bool:
 
 
 def dropping_costs_everything() -> bool:
-    whole = spec("1", "person")
+    whole = spec("1", "person").given(Margin("person", ("county",)))
     return not whole.without(*whole.multiverse).budget.is_finite
+
+
+def the_number_of_records_is_free_under_hamming() -> bool:
+    whole = spec("1", "person")
+    return whole.without(*whole.multiverse).budget.is_finite
 
 
 MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
@@ -100,7 +106,8 @@ MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
     (block_fixes_county_and_not_the_reverse, refinement, "_direct", lambda *_: "always"),
     (block_fixes_county_and_not_the_reverse, Domain, "closure", lambda self, kind, names: frozenset(names)),
     (block_fixes_county_and_not_the_reverse, refinement, "differing_pair", lambda *_: Verdict.unknown("")),
-    (dropping_costs_everything, Multiverse, "refines", lambda *_: Verdict.yes("always")),
+    (dropping_costs_everything, composition, "refines_within_reach", lambda *_: Verdict.yes("always")),
+    (the_number_of_records_is_free_under_hamming, Hamming, "fixed", lambda self: Multiverse.none()),
 ]
 
 
