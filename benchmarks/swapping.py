@@ -60,14 +60,24 @@ def make_files(folder: Path, n: int, strata: int, *, persons: bool) -> None:
     toml = '[geography]\nspine = ["block"]\n[record.household]\nfiles = ["household.parquet"]\nid = "household_id"\n'
     if persons:
         schema = pa.schema(
-            [("household_id", pa.int64()), ("age", pa.int8()), ("sex", pa.int8()), ("relationship", pa.int8())]
+            [
+                ("household_id", pa.int64()),
+                ("age", pa.int8()),
+                ("sex", pa.int8()),
+                ("relationship", pa.int8()),
+            ]
         )
         with pq.ParquetWriter(folder / "person.parquet", schema) as writer:
             for start in range(1, n + 1, 1 << 20):
                 ids = np.arange(start, min(start + (1 << 20), n + 1), dtype=np.int64)
                 owners = np.repeat(ids, rng.integers(1, 5, ids.size))
                 size = owners.size
-                part = [owners, rng.integers(0, 100, size), rng.integers(1, 3, size), rng.integers(0, 18, size)]
+                part = [
+                    owners,
+                    rng.integers(0, 100, size),
+                    rng.integers(1, 3, size),
+                    rng.integers(0, 18, size),
+                ]
                 arrays = [pa.array(a, f.type) for a, f in zip(part, schema, strict=True)]
                 writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
         toml += '[record.person]\nfiles = ["person.parquet"]\nhousehold = "household_id"\nof = "household"\n'
@@ -163,7 +173,9 @@ def measure_release(folder: Path, *, persons: bool) -> dict[str, object]:
     }
 
 
-def _in_child(connection: object, function: object, arguments: tuple[object, ...], options: dict[str, object]) -> None:
+def _in_child(
+    connection: object, function: object, arguments: tuple[object, ...], options: dict[str, object]
+) -> None:
     connection.send(function(*arguments, **options))  # type: ignore[attr-defined, operator]
 
 
@@ -183,9 +195,19 @@ def measure(n: int, strata: int, *, persons: bool, repeats: int, folder: Path) -
     alone(make_files, folder, n, strata, persons=persons)
     kernel = alone(measure_kernel, folder, repeats)
     floor = alone(measure_floor, folder)
-    alone(measure_release, folder, persons=False) if n <= 1_000_000 else None  # compile before the first timing
+    alone(
+        measure_release, folder, persons=False
+    ) if n <= 1_000_000 else None  # compile before the first timing
     release = alone(measure_release, folder, persons=False)
-    result: dict[str, object] = {"households": n, "strata": strata, "kernel": kernel, "floor": floor, "release": release}
+    # on a shared machine the quieter of two floors, before and after, is the honest one
+    floor = min(floor, alone(measure_floor, folder), key=lambda found: found["floor_s"])
+    result: dict[str, object] = {
+        "households": n,
+        "strata": strata,
+        "kernel": kernel,
+        "floor": floor,
+        "release": release,
+    }
     if persons:
         result["with_persons"] = alone(measure_release, folder, persons=True)
     result["ratios"] = {
@@ -201,7 +223,9 @@ def measure(n: int, strata: int, *, persons: bool, repeats: int, folder: Path) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--households", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--strata", type=int, nargs="+", default=[300, 500_000])
     parser.add_argument("--persons", action="store_true", help="also carry persons along, 2.5 a household")
