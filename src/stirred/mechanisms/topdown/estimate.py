@@ -8,20 +8,19 @@ from numpy.typing import NDArray
 
 from stirred.engine import Engine, Progress
 from stirred.errors import InfeasibleError
-from stirred.mechanisms.topdown import generic
+from stirred.mechanisms.topdown import constraints, generic
 from stirred.mechanisms.topdown.constraints import Constraints
 from stirred.mechanisms.topdown.root import round_root, solve_root
 from stirred.mechanisms.topdown.rounding import network, rounded
-from stirred.mechanisms.topdown.solve import FREE, Held, Problem, Solution, solve
+from stirred.mechanisms.topdown.solve import CROWDED, FREE, Held, Problem, Solution, solve
 from stirred.mechanisms.topdown.spine import Allotment
 from stirred.mechanisms.topdown.tabulate import Sparse
 from stirred.mechanisms.topdown.targets import Informed, Targets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-GENERIC_CELLS = (
-    20_000  # above this the interior-point method is slower than patience with the first-order one
-)
+MANY = 4_000  # cells from which the start of a solve matters
+GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
 
 
 @dataclass(slots=True)
@@ -81,10 +80,18 @@ class Estimator:
             if held.whole and (held.low[0] == held.high[0]).all():
                 sums = held.low[0][0].astype(float)
         families, partition, low, high, _, _ = self._held(0, node, cells)
+        for held in self._here(0):
+            if not held.whole and (held.low[0] == held.high[0]).all():
+                # An exact partition of the root: every part is a simplex of its own.
+                exact, sums = partition, low[0]
+                families = ()
         certificate = Certificate(spine.levels[0])
         if not len(cells):
             return Sparse.of(node[:0], node[:0], node[:0], 1, workload.histogram.cells), certificate
-        solution = solve_root(linear, groups, weights[0], exact, sums, families)
+        start = self._fine_start(0, node, cells, names, groups, weights)
+        solution = solve_root(
+            linear, groups, weights[0], exact, sums, families, start=None if start is None else start[0]
+        )
         certificate.add(solution)
         values = round_root(solution.x, exact, sums, partition, low, high)
         self._check(0, node, cells, values[None])
@@ -155,6 +162,10 @@ class Estimator:
         )
         solution = self._solve(problem)
         certificate.add(solution)
+        if low.shape[1] > 1 and np.array_equal(low, high):
+            values = self._by_group(solution.x, counts, allowed, partition, low)
+            self._check(depth, children, cells, values)
+            return values
         for snap in (2e-4, 1e-2, 0.0):
             net = network(
                 solution.x,
@@ -170,9 +181,39 @@ class Estimator:
             values = rounded(net) if (net.capacity >= 0).all() else None
             if values is not None:
                 break
+        if values is None and sum(not held.whole for held in self._here(depth)) <= 1:
+            values = rounded(
+                network(
+                    solution.x, counts, allowed, partition, low, high,
+                    total_low=total_low, total_high=total_high, wide=True,
+                )
+            )  # fmt: skip
         if values is None:
             values = generic.round_with_rows(solution.x, counts, allowed, problem.held)
         self._check(depth, children, cells, values)
+        return values
+
+    def _by_group(
+        self, x: Floats, counts: Ints, allowed: NDArray[np.bool_], partition: NDArray[np.int32], exact: Floats
+    ) -> Ints:
+        """Exact groups fall apart: each is a small transport problem of its own between cells and children."""
+        values = np.zeros(x.shape, np.int64)
+        for group in range(exact.shape[1]):
+            columns = np.flatnonzero(partition == group)
+            rows = np.flatnonzero(exact[:, group] > 0)
+            if not len(rows):
+                continue
+            part = np.ix_(rows, columns)
+            one = exact[rows, group][:, None]
+            zero = np.zeros(len(columns), np.int32)
+            for wide in (False, True):
+                net = network(x[part], counts[columns], allowed[part], zero, one, one, wide=wide)
+                found = rounded(net) if (net.capacity >= 0).all() else None
+                if found is not None:
+                    break
+            if found is None:
+                raise InfeasibleError("the children's exact sums do not add up to their parent's cells")
+            values[part] = found
         return values
 
     def problem(
@@ -188,8 +229,9 @@ class Estimator:
         first = frozenset(passes[0]) if len(passes) > 1 else frozenset()
         if isinstance(self.targets, Informed) or not first or "*" in first:
             linear = self.targets.linear(depth, children, cells)
+            start = self._fine_start(depth, children, cells, names, groups, weights[classes])
             return (
-                Problem(parent, linear, allowed, groups, weights, classes, families),
+                Problem(parent, linear, allowed, groups, weights, classes, families, start),
                 low,
                 high,
                 partition,
@@ -227,12 +269,31 @@ class Estimator:
         totals = solution.x.sum(axis=1, keepdims=True)
         return Held(np.zeros(len(cells), np.int32), totals, totals)
 
+    def _fine_start(
+        self, depth: int, nodes: Ints, cells: Ints, names: Sequence[str], groups: NDArray[np.int32], weights: Floats
+    ) -> Floats | None:  # fmt: skip
+        """For very many cells begin at the fine queries' own answers: coarse errors vanish in a few steps, fine ones last."""
+        crowded = any(held.query.size > CROWDED for held in self._here(depth))
+        if len(cells) < MANY and not crowded:
+            return None
+        fine = [int(row.max()) + 1 >= len(cells) // 2 for row in groups]
+        total = weights @ np.array(fine, float)
+        if not (total > 0).all():
+            return None
+        only = frozenset(name for name, own in zip(names, fine, strict=True) if own)
+        result: Floats = self.targets.linear(depth, nodes, cells, only) / total[:, None]
+        return result
+
+    def _here(self, depth: int) -> list[constraints.Held]:
+        """The constraints that speak of this level."""
+        return [held for held in self.constraints.held if depth < len(held.low)]
+
     def _solve(self, problem: Problem) -> Solution:
         if self.solver == "piqp":
             return generic.piqp_solve(problem)
         solution = solve(problem, tolerance=self.tolerance)
         stuck = solution.distance > 2 * self.tolerance and problem.linear.size <= GENERIC_CELLS
-        if solution.violation > 5e-3 or stuck:
+        if not problem.crowded and (solution.violation > 5e-3 or stuck):
             solution = generic.piqp_solve(problem)
         return solution
 

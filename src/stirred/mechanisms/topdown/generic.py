@@ -73,7 +73,9 @@ def piqp_solve(problem: Problem, parts: dict[str, Any] | None = None, *, eps: fl
     for held in problem.held:
         matrix, low, high = _held_rows(held, child, cell, size)
         shift = held_sums(reference, held).ravel()
-        same = low == high  # fixed sums are equations: an interval without interior stops an interior-point method
+        same = (
+            low == high
+        )  # fixed sums are equations: an interval without interior stops an interior-point method
         equal.append(matrix[np.flatnonzero(same)])
         equal_to.append((low - shift)[same])
         blocks.append(matrix[np.flatnonzero(~same)])

@@ -24,7 +24,8 @@ class Source:
 
     ``cuts`` makes bins of a number (18 splits into under 18 and the rest), ``values`` lists the values of each
     level, ``offset`` is subtracted from a code. ``cases`` decides by several columns: the level is the number of the
-    first case whose columns all have one of the listed values. A person's column may stand with its household.
+    first case whose columns all have one of the listed values. ``product`` crosses several sources with their sizes,
+    the last varying fastest. A person's column may stand with its household.
     """
 
     column: str = ""
@@ -32,10 +33,13 @@ class Source:
     values: tuple[tuple[int | str, ...], ...] = ()
     offset: int = 0
     cases: tuple[tuple[tuple[str, tuple[int | str, ...]], ...], ...] = ()
+    product: tuple[tuple["Source", int], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column it looks at."""
+        if self.product:
+            return tuple({name: None for part, _ in self.product for name in part.columns})
         return (
             (self.column,) if self.column else tuple({name: None for case in self.cases for name, _ in case})
         )

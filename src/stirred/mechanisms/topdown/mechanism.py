@@ -15,6 +15,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Release
 from stirred.mechanisms.topdown import nmf, output, statement
+from stirred.mechanisms.topdown.given import promise
 from stirred.mechanisms.topdown.run import Outcome, Settings, run
 from stirred.mechanisms.topdown.workload import Mode, Workload, presets
 from stirred.spec import Specification
@@ -99,6 +100,8 @@ class TopDown:
             statement.specification(census, w, None if self.noiseless else w.rho_squared, self._notes(w))
             for w in self.workloads
         ]
+        if self.given is not None:
+            parts.insert(0, promise(self.given))
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -128,7 +131,7 @@ class TopDown:
         progress: Progress | None = None,
     ) -> Release:
         """Run every workload; with ``out`` the microdata (and the noisy measurement file) are written there."""
-        promise = self.specification(census)
+        specification = self.specification(census)
         settings = Settings(mode=self.mode, bypass=self.bypass, noiseless=self.noiseless, solver=self.solver)
         microdata: dict[str, pa.Table | pads.Dataset] = {}
         tables: dict[str, pa.Table] = {}
@@ -141,7 +144,7 @@ class TopDown:
                 engine=engine or Local(), progress=progress, resume=self.resume,
                 given=self.given,
             )  # fmt: skip
-            self._kept(outcome, promise)
+            self._kept(outcome, specification)
             pieces = output.microdata(
                 workload, outcome.spine, outcome.levels[-1], bureau=self.names == "bureau"
             )
@@ -167,7 +170,7 @@ class TopDown:
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
-            specification=promise,
+            specification=specification,
             microdata=microdata,
             tables=tables,
             checks=tuple(checks),
@@ -177,9 +180,9 @@ class TopDown:
             private=key.private and not self.noiseless,
         )
 
-    def _kept(self, outcome: Outcome, promise: Specification) -> None:
+    def _kept(self, outcome: Outcome, stated: Specification) -> None:
         """A run never conditions on more than it says, and releases nothing that breaks an invariant."""
-        more = set(outcome.constraints.record.multiverse) - set(promise.multiverse)
+        more = set(outcome.constraints.record.multiverse) - set(stated.multiverse)
         if more:
             raise PrivacyError(
                 "the run used an invariant that its specification does not list",

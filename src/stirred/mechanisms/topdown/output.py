@@ -27,7 +27,7 @@ def column(axis: Axis, names: dict[str, str]) -> tuple[str, int]:
     if axis.name in names:
         return names[axis.name], 1 if axis.source and (axis.source.offset or axis.source.cuts) else 0
     source = axis.source
-    if source is not None and source.column and not (source.cuts or source.values or source.cases):
+    if source is not None and source.column and not (source.cuts or source.values):
         return source.column, source.offset
     return axis.name, 0
 

@@ -31,9 +31,13 @@ class _Source(_Model):
     values: tuple[tuple[int | str, ...], ...] = ()
     offset: int = 0
     cases: tuple[dict[str, tuple[int | str, ...]], ...] = ()
+    size: int = 0
+    product: tuple["_Source", ...] = ()
 
     def plain(self) -> Source:
         cases = tuple(tuple(case.items()) for case in self.cases)
+        if self.product:
+            return Source(product=tuple((part.plain(), part.size) for part in self.product))
         return Source(column=self.column, cuts=self.cuts, values=self.values, offset=self.offset, cases=cases)
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown import kernels
 from stirred.mechanisms.topdown.rounding import network, rounded
-from stirred.mechanisms.topdown.solve import Held, Solution, _stack, merged, metric, worst_violation
+from stirred.mechanisms.topdown.solve import WORK, Held, Solution, _stack, merged, metric, worst_violation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,6 +20,7 @@ def solve_root(
     sums: Floats,
     held: tuple[Held, ...] = (),
     *,
+    start: Floats | None = None,
     tolerance: float = 1e-3,
     limit: int = 20_000,
 ) -> Solution:
@@ -28,7 +29,8 @@ def solve_root(
     gid, w, diag = merged(groups, weights[None])
     d = metric(gid, w, diag)
     weakest = float(diag[0]) if diag[0] > 0 else float(weights[weights > 0].min())
-    X = (linear / d)[None].copy()
+    X = (linear / d)[None].copy() if start is None else start[None].copy()
+    limit = max(100, min(limit, int(WORK / (n * 2 * len(gid)))))
     empty = (
         np.zeros((0, n), np.int32),
         np.zeros((0, 1, 1)),

@@ -48,12 +48,14 @@ def network(
     total_high: Floats | None = None,
     column_of: Ints | None = None,
     snap: float = SNAP,
+    wide: bool = False,
 ) -> Network:
     """Build it for C children, n cells and the partition ``groups`` of the cells into m held groups.
 
     Every cell belongs to a group (one group for all when nothing is held). ``low`` and ``high`` bound the groups of
     each child, ``total_low`` and ``total_high`` its total. With ``parent`` of length 1 and several cells, all cells
-    share one supply: the root, whose only sum is its total.
+    share one supply: the root, whose only sum is its total. A ``wide`` network lets a cell move further than to its
+    floor or ceiling, at the same cost per step: it exists whenever the sums agree at all.
     """
     C, n = x.shape
     m = low.shape[1]
@@ -63,6 +65,8 @@ def network(
     floor = np.floor(x + 1e-9).astype(np.int64)
     fraction = np.clip(x - floor, 0.0, 1.0)
     child, cell = np.nonzero(allowed)
+    if wide:
+        return _wide(x, parent, child, cell, column_of, groups, low, high, total_low, total_high)
     left: Ints = parent.astype(np.int64).copy()
     np.subtract.at(left, column_of, floor.sum(axis=0))
     cost = 1.0 - 2.0 * fraction[child, cell]
@@ -102,6 +106,45 @@ def network(
     return Network(tail, head, capacity, costs, supply, potential, child, cell, floor)
 
 
+def _wide(
+    x: Floats, parent: Ints, child: Ints, cell: Ints, column_of: Ints, groups: NDArray[np.int32], low: Floats,
+    high: Floats, total_low: Floats | None, total_high: Floats | None,
+) -> Network:  # fmt: skip
+    """Every cell from zero to the parent's count, with costs that rise: down, the fractional step, up."""
+    C, m = low.shape
+    columns, sink = len(parent), len(parent) + C * m + C
+    floor = np.floor(x + 1e-9).astype(np.int64)[child, cell]
+    fraction = np.clip(x[child, cell] - floor, 0.0, 1.0)
+    size = int(parent.sum())
+    clip = lambda values: np.clip(values, 0, size).astype(np.int64)  # noqa: E731
+    low_group, high_group = clip(low), clip(high)
+    low_total = np.zeros(C, np.int64) if total_low is None else clip(total_low)
+    high_total = np.full(C, size) if total_high is None else clip(total_high)
+    node = columns + child * m + groups[cell]
+    supply = np.zeros(sink + 1, np.int64)
+    supply[:columns] = parent
+    supply[columns : columns + C * m] -= low_group.ravel()
+    np.add.at(supply, columns + C * m + np.repeat(np.arange(C), m), low_group.ravel())
+    supply[columns + C * m : sink] -= low_total
+    supply[sink] = low_total.sum() - size
+    up = np.concatenate([node, node, node])
+    tail = np.concatenate(
+        [np.tile(column_of[cell], 3), columns + np.arange(C * m), columns + C * m + np.arange(C)]
+    )
+    head = np.concatenate([up, columns + C * m + np.repeat(np.arange(C), m), np.full(C, sink)])
+    most = parent[column_of[cell]]
+    capacity = np.concatenate(
+        [floor, np.ones_like(floor), most, (high_group - low_group).ravel(), high_total - low_total]
+    )
+    cost = np.concatenate(
+        [np.full(len(floor), -1.0), 1.0 - 2.0 * fraction, np.ones(len(floor)), np.zeros(C * m + C)]
+    )
+    zero = np.zeros((C, x.shape[1]), np.int64)
+    return Network(
+        tail, head, capacity, cost, supply, np.zeros(sink + 1), np.tile(child, 3), np.tile(cell, 3), zero
+    )
+
+
 def rounded(net: Network) -> Ints | None:
     """Solve the flow; None when no rounding keeps every sum."""
     flow, balanced = minimum_cost_flow(
@@ -111,7 +154,7 @@ def rounded(net: Network) -> Ints | None:
         return None
     result: Ints = net.floor.copy()
     arcs = len(net.cell)
-    result[net.child, net.cell] += flow[:arcs]
+    np.add.at(result, (net.child, net.cell), flow[:arcs])
     return result
 
 

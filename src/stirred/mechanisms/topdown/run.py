@@ -8,10 +8,12 @@ import numpy as np
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
+from stirred.errors import InputError
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.checkpoint import Checkpoint
 from stirred.mechanisms.topdown.constraints import Constraints, answers, compiled_rules
 from stirred.mechanisms.topdown.estimate import Certificate, Estimator
+from stirred.mechanisms.topdown.given import agreement
 from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.spine import Allotment, Spine
 from stirred.mechanisms.topdown.tabulate import Sparse, histograms, leaf_table
@@ -56,7 +58,7 @@ def run(
     engine: Engine,
     progress: Progress | None = None,
     resume: Path | None = None,
-    given: Path | None = None,  # noqa: ARG001 — taken up by workloads that continue another product
+    given: Path | None = None,
 ) -> Outcome:
     """Run one workload; finished levels of an interrupted run in ``resume`` are taken up."""
     say: Progress = progress or _silent
@@ -65,7 +67,16 @@ def run(
     truth = histograms(census, workload, spine)
     say(f"{workload.name}: tabulate", 1, 1)
     allotment = Allotment.of(spine, workload, bypass=settings.bypass)
-    constraints = compiled_rules(census, workload, spine, truth)
+    earlier = None
+    if workload.given:
+        if given is None:
+            raise InputError(
+                f"workload {workload.name} continues {workload.given}",
+                why="its microdata must agree with what was published",
+                fix="--given a packet that stirred topdown --workload pl94 wrote",
+            )
+        earlier = agreement(census, workload, spine, given)
+    constraints = compiled_rules(census, workload, spine, truth, earlier)
     digest = key.digest(*(array.tobytes() for array in (truth[-1].first, truth[-1].cells, truth[-1].counts)))
     own = key.bind("input", digest)
     measurements = Measurements(allotment, truth, None if settings.noiseless else own)

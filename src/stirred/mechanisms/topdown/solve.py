@@ -16,6 +16,8 @@ from stirred.mechanisms.topdown import kernels
 Floats = NDArray[np.float64]
 DENSE = 96  # up to this many cells a dense matrix is quicker than sums by query
 FREE = 1e300
+WORK = 4e9  # additions of one parent
+CROWDED = 64  # with this many held sums per child the unconstrained optimum is no useful start
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Problem:
     classes: NDArray[np.int32]
     held: tuple[Held, ...] = ()
     start: Floats | None = None
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many sums are held that the solve is only as exact as the rounding after it needs."""
+        return any(one.low.shape[1] > CROWDED for one in self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +128,14 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
     gid, w, diag = merged(problem.groups, problem.weights)
     d = metric(gid, w, diag)
     weakest = float(diag.min()) if diag.min() > 0 else float(problem.weights.max())
-    goal = 0.5 * weakest * tolerance * tolerance * C
+    # Beyond a few hundred cells the tolerance is meant by cell: nobody needs 50,000 cells to agree in sum.
+    goal = 0.5 * weakest * tolerance * tolerance * C * max(1.0, n / 400.0)
     H = dense(gid, w, diag) if n <= DENSE else np.zeros((len(w), 1, 1))
     X = _start(problem, d) if problem.start is None else problem.start.copy()
     classes = problem.classes
+    # Work, not time, limits the largest problems, so that the result does not depend on the machine.
+    limit = max(100, min(limit, int(WORK / (X.size * 2 * len(gid)))))
+    crowded = problem.crowded
     nothing = (
         np.zeros((0, n), np.int32),
         np.zeros((0, C, 1)),
@@ -133,11 +144,12 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
         np.zeros(0),
     )
     iterations, gap = kernels.fista(
-        X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, d, *nothing, goal, limit
-    )
+        X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, d, *nothing, goal,
+        0 if crowded else limit,
+    )  # fmt: skip
     violation = worst_violation(X, problem.held)
     method = "fista"
-    if violation > 1e-6:
+    if violation > 1e-6 or crowded:
         method = "fista + multipliers"
         held, low, high, mu = _stack([_binding(one, problem.parent) for one in problem.held], C, n, d)
         multiplier = np.zeros_like(low)
@@ -145,10 +157,10 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
         for r in range(len(held)):
             inside = held[r] >= 0
             heavy[inside] += mu[r] * np.bincount(held[r][inside], minlength=1)[held[r][inside]]
-        for _ in range(rounds):
+        for _ in range(min(rounds, 15) if crowded else rounds):
             more, gap = kernels.fista(
                 X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, heavy,
-                held, low, high, multiplier, mu, goal, min(limit, 1000),
+                held, low, high, multiplier, mu, goal, 40 if crowded else min(limit, 1000),
             )  # fmt: skip
             iterations += more
             violation = kernels.update_multipliers(X, held, low, high, multiplier, mu)

@@ -75,6 +75,12 @@ def axis_expression(axis: Axis, types: pl.Schema) -> pl.Expr:
             raise InputError(
                 f"axis {axis.name} needs the column {column}", fix=did_you_mean(column, types.names())
             )
+    if source.product:
+        whole: pl.Expr = pl.lit(0, dtype=pl.Int64)
+        for part, size in source.product:
+            level = axis_expression(Axis(name=axis.name, size=size, source=part), types)
+            whole = whole * size + pl.when((level >= 0) & (level < size)).then(level)
+        return whole
     if source.cases:
         expression: pl.Expr = pl.lit(None, dtype=pl.Int64)
         for level in range(len(source.cases) - 1, -1, -1):

@@ -1,0 +1,91 @@
+"""Agreement with an earlier product: its published microdata as exact sums of the new histogram, H(Z) = P."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.topdown.constraints import Held, summed
+from stirred.mechanisms.topdown.output import column
+from stirred.mechanisms.topdown.spine import Spine
+from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.workload import Workload
+from stirred.spec import Specification
+from stirred.spec.files import load
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+def published(packet: Path) -> Path:
+    """The public part of a packet."""
+    folder = packet / "public" if (packet / "public").is_dir() else packet
+    if not (folder / "data").is_dir():
+        raise InputError(
+            "the given packet holds no microdata",
+            fix="--given a packet that stirred topdown --workload pl94 wrote",
+        )
+    return folder
+
+
+def promise(packet: Path) -> Specification:
+    """What the given packet promised; it is spent for already and composes with what follows."""
+    return load(published(packet) / "spec.json")
+
+
+def agreement(census: "Census", workload: Workload, spine: Spine, packet: Path) -> Held:
+    """The sums that the new histogram must have in every leaf: the earlier product's histogram, published.
+
+    Nothing confidential is read: the right-hand sides come from the packet.
+    """
+    earlier = Workload.preset(workload.given)
+    leaf = census.schema.spine[-1]
+    path = published(packet) / "data" / f"{earlier.record}.parquet"
+    if not path.exists():
+        raise InputError(
+            f"the given packet has no {earlier.record} records",
+            fix=f"--given a packet of workload {workload.given}",
+        )
+    query = workload.histogram.query("given", tuple(target for _, target in workload.given_map))
+    names = {axis: column(earlier.histogram.axis(axis), {}) for axis, _ in workload.given_map}
+    frame = pl.scan_parquet(path)
+    for name, _ in names.values():
+        if name not in frame.collect_schema().names():
+            raise InputError(
+                f"the given microdata have no column {name}",
+                fix=did_you_mean(name, frame.collect_schema().names()),
+            )
+    cell = pl.lit(0, dtype=pl.Int64)
+    shape = [size for size, kept in zip(query.shape, query.kept, strict=True) if kept]
+    order = [axis for axis, target in sorted(workload.given_map, key=lambda pair: _place(workload, pair[1]))]
+    for axis, size in zip(order, shape, strict=True):
+        name, offset = names[axis]
+        cell = cell * size + (pl.col(name).cast(pl.Int64) - offset)
+    counts = (
+        frame.select(pl.col(leaf).cast(pl.String), cell.alias("cell"))
+        .group_by(leaf, "cell")
+        .agg(pl.len().alias("count"))
+        .collect()
+    )
+    depth = len(spine.levels) - 1
+    number = pl.DataFrame({leaf: [str(code) for code in spine.codes[depth]]}).with_row_index("number")
+    joined = counts.join(number, on=leaf, how="inner")
+    exact = np.zeros((spine.size(depth), query.size), np.int64)
+    exact[joined["number"].to_numpy(), joined["cell"].to_numpy()] = joined["count"].to_numpy()
+    return summed(f"the published {workload.given}", query, exact, exact, spine, depth)
+
+
+def disagreement(held: Held, levels: list[Sparse]) -> int:
+    """How many numbers of the earlier product the new one does not repeat, in the leaves."""
+    from stirred.mechanisms.topdown.constraints import answers
+
+    return int((answers(levels[-1], held.query) != held.low[-1]).sum())
+
+
+def _place(workload: Workload, target: str) -> int:
+    for i, axis in enumerate(workload.histogram.axes):
+        if target == axis.name or target in axis.recodes:
+            return i
+    raise InputError(f"the workload has no axis or recode {target}", why="given_map names it")
