@@ -43,7 +43,8 @@ def variants(spec: Specification) -> tuple[Assumption, ...]:
     unit = spec.input_premetric.unit
     households = any(part.input_premetric.unit == "household" for part in spec.statements)
     if unit == "person" and households:
-        words = "a person may move between households: the household parts count with constant 2, ρ² fourfold"
+        effect = "ρ² fourfold" if isinstance(spec.output_premetric, NormalizedRenyi) else "twice the budget"
+        words = f"a person may move between households: the household parts count with constant 2, {effect}"
         found.append(Assumption(words=words, specification=spec.per("person", link="free")))
     words = f"each {unit} may have been imputed into one more record"
     found.append(Assumption(words=words, specification=spec.per(unit, copies=2)))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 
 from stirred.catalog.assumptions import variants
@@ -12,16 +11,10 @@ from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specific
 from stirred.spec.card import Card, Piece
 from stirred.spec.card_odds import allowed
 from stirred.spec.card_words import decimal
+from stirred.spec.rounding import number
 
 Row = dict[str, object]
-_TITLES = {Budget.sqrt(product.rho_squared).exact: product.title for product in PRODUCTS}
-
-
-def number(value: Decimal) -> float | None:
-    """A rounded-up decimal as a JSON number that is not smaller; JSON knows no ∞, which becomes null."""
-    if value.is_infinite():
-        return None
-    return float(value)
+_TITLES = {(product.source, Budget.sqrt(product.rho_squared).exact): product.title for product in PRODUCTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +54,7 @@ class Entry:
             subtitle=self.name + (f" · {self.where}" if self.where else ""),
             delta=delta,
             at_least=bool(self.omits) and spec.budget.is_finite,
-            pieces=tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else (),
+            pieces=pieces(spec),
             variants=tuple(variant.shown(delta) for variant in variants(spec)),
             more_notes=self._notes(),
         )
@@ -133,6 +126,11 @@ def _budget(spec: Specification, delta: Fraction) -> Row:
     }
 
 
+def pieces(spec: Specification) -> tuple[Piece, ...]:
+    """What a sum was put together from, each part with the constant and the budget it counts with."""
+    return tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else ()
+
+
 def _piece(part: Part, spec: Specification) -> Piece:
     constant = part.input_premetric.constant(spec.input_premetric, spec.domain, spec.multiverse)
     zcdp = isinstance(part.output_premetric, NormalizedRenyi)
@@ -145,7 +143,7 @@ def _piece(part: Part, spec: Specification) -> Piece:
     letter = "ρ²" if zcdp else part.output_premetric.budget_symbol
     letter_here = "ε" if isinstance(spec.output_premetric, Multiplicative) else "ρ²"
     return Piece(
-        name=_TITLES.get(part.budget.exact, part.source),
+        name=_TITLES.get((part.source, part.budget.exact), part.source),
         unit=str(part.input_premetric),
         budget=f"{letter} = {decimal(shown.upper(4))}",
         constant=str(constant.factor),

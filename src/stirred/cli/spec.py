@@ -19,7 +19,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from stirred.catalog.entries import number
 from stirred.cli.output import console, print_json, table
 from stirred.cli.spec_export import add_export, run_export
 from stirred.cli.spec_sources import (
@@ -35,6 +34,7 @@ from stirred.spec import Budget, Multiplicative, NormalizedRenyi, compare, readi
 from stirred.spec.card import Card, shortened
 from stirred.spec.card_words import decimal, small
 from stirred.spec.files import save, to_json
+from stirred.spec.rounding import number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +131,7 @@ def run_compose(arguments: argparse.Namespace) -> int:
 
 
 def run_convert(arguments: argparse.Namespace) -> int:
-    """``spec convert``: (ε, δ) readings at stated distances; with --under or --per the converted specification."""
+    """``spec convert``: the budget as zCDP, and its (ε, δ) readings at stated distances."""
     found = resolve(arguments.source, rate=arguments.rate)
     spec, delta = changed(found.specification, arguments), delta_of(arguments)
     distances = arguments.distance or [1, 2]
@@ -148,13 +148,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    out = console()
-    card = Card(spec, title=found.title, delta=delta)
     exact = zcdp.rho_squared
-    out.print(
-        f"{found.title}\n{spec.input_premetric}, {spec.output_premetric}: {card.budget()}", markup=False
-    )
-    out.print(f"as zCDP: ρ² = {decimal(exact.upper(4))} (exactly {shortened(exact.exact)})\n", markup=False)
     columns = ["distance", "δ", "ε simple", "ε tight"]
     rows = [
         [str(k), small(delta), _read(exact, delta, k), _read(exact, delta, k, tight=True)] for k in distances
@@ -162,6 +156,12 @@ def run_convert(arguments: argparse.Namespace) -> int:
     if isinstance(spec.output_premetric, Multiplicative):
         columns.append("ε at δ = 0 (pure)")
         rows = [[*row, decimal((spec.budget * k).upper(4))] for row, k in zip(rows, distances, strict=True)]
+    out = console()
+    card = Card(spec, title=found.title, delta=delta)
+    out.print(
+        f"{found.title}\n{spec.input_premetric}, {spec.output_premetric}: {card.budget()}", markup=False
+    )
+    out.print(f"as zCDP: ρ² = {decimal(exact.upper(4))} (exactly {shortened(exact.exact)})\n", markup=False)
     out.print(table("Read as (ε, δ), at each distance alone; by way of zCDP", columns, rows))
     for note in spec.notes:
         out.print(f"- {note}", markup=False)

@@ -49,7 +49,7 @@ def run_export(arguments: argparse.Namespace) -> int:
         text = dumps(spec) if arguments.spec else card.html() if arguments.html else card.markdown()
         document = {"text": text}
     if arguments.out is not None:
-        arguments.out.write_text(text, encoding="utf-8")
+        _write(arguments.out, text)
     if arguments.json:
         if arguments.spec:
             document = json.loads(text)
@@ -59,6 +59,17 @@ def run_export(arguments: argparse.Namespace) -> int:
     else:
         print(f"written: {arguments.out}")
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path.name}",
+            why=error.strerror or "unknown reason",
+            fix="name a file that can be written",
+        ) from None
 
 
 def _toml(path: Path) -> dict[str, object]:

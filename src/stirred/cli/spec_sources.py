@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from stirred.catalog import DELTA, Entry, catalog
-from stirred.catalog.entries import number
+from stirred.catalog.entries import pieces
 from stirred.errors import InputError, SpecificationError, did_you_mean
 from stirred.spec import Multiplicative, NormalizedRenyi, Specification, compose, reading
 from stirred.spec.card import Card
 from stirred.spec.files import load
 from stirred.spec.numerals import fraction_of
+from stirred.spec.rounding import number
 
 Json = dict[str, object]
 
@@ -39,6 +40,7 @@ class Found:
             title=self.title,
             delta=delta,
             at_least=bool(self.unknown) and finite,
+            pieces=pieces(specification),
             more_notes=notes,
         )
 
@@ -65,7 +67,7 @@ def resolve(*sources: str, rate: str | None = None) -> Found:
 
 def _one(source: str, rate: str | None) -> Found:
     path = Path(source)
-    if source in catalog or not (path.suffix == ".json" or path.exists()):
+    if not source or source in catalog or not (path.suffix == ".json" or path.exists()):
         if source not in catalog and source not in catalog.unstated:
             raise InputError(
                 f"no specification {source!r}",
@@ -82,6 +84,10 @@ def _one(source: str, rate: str | None) -> Found:
         )
     if path.is_dir():
         path = path / "spec.json"  # a packet
+        if not path.exists():
+            raise InputError(
+                f"the folder {source} holds no spec.json", fix="give a packet, or the file itself"
+            )
     return Found(name=path.name, title=path.stem, specification=load(path))
 
 
@@ -101,10 +107,10 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
 
 def changed(spec: Specification, arguments: argparse.Namespace) -> Specification:
     """The specification under the options given."""
-    if arguments.per or arguments.constant or arguments.copies:
+    if arguments.per is not None or arguments.constant is not None or arguments.copies is not None:
         link: Literal["kept", "free"] | None = "free" if arguments.constant == 2 else None
         spec = spec.per(arguments.per or spec.input_premetric.unit, link=link, copies=arguments.copies)
-    if arguments.without:
+    if arguments.without is not None:
         known = {invariant.words(): invariant for invariant in spec.multiverse}
         if arguments.without not in known:
             raise SpecificationError(
@@ -153,9 +159,7 @@ def card_json(card: Card) -> Json:
         "odds": {
             "distance": what.distance,
             "because": what.reason,
-            "log_factor": None
-            if what.log_odds is None or what.log_odds.is_infinite()
-            else float(what.log_odds),
+            "log_factor": None if what.log_odds is None else number(what.log_odds),
             "factor": what.factor,
             "exception": what.exception,
             "best_test_errs": what.error,

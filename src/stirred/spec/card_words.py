@@ -10,7 +10,7 @@ from stirred.spec.divergences import Approximate, Multiplicative, NormalizedReny
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.odds import significant
-from stirred.spec.premetrics import InputPremetric, SymmetricDifference
+from stirred.spec.premetrics import PERSON, Hamming, InputPremetric, SymmetricDifference
 
 STATUS = {
     "proved": "proved",
@@ -72,6 +72,11 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
         if margins:
             return 2, f"the number of {unit} records is fixed, so a record can only be replaced"
         return 1, f"one {unit} record can be added or removed"
+    if unit == PERSON and domain.has("household"):
+        # a person's record is part of a household's: where no household can change alone, no person can
+        homes, why = smallest_distance(domain, multiverse, Hamming("household"))
+        if homes > 1:
+            return homes, f"{why}, nor a person's"
     known = [domain.closure(unit, margin.by) for margin in margins]
     fixed = frozenset[str]().union(*known)
     variables = domain.record_type(unit).names() if domain.has(unit) else frozenset()

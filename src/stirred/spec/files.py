@@ -30,6 +30,7 @@ from stirred.spec.statement import BudgetFunction, Evidence, Part
 FORMAT = "stirred-specification"
 VERSION = 1
 Json = Any
+_EXPORT = "write one with: stirred spec export NAME --spec --out spec.json"
 
 
 @cache
@@ -79,7 +80,7 @@ def to_json(specification: Specification) -> dict[str, Json]:
 def from_json(document: Json) -> Specification:
     """The specification a document stands for; anything else is refused with the place where it goes wrong."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError("this is no spec.json", why=f'it lacks "format": "{FORMAT}"')
+        raise InputError("this is no spec.json", why=f'it lacks "format": "{FORMAT}"', fix=_EXPORT)
     if document.get("version") != VERSION:
         raise InputError(
             f"cannot read version {str(document.get('version'))[:20]} of spec.json",
@@ -180,7 +181,14 @@ def digest(specification: Specification) -> str:
 def save(specification: Specification, path: Path | str) -> Path:
     """Write spec.json."""
     target = Path(path)
-    target.write_text(dumps(specification), encoding="utf-8")
+    try:
+        target.write_text(dumps(specification), encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target.name}",
+            why=error.strerror or "unknown reason",
+            fix="name a file that can be written",
+        ) from None
     return target
 
 
@@ -195,12 +203,12 @@ def load(path: Path | str) -> Specification:
             if isinstance(error, UnicodeDecodeError)
             else (error.strerror or "unknown reason")
         )
-        raise InputError(f"cannot read {source.name}", why=reason) from None
+        raise InputError(f"cannot read {source.name}", why=reason, fix=_EXPORT) from None
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "its nesting"
-        raise InputError(f"cannot read {source.name}", why=f"it is no JSON: {place}") from None
+        raise InputError(f"cannot read {source.name}", why=f"it is no JSON: {place}", fix=_EXPORT) from None
     return from_json(document)
 
 

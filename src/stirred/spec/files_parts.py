@@ -52,7 +52,7 @@ def part_to_json(part: object) -> Json:
         if type(part) is known:
             return {
                 "kind": kind,
-                **{field.name: value_to_json(getattr(part, field.name)) for field in fields(known)},
+                **_fields_to_json(part),
             }
     raise InputError(
         f"cannot write {type(part).__name__} into spec.json",
@@ -89,10 +89,14 @@ def value_to_json(value: object) -> Json:
         return part_to_json(value)
     for known in _INNER:
         if type(value) is known:
-            return {field.name: value_to_json(getattr(value, field.name)) for field in fields(known)}
+            return _fields_to_json(value)
     raise InputError(
         f"cannot write a {type(value).__name__} into spec.json", why="it has no exact form there"
     )
+
+
+def _fields_to_json(part: Any) -> dict[str, Json]:
+    return {field.name: value_to_json(getattr(part, field.name)) for field in fields(part)}
 
 
 def _value_from_json(value: Json) -> object:
@@ -118,9 +122,9 @@ def _built(part: type[T], values: Mapping[str, Json]) -> T:
     return part(**{key: _value_from_json(value) for key, value in values.items()})
 
 
-def domain_to_json(domain: Domain) -> Json:
+def domain_to_json(domain: Domain) -> dict[str, Json]:
     """A domain with everything in it."""
-    return {field.name: value_to_json(getattr(domain, field.name)) for field in fields(Domain)}
+    return _fields_to_json(domain)
 
 
 def domain_from_json(document: Mapping[str, Json]) -> Domain:

@@ -49,10 +49,12 @@ def reading(
     number = fraction_of(delta, "delta")
     if not 0 < number < 1:
         raise BudgetError(
-            "delta must lie between 0 and 1", why="at 0 the conversion is infinite, at 1 it is void"
+            "delta must lie between 0 and 1",
+            why="at 0 the conversion is infinite, at 1 it is void",
+            fix="write 1e-10 or 1/1000000",
         )
     if isinstance(distance, bool) or distance < 1:
-        raise BudgetError("a distance is a whole number from 1 on")
+        raise BudgetError("a distance is a whole number from 1 on", fix="give 1, 2, …")
     scaled = rho_squared * (distance * distance)
     if not scaled.is_finite:
         epsilon = Decimal("Infinity")

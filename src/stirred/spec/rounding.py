@@ -1,7 +1,7 @@
 """Decimals on the safe side of an exact number, and signs that are decided rather than guessed."""
 
 from decimal import Context, Decimal
-from math import ceil, floor
+from math import ceil, floor, inf, isfinite, nextafter
 
 from stirred.errors import BudgetError
 from stirred.spec.exact import Exact
@@ -80,3 +80,15 @@ def decide(value: Exact) -> int:
         "cannot decide which of these budgets is larger",
         why=f"they agree to {MOST_BITS} bits and no rule shows that they are equal",
     )
+
+
+def number(value: Decimal) -> float | None:
+    """A rounded-up decimal as a JSON number whose digits are not smaller; ∞, which JSON does not know, is null.
+
+    >>> number(Decimal("17.080082")), number(Decimal("272938796980.772001"))
+    (17.080082, 272938796980.77203)
+    """
+    found = float(value)
+    if isfinite(found) and Decimal(repr(found)) < value:
+        found = nextafter(found, inf)  # more digits than a double has: the nearest one may lie below
+    return found if isfinite(found) else None

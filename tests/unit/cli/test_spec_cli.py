@@ -1,6 +1,9 @@
 """``stirred spec`` as a user types it: one JSON document or one clear error."""
 
 import json
+import re
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import yaml
 
 from stirred.catalog import catalog
 from stirred.cli.main import main
+from stirred.spec import Evidence
 from stirred.spec.files import dumps, load, save
 
 
@@ -129,3 +133,46 @@ def test_bad_input_gives_one_clear_error(capsys: pytest.CaptureFixture[str], tmp
     assert "--about" in refused(
         capsys, "spec", "export", str(save(catalog["pl-2020"], tmp_path / "s.json")), "--registry"
     )
+    assert "at least one record" in refused(capsys, "spec", "show", "pl-2020", "--copies", "0")
+    assert "distance" in refused(capsys, "spec", "convert", "pl-2020", "--distance", "1", "0")
+    assert "cannot write" in refused(capsys, "spec", "export", "pl-2020", "--spec", "--out", str(tmp_path))
+    assert "cannot write" in refused(
+        capsys, "spec", "compose", "pl-2020", "--out", str(tmp_path / "no" / "x")
+    )
+    assert "no spec.json" in refused(capsys, "spec", "show", str(tmp_path))
+    assert "no specification" in refused(capsys, "spec", "show", "")
+
+
+@pytest.mark.parametrize("rate", ["0", "1"])
+@pytest.mark.parametrize("name", ["whatif-state", "das-2010"])
+def test_rates_zero_and_one_promise_nothing(capsys: pytest.CaptureFixture[str], name: str, rate: str) -> None:
+    document = run(capsys, "spec", "show", name, "--rate", rate)
+    assert document["epsilon"] is None
+    assert document["exact"] == "∞"
+    assert "nothing is promised" in document["sentence"]
+
+
+def test_large_numbers_are_not_rounded_down_on_their_way_to_json(capsys: pytest.CaptureFixture[str]) -> None:
+    document = run(capsys, "spec", "show", "das-2020", "--per", "household")
+    shown = re.search(r'"rho_squared": ([0-9.]+)', json.dumps(document))
+    assert shown is not None
+    assert Fraction(shown[1]) >= Fraction(document["exact"])
+
+
+def test_a_sum_shows_its_parts_and_a_swap_per_person_is_read_at_distance_two(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["spec", "compose", "pl-2020", "ddhc-b-2020"]) == 0
+    text = capsys.readouterr().out
+    assert "Put together from" in text
+    assert "Detailed DHC-B" in text
+    # a part with the same number but from elsewhere is not given the title of a published one
+    own = replace(catalog["sdhc-2020"], evidence=Evidence(source="our own tables"))
+    assert main(["spec", "compose", "pl-2020", str(save(own, tmp_path / "own.json"))]) == 0
+    text = capsys.readouterr().out
+    assert "our own tables" in text
+    assert "Supplemental" not in text.split("Put together from")[1].split("\n\n")[0]
+    # no person of a swapped census can change alone: that would change a household alone
+    swap = run(capsys, "spec", "show", "whatif-state", "--per", "person")
+    assert swap["odds"]["distance"] == 2
+    assert not any("ρ²" in line["if"] for line in swap["assumptions"])

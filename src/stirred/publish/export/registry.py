@@ -16,6 +16,7 @@ from stirred.spec import Approximate, Hamming, Multiplicative, NormalizedRenyi, 
 from stirred.spec.card import Card
 from stirred.spec.card_words import STATUS, counted
 from stirred.spec.files import digest
+from stirred.spec.rounding import number
 
 PRODUCT_TYPES = (
     "Summary statistics",
@@ -180,8 +181,8 @@ def _parameters(card: Card) -> dict[str, object]:
     spec = card.specification
     if isinstance(spec.output_premetric, NormalizedRenyi):
         # the registry's rho is the usual zCDP parameter: our ρ²
-        return {"rho": float(spec.rho_squared.upper(6))}
-    found: dict[str, object] = {"epsilon": float(spec.budget.upper(6))}
+        return {"rho": number(spec.rho_squared.upper(6))}
+    found: dict[str, object] = {"epsilon": number(spec.budget.upper(6))}
     if isinstance(spec.output_premetric, Approximate):
         found["delta"] = float(spec.output_premetric.delta)
     return found
@@ -191,13 +192,15 @@ def _parameter_details(card: Card) -> str:
     spec = card.specification
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
     exact = (spec.rho_squared if zcdp else spec.budget).exact
+    what = card.allowed()
     lines = [f"{card.budget()} (rounded up), exactly {exact}."]
     lines += [
         f"At distance {k} and δ = {d}: ε = {simple} (tight: {tight})."
         for k, d, simple, tight in card.readings()
     ]
     lines.append(
-        f"At the smallest distance that occurs odds may move by a factor of at most {card.allowed().factor}."
+        f"At the smallest distance that occurs, {what.distance}, odds may move by a factor of at most {what.factor}"
+        f"{f', {what.exception}' if what.exception else ''}."
     )
     lines += [f"Note: {note}." for note in card.notes()]
     return "\n".join(lines)
