@@ -21,20 +21,20 @@ from stirred.spec.budget import Budget
 
 CLOSED_UP_TO = Fraction(2, 3)  # the swap rate up to which the closed form is proved (o ≤ 2)
 FRACTIONS_UP_TO = 24  # records up to which the reduction is evaluated in fractions
-# How much of R_t may be given away between evaluated t, tried in turn until the work (in products) fits.
+# How much of R_t may be given away between evaluated t, and how many may be evaluated for it: tried in turn.
 TOLERANCES = (
-    (1e-7, 5e8),
-    (1e-4, 5e8),
-    (1e-2, 1e9),
-    (2e-2, 1e9),
-    (3e-2, 2e9),
-    (5e-2, 2e9),
-    (0.1, 2e9),
-    (0.3, 2e9),
-    (0.9, 4e9),
+    (1e-7, 200),
+    (1e-4, 200),
+    (1e-2, 800),
+    (2e-2, 1600),
+    (5e-2, 1600),
+    (0.1, 1600),
+    (0.3, 1600),
+    (0.9, 3200),
 )
-MOST_EVALUATIONS = 800
-OVERHEAD = 300_000  # what one evaluation costs besides its products
+EVERY_T_UP_TO = 2000  # of the smaller margin
+MOST_WORK = 200_000_000  # for one attempt, in products
+OVERHEAD = 100_000  # what one evaluation costs besides its products
 
 TIGHT_CLOSED = "some universe with this n, to two decimals (one margin of 1); not this universe in general"
 TIGHT_REDUCTION = (
@@ -131,7 +131,7 @@ class _Search:
     n2: int
     p: Fraction
     tolerance: float
-    most_work: float
+    most_evaluations: int
     known: dict[int, Ratio] = field(default_factory=dict)
     work: int = 0
     evaluations: int = 0
@@ -145,7 +145,7 @@ class _Search:
 
     @property
     def affordable(self) -> bool:
-        return self.work <= self.most_work and self.evaluations <= MOST_EVALUATIONS
+        return self.work <= MOST_WORK and self.evaluations <= self.most_evaluations
 
     def run(self) -> float:
         """The bound, or 0 where the work would not fit."""
@@ -198,8 +198,9 @@ def smallest_ratio(n1: int, n2: int, rate: Rate) -> float:
 def _smallest(n1: int, n2: int, p: Fraction) -> tuple[float, int]:
     known: dict[int, Ratio] = {}
     found, work = 0.0, 0
-    for tolerance, most_work in TOLERANCES:
-        search = _Search(n1, n2, p, tolerance, most_work, known)
+    every = min(n1, n2) if min(n1, n2) <= EVERY_T_UP_TO else 0
+    for tolerance, most_evaluations in TOLERANCES:
+        search = _Search(n1, n2, p, tolerance, max(most_evaluations, every), known)
         found = search.run()
         work += search.work
         if found > 0:

@@ -32,7 +32,7 @@ from stirred.mechanisms.swapping.margins import (
 from stirred.spec.budget import Bound, Budget
 
 Counts = NDArray[np.int64]
-MOST_WORK = 5_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
+MOST_WORK = 1_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
