@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
@@ -97,12 +98,8 @@ class Margin:
             for digits in self.digits:
                 product *= digits.range
             return min(rows, product)
-        numbers = [digits.numbers() for digits in self.digits]
-        return int(
-            np.unique(numbers[0]).size
-            if len(numbers) == 1
-            else np.unique(np.stack(numbers, 1), axis=0).shape[0]
-        )
+        numbers = pl.DataFrame({str(i): digits.numbers() for i, digits in enumerate(self.digits)})
+        return numbers.n_unique()
 
     def check(self, before: Fingerprint, after: Fingerprint) -> Check:
         """The verdict for the release."""
