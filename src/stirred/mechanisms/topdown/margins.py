@@ -1,0 +1,159 @@
+r"""The small sibling: one table of counts with exact margins, noise only where the margins leave room.
+
+The data sets of one universe differ by tables with zero margins, an integer lattice whose coordinates are simply the
+cells outside the last row and column. Independent discrete Gaussian noise on those coordinates, carried to the last row
+and column so that every margin stays, is the paper's Example 1 with a subspace mechanism (its Appendix A). No solver,
+no post-processing: the table is unbiased, and some cells may be negative.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.chance import DiscreteGaussian, Key
+from stirred.engine import Engine, Progress
+from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.base import Check, Release
+from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactMargins:
+    r"""A two-way table whose row totals (and column totals, with ``both``) are exact.
+
+    Changing d records inside a universe changes the free cells by u with $\|u\| \le d$ when both margins are kept and
+    $\|u\| \le \sqrt2\,d$ when only the rows are, so $\sigma^2 = 1/(2\rho^2)$ and $1/\rho^2$: proof.md, Lemma 4.
+
+    >>> ExactMargins(rows="county", columns="tenure", rho_squared="1/2").sigma_squared
+    Fraction(1, 1)
+    """
+
+    name: ClassVar[str] = "exact-margins"
+
+    rows: str
+    columns: str
+    rho_squared: Fraction | str | int
+    record: str = "household"
+    both: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rho_squared, float):
+            raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="1/2"')
+        if Fraction(str(self.rho_squared)) <= 0:
+            raise BudgetError("rho_squared must be positive", fix='rho_squared="1/2"')
+
+    @property
+    def sigma_squared(self) -> Fraction:
+        """The variance of the noise on a free cell."""
+        rho_squared = Fraction(str(self.rho_squared))
+        return 1 / (2 * rho_squared) if self.both else 1 / rho_squared
+
+    def parameters(self) -> dict[str, object]:
+        """JSON-able and canonical."""
+        return {
+            "record": self.record, "rows": self.rows, "columns": self.columns, "both": self.both,
+            "rho_squared": str(Fraction(str(self.rho_squared))),
+        }  # fmt: skip
+
+    def specification(self, census: "Census") -> Specification:
+        """zCDP on the universes of the margins."""
+        kept = [Margin(self.record, (self.rows,))]
+        if self.both:
+            kept.append(Margin(self.record, (self.columns,)))
+        return Specification(
+            domain=census.domain,
+            multiverse=Multiverse.of(*kept),
+            input_premetric=Hamming(self.record),
+            output_premetric=NormalizedRenyi(),
+            budget=Budget.sqrt(Fraction(str(self.rho_squared))),
+            evidence=Evidence(status="proved", source="proof.md of TopDown, Lemma 4"),
+            notes=(
+                f"one table: {self.rows} × {self.columns}; its levels are those of the schema or of the margins",
+            ),
+        )
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,  # noqa: ARG002 — one small table
+        out: Path | None = None,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> Release:
+        """The noisy table as counts by row and column, zero cells included."""
+        promise = self.specification(census)
+        table, rows, columns = self._table(census)
+        own = key.bind(self.name, repr(sorted(self.parameters().items())), key.digest(table.tobytes()))
+        noisy = table + lattice_noise(table.shape, self.sigma_squared, own, both=self.both)
+        checks = [_same(f"{self.record}s by {self.rows}", noisy.sum(axis=1), table.sum(axis=1))]
+        if self.both:
+            checks.append(_same(f"{self.record}s by {self.columns}", noisy.sum(axis=0), table.sum(axis=0)))
+        grid = pa.table({
+            self.rows: pa.array(np.repeat(np.array(rows, object), len(columns))),
+            self.columns: pa.array(np.tile(np.array(columns, object), len(rows))),
+            "count": noisy.ravel(),
+        })  # fmt: skip
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables={f"{self.rows}-by-{self.columns}": grid},
+            checks=tuple(checks),
+            ledger=Ledger(limit=promise.budget, output_premetric=NormalizedRenyi()).spend(
+                self.name, f"{self.rows} × {self.columns}", promise.budget
+            ),
+            private=key.private,
+        )
+
+    def _table(self, census: "Census") -> tuple[Ints, list[object], list[object]]:
+        counts = pl.DataFrame(census.counts(self.record, [self.rows, self.columns]))
+        if counts.is_empty():
+            raise InputError(f"there are no {self.record} records to count")
+        # Levels come from the margins, which are released anyway: a level nobody has is not shown.
+        rows = counts[self.rows].unique().sort().to_list()
+        columns = counts[self.columns].unique().sort().to_list()
+        if not self.both:
+            # Which columns anybody falls in is not an invariant here, so it must not be read off the records.
+            levels = census.domain.levels(self.record, self.columns)
+            if levels is None:
+                raise InputError(
+                    f"the levels of {self.columns} are open",
+                    why="without exact column totals, the levels shown must not depend on the records",
+                    fix=f"declare the levels of {self.columns} in census.toml, or keep both margins",
+                )
+            own = counts[self.columns].dtype
+            columns = pl.Series(levels).cast(own).to_list()
+        table = np.zeros((len(rows), len(columns)), np.int64)
+        for row, column, count in counts.select(self.rows, self.columns, "count").iter_rows():
+            table[rows.index(row), columns.index(column)] = count
+        return table, rows, columns
+
+
+def lattice_noise(shape: tuple[int, ...], sigma_squared: Fraction, key: Key, *, both: bool) -> Ints:
+    """Integer noise with zero row sums (and zero column sums, with ``both``); independent on the free cells."""
+    rows, columns = shape
+    free = (rows - 1 if both else rows, columns - 1)
+    noise = np.zeros((rows, columns), np.int64)
+    if free[0] > 0 and free[1] > 0:
+        drawn = DiscreteGaussian(sigma_squared).draw(key.stream("lattice"), free[0] * free[1]).reshape(free)
+        noise[: free[0], : free[1]] = drawn
+    noise[: free[0], -1] = -noise[: free[0]].sum(axis=1)
+    if both and rows > 0:
+        noise[-1] = -noise[:-1].sum(axis=0)
+    return noise
+
+
+def _same(name: str, got: Ints, want: Ints) -> Check:
+    return Check(invariant=name, kept=bool(np.array_equal(got, want)), numbers=len(want))
