@@ -4,6 +4,7 @@ import builtins
 import gzip
 import random
 import warnings
+import zipfile
 from pathlib import Path
 
 import duckdb
@@ -12,7 +13,9 @@ import pyreadstat
 import pytest
 from ipumspy import readers as ipums
 
-from stirred.census import Census, pl94, ppmf, read
+from shared_data import shared
+from stirred.census import Census, check, pl94, ppmf, read, validate
+from stirred.census.describe import describe
 from stirred.census.readers import open_source
 from stirred.census.readers.pl94 import GEO, SEGMENTS, cells
 from stirred.census.schema import Source
@@ -305,3 +308,101 @@ def test_a_file_that_is_no_ppmf(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="is no PPMF"):
         ppmf(tmp_path / "x.csv").count("person")
+
+
+def fixture_in_a_zip(folder: Path) -> Path:
+    path = folder / "ri2020.pl.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(shared("pl94_format").glob("*.pl")):
+            archive.write(file, file.name)
+    return path
+
+
+def test_pl94_files_are_read_from_the_zip_archive_the_bureau_distributes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stirred.census.readers.delimited.BLOCK", 1 << 14)  # many blocks
+    path, folder = fixture_in_a_zip(tmp_path), shared("pl94_format")
+    for level in ("750", "040"):
+        expected = pl94(folder, summary_level=level).table("area")
+        assert pl94(path, summary_level=level).table("area").equals(expected)  # the archive
+        assert pl94(tmp_path, summary_level=level).table("area").equals(expected)  # a folder that holds it
+    assert pl94(path).counts("area", [])["count"].to_pylist() == [569]  # README: 569 blocks
+    assert not validate(pl94(path))
+
+
+def test_a_damaged_zip_archive_and_one_without_the_files(tmp_path: Path) -> None:
+    whole = fixture_in_a_zip(tmp_path)
+    whole.write_bytes(whole.read_bytes()[:5000])
+    with pytest.raises(DataError, match="no complete zip archive"):
+        pl94(whole).count("area")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("readme.txt", "SECRET")
+    with pytest.raises(DataError, match="found 0") as caught:
+        pl94(tmp_path / "other.zip").count("area")
+    assert "SECRET" not in str(caught.value)
+
+
+# ---- what is no record, or no text, is not shown -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"71,3,SECRET\n72,2,SECRET\n",  # no header: the first record would be the names
+        b"71;3;SECRET\n72;2;SECRET\n",
+        b"h,size,tenure\r71,3,SECRET\r",  # bare carriage returns: all records would be one line of names
+        "h,size,tenure\n71,3,SECRET\n".encode("utf-16"),
+    ],
+)
+@pytest.mark.parametrize("separator", ["", 'record.household.separator = ","'])
+def test_a_first_line_that_is_no_header_is_not_shown(tmp_path: Path, data: bytes, separator: str) -> None:
+    (tmp_path / "h.csv").write_bytes(data)
+    (tmp_path / "census.toml").write_text(TOML.format(file="h.csv") + separator)
+    with pytest.raises(DataError) as caught:
+        read(tmp_path)
+    told = f"{caught.value} {check(tmp_path)}"
+    with pytest.raises(DataError) as guessed:
+        describe(["h.csv"], folder=tmp_path)
+    told += str(guessed.value)
+    for value in ("SECRET", "71", "S\x00E"):
+        assert value not in told
+
+
+def test_numbers_may_be_names_when_the_schema_says_so(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("1,2,3\n1,2,own\n2,,rent\n3,3,own\n")
+    same(written(tmp_path, "h.csv", 'record.household.columns = ["h", "size", "tenure"]'))
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "why"),
+    [
+        (
+            "h.csv.gz",
+            gzip.compress(b"h,size,tenure\n" + b"1,2,own\n" * 5000, mtime=0)[:-20],
+            "compressed file is damaged",
+        ),
+        ("h.csv", b'h,size,tenure\n1,2,own\n2,"3,SECRET\n4,1,own\n', "quoted field is not closed"),
+    ],
+)
+def test_the_reason_is_the_right_one(tmp_path: Path, file: str, data: bytes, why: str) -> None:
+    (tmp_path / file).write_bytes(data)
+    (tmp_path / "census.toml").write_text(TOML.format(file=file))
+    report = str(check(tmp_path))
+    assert why in report
+    assert "SECRET" not in report
+
+
+def test_files_with_other_columns_are_not_called_damaged(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    FRAME.with_columns(more=1).write_parquet(tmp_path / "b.parquet")
+    (tmp_path / "census.toml").write_text(TOML.format(file="*.parquet"))
+    assert "differ in their columns" in str(check(tmp_path))
+
+
+def test_an_error_inside_a_query_has_our_words_alone(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("h,size,tenure\n1,SECRET,own\n")
+    with pytest.raises(DataError) as caught:
+        written(tmp_path, "h.csv").table("household")
+    assert caught.value.what == "column size: 1 values of a batch are not a number"
+    assert caught.value.fix == "see all problems with: stirred data check census.toml"
