@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from stirred.spec.brief import brief, joined
 from stirred.spec.card_odds import DELTA, Allowed, allowed
-from stirred.spec.card_words import STATUS, counted, decimal, joined, measure, small
+from stirred.spec.card_words import STATUS, counted, decimal, measure, small
 from stirred.spec.compare import Comparison
 from stirred.spec.divergences import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.specification import Specification
@@ -60,7 +61,7 @@ class Card:
     def sentence(self) -> str:
         """The specification as one sentence a data user understands."""
         spec = self.specification
-        kept = [invariant.words() for invariant in spec.multiverse]
+        kept = [brief(invariant, spec.domain) for invariant in spec.multiverse]
         among = (
             f"Among all data sets that agree on {joined(kept)}, which are published exactly and are not protected,"
             if kept

@@ -1,6 +1,5 @@
 """The five parts of a specification in plain words, for people who publish or use tables."""
 
-from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
@@ -18,15 +17,6 @@ STATUS = {
     "estimated": "estimated",
     "unknown": "not known",
 }
-
-
-def joined(words: Sequence[str]) -> str:
-    """A list as a person says it.
-
-    >>> joined(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def decimal(value: Decimal) -> str:

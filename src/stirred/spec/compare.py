@@ -6,11 +6,15 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from stirred.errors import IncompatibleError
+from stirred.spec.brief import brief
 from stirred.spec.budget import Budget
 from stirred.spec.refinement import determined, fixes_everything
 from stirred.spec.verdict import Answer, Verdict
 
 if TYPE_CHECKING:
+    from stirred.spec.domain import Domain
+    from stirred.spec.multiverse import Multiverse
+    from stirred.spec.premetrics import InputPremetric
     from stirred.spec.specification import Specification
 
 
@@ -135,7 +139,11 @@ def _domains(first: "Specification", second: "Specification") -> Finding:
 
 def _multiverses(first: "Specification", second: "Specification") -> Finding:
     if first.domain != second.domain:
-        return Finding(Relation.UNKNOWN, "invariants of different domains cannot be held against each other")
+        return Finding(
+            Relation.UNKNOWN,
+            f"invariants of different domains cannot be held against each other, because nothing says which variable "
+            f"of {first.domain} is which of {second.domain}",
+        )
     fewer = second.multiverse.refines(
         first.multiverse, first.domain
     )  # the second keeps all that the first keeps
@@ -155,7 +163,7 @@ def _lacking(without: "Specification", having: "Specification", whose: str = "th
     """What ``having`` keeps exact and ``without`` does not determine."""
     given = tuple(without.multiverse)
     missing = [
-        invariant.words()
+        brief(invariant, having.domain)
         for invariant in having.multiverse
         if determined(given, invariant, without.domain).answer is Answer.NO
     ]
@@ -166,13 +174,26 @@ def _units(first: "Specification", second: "Specification") -> Finding:
     mine, theirs = first.input_premetric, second.input_premetric
     if mine == theirs:
         return Finding(Relation.EQUAL, f"both protect {mine.smallest_distance}")
-    if first.domain != second.domain:
-        return Finding(Relation.UNKNOWN, "units of different domains cannot be held against each other")
-    both = first.multiverse & second.multiverse
+    if first.domain == second.domain:
+        return _units_in(first.domain, first.multiverse & second.multiverse, mine, theirs)
+    # what one unit costs in the other can be asked in any domain; an answer that is the same in both is one
+    here = _units_in(first.domain, first.multiverse, mine, theirs)
+    there = _units_in(second.domain, second.multiverse, mine, theirs)
+    if here.relation is there.relation:
+        return Finding(here.relation, f"in {first.domain} as in {second.domain}: {here.because}")
+    return Finding(
+        Relation.UNKNOWN,
+        f"{here.relation.value} in {first.domain}, {there.relation.value} in {second.domain}: {there.because}",
+    )
+
+
+def _units_in(
+    domain: "Domain", multiverse: "Multiverse", mine: "InputPremetric", theirs: "InputPremetric"
+) -> Finding:
     factors: list[tuple[Budget, str] | None] = []
     for one, other in ((mine, theirs), (theirs, mine)):
         try:
-            constant = one.constant(other, first.domain, both)
+            constant = one.constant(other, domain, multiverse)
             factors.append((Budget.of(constant.factor), constant.because))
         except IncompatibleError as reason:
             factors.append(None if not reason.why else (Budget.infinite(), reason.why))

@@ -185,6 +185,9 @@ class Custom(Invariant):
     def words(self) -> str:
         return self.description or self.name
 
+    def identity(self) -> str:
+        return f"Custom:{self.name}|{';'.join(margin.identity() for margin in self.determined_by)}"
+
     def realised(self, counts: SupportsCounts) -> "pa.Table":
         del counts  # what it would be computed from; this class has no rule for it
         raise SpecificationError(

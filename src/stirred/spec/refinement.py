@@ -6,6 +6,7 @@ sets that agree on everything given and differ on what is wanted. Anything else 
 
 from collections.abc import Sequence
 
+from stirred.spec.brief import brief
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import AtLeast, Invariant, Margin, Multiverse
 from stirred.spec.premetrics import HOUSEHOLDS, PERSON, InputPremetric
@@ -83,7 +84,7 @@ def fixes_everything(multiverse: Multiverse, domain: Domain) -> Verdict:
 def determined(given: Sequence[Invariant], wanted: Invariant, domain: Domain) -> Verdict:
     """Whether one invariant is a function of the given ones."""
     if wanted in given:
-        return Verdict.yes(f"both keep {wanted}")
+        return Verdict.yes(f"both keep {brief(wanted, domain)}")
     if isinstance(wanted, Margin):
         return _margin(given, wanted, domain)
     needed = [_margin(given, margin, domain) for margin in wanted.needs()]
@@ -128,7 +129,7 @@ def _computed(margins: Sequence[Margin], wanted: Margin, domain: Domain, *, dept
             for value in values
         ]
         if all(_computed(margins, piece, domain, depth=depth - 1) for piece in pieces):
-            return f"the tables for each {variable} add up to {wanted}"
+            return f"the tables for each {variable} add up to {brief(wanted, domain)}"
     return ""
 
 
@@ -155,7 +156,7 @@ def _direct(margin: Margin, wanted: Margin, domain: Domain) -> str:
         if _used(rule.of, rule.determines, margin, wanted, known)
     ]
     why = f" ({', '.join(dict.fromkeys(steps))})" if steps else ""
-    return f"{margin} determine {wanted}{why}"
+    return f"{brief(margin, domain)} determine {brief(wanted, domain)}{why}"
 
 
 def _used(
@@ -181,7 +182,7 @@ def _by_size(margin: Margin, wanted: Margin, domain: Domain) -> str:
     sized = Margin("household", (*wanted.by, size), wanted.where)
     if not _direct(margin, sized, domain):
         return ""
-    return f"{margin} determine {wanted} (each household counts for its {size})"
+    return f"{brief(margin, domain)} determine {brief(wanted, domain)} (each household counts for its {size})"
 
 
 def _inequality(

@@ -163,4 +163,14 @@ class Specification:
         return implies(self, other)
 
     def __str__(self) -> str:
-        return " | ".join([*(str(part) for part in self.flavor), self.shown_budget])
+        from stirred.spec.brief import brief
+
+        kept = ", ".join(brief(invariant, self.domain) for invariant in self.multiverse)
+        rest = (self.input_premetric, self.output_premetric, self.shown_budget)
+        return " | ".join([str(self.domain), "{" + kept + "}", *map(str, rest)])
+
+    def _repr_html_(self) -> str:
+        """The card, where a notebook shows it."""
+        from stirred.spec.card import Card
+
+        return Card(self)._repr_html_()

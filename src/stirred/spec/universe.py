@@ -49,8 +49,9 @@ def universe(census: "SupportsCounts", multiverse: "Multiverse", *, salt: bytes 
     """The universe a census lies in; with a salt the digest commits to the values without showing them."""
     values = {invariant: invariant.realised(census) for invariant in multiverse}
     total = hashlib.sha256(len(salt).to_bytes(8, "big") + salt)
-    for invariant, table in values.items():
-        total.update(_digest(invariant.identity(), table))
+    # in the order of what the invariants are, not of what they are called
+    for invariant in sorted(values, key=lambda invariant: invariant.identity()):
+        total.update(_digest(invariant.identity(), values[invariant]))
     return Universe(multiverse=multiverse, values=values, digest=f"sha256:{total.hexdigest()}")
 
 

@@ -9,6 +9,7 @@ records to both sides keeps inequality invariants with room to spare.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
+from stirred.spec.brief import brief
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import AtLeast, Invariant, Margin
 from stirred.spec.premetrics import PERSON
@@ -34,7 +35,9 @@ def differing_pair(given: Sequence[Invariant], wanted: Margin, domain: Domain) -
         for margin in needs:
             projected = _as_seen(margin, wanted, domain)
             if projected is None:
-                return Verdict.unknown(f"no rule tells whether {margin} bear on {wanted}")
+                return Verdict.unknown(
+                    f"no rule tells whether {brief(margin, domain)} bear on {brief(wanted, domain)}"
+                )
             seen += projected
     touched = {
         v for c in domain.constraints if c.record_type in {"", wanted.record_type} for v in c.variables
@@ -44,8 +47,8 @@ def differing_pair(given: Sequence[Invariant], wanted: Margin, domain: Domain) -
             continue
         moved = _moved(seen, wanted, domain, case)
         if moved is not None and not moved & touched:
-            return Verdict.no(f"{wanted} are not determined: {_words(moved, case)}")
-    return Verdict.unknown(f"no rule tells whether {wanted} follow")
+            return Verdict.no(f"{brief(wanted, domain)} are not determined: {_words(moved, case)}")
+    return Verdict.unknown(f"no rule tells whether {brief(wanted, domain)} follow")
 
 
 def _as_seen(margin: Margin, wanted: Margin, domain: Domain) -> list[Margin] | None:

@@ -24,6 +24,7 @@ from stirred.spec import (
     Specification,
     SymmetricDifference,
     Variable,
+    compare,
     odds,
 )
 from stirred.spec.card import Card, page
@@ -204,3 +205,43 @@ def test_markdown_table_keeps_its_columns() -> None:
     lines = Card(swapped(Budget.log(3))).markdown().splitlines()
     widths = {line.replace("\\|", "").count("|") for line in lines if line.startswith("|")}
     assert widths <= {3, 5, 6}
+
+
+def test_sentences_are_short_and_tables_are_whole() -> None:
+    spine = ("state", "county", "tract", "block")
+    held = ("size", "tenure", "type", "age", "race")
+    household = RecordType(name="household", variables=tuple(Variable(name=n) for n in (*spine, *held)))
+    domain = Domain(name="census", spine=spine, record_types=(household,))
+    moved = Margin("household", ("size", *spine))
+    kept = Margin("household", ("state", *held))
+    spec = Specification(
+        domain=domain,
+        multiverse=Multiverse.of(moved, kept),
+        input_premetric=Hamming("household"),
+        output_premetric=Multiplicative(),
+        budget=Budget.of(1),
+    )
+    short = "households by all household variables (not county, tract, block)"
+    for sentence in (Card(spec).sentence(), str(spec)):
+        assert short in sentence
+        assert "households by block × size" in sentence
+        assert kept.words() not in sentence
+    rows = dict(Card(spec).rows())
+    assert kept.words() in rows["invariants"]
+    assert moved.words() in rows["invariants"]
+    assert kept.words() in Card(spec).markdown()
+    labelled = replace(
+        spec, multiverse=Multiverse.of(Margin("household", kept.by, label="households in full"))
+    )
+    assert "households in full" in Card(labelled).sentence()
+    # where the domain does not list its variables, the first ones stand for the rest
+    bare = replace(spec, domain=Domain(name="bare"))
+    assert "households by age × race × size and 3 more variables" in str(bare)
+    more = compare(spec, spec.given(Margin("household", (*spine, *held))))
+    assert "households by all household variables" in more.parts["multiverse"].because
+
+
+def test_a_notebook_shows_a_specification_as_its_card() -> None:
+    shown = swapped(Budget.of(1))._repr_html_()
+    assert "<article" in shown
+    assert "ε = 1.0000" in shown

@@ -125,7 +125,21 @@ def test_invariants_that_fix_everything_are_called_out() -> None:
 def test_different_domains_are_not_compared() -> None:
     found = compare(DAS, replace(DAS, domain=Domain(name="1940")))
     assert found.parts["domain"].relation is Relation.UNKNOWN
+    assert found.parts["multiverse"].relation is Relation.UNKNOWN
     assert found.overall.relation is Relation.UNKNOWN
+
+
+def test_kinds_of_unit_and_divergence_compare_across_domains() -> None:
+    """A household's change is at most a constant times a person's in every domain; the way back is dear or closed."""
+    elsewhere = replace(PSA, domain=Domain(name="1940"))
+    found = compare(elsewhere, DAS)
+    assert found.parts["input premetric"].relation is Relation.STRONGER
+    assert "in 1940 as in CEF" in found.parts["input premetric"].because
+    assert compare(DAS, elsewhere).parts["input premetric"].relation is Relation.WEAKER
+    assert found.parts["output premetric"].relation is Relation.STRONGER
+    assert found.overall.relation is Relation.UNKNOWN
+    unrelated = replace(elsewhere, input_premetric=Hamming("business"))
+    assert compare(unrelated, DAS).parts["input premetric"].relation is Relation.UNKNOWN
 
 
 @pytest.mark.parametrize("spec", [DAS, PSA])

@@ -50,6 +50,17 @@ def test_the_digest_depends_on_values_alone() -> None:
     assert universe(Toy(household=HOUSEHOLDS), named).digest == base.digest
 
 
+def test_names_do_not_change_the_digest() -> None:
+    # labels that turn the alphabetical order of the two around
+    named = Multiverse.of(
+        Margin("household", ("block",), label="z"), Margin("household", ("tenure",), label="a")
+    )
+    assert named == INVARIANTS
+    census = Toy(household=HOUSEHOLDS)
+    assert universe(census, named).digest == universe(census, INVARIANTS).digest
+    assert Custom("c", description="one").identity() == Custom("c", description="two").identity()
+
+
 def test_it_can_be_withheld() -> None:
     shown = universe(Toy(household=HOUSEHOLDS), INVARIANTS)
     hidden = shown.withheld()

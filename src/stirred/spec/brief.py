@@ -1,0 +1,59 @@
+"""Invariants as a sentence names them: short, where the table beside it keeps the whole list of variables."""
+
+from collections.abc import Sequence
+
+from stirred.spec.domain import Domain
+from stirred.spec.multiverse import Invariant, Margin, plural
+
+MOST = 4  # as many variables as a reader keeps in mind
+
+
+def brief(invariant: Invariant, domain: Domain) -> str:
+    """A label where there is one; else a long list of variables told by what determines it, or by what it leaves out.
+
+    >>> domain = Domain(name="toy", spine=("state", "county", "tract", "block"))
+    >>> print(brief(Margin("household", ("state", "county", "tract", "block", "size")), domain))
+    households by block × size
+    """
+    if not isinstance(invariant, Margin) or invariant.label or len(invariant.by) <= MOST:
+        return invariant.words()
+    kind = f" where {invariant.where}" if invariant.where else ""
+    return f"{plural(invariant.record_type)} by {_variables(invariant, domain)}{kind}"
+
+
+def _variables(margin: Margin, domain: Domain) -> str:
+    kept = _generating(margin, domain)
+    if len(kept) <= MOST:
+        return " × ".join(kept)
+    if domain.has(margin.record_type):
+        names = domain.record_type(margin.record_type).names()
+        missing = names - domain.closure(margin.record_type, margin.by)
+        if len(missing) <= MOST:
+            # in brackets: the sentence goes on with "and" and the next table
+            left_out = f" (not {', '.join(_ordered(missing, domain))})" if missing else ""
+            return f"all {margin.record_type} variables{left_out}"
+    return f"{' × '.join(kept[: MOST - 1])} and {len(kept) - MOST + 1} more variables"
+
+
+def _generating(margin: Margin, domain: Domain) -> list[str]:
+    """The variables that determine the others of the table, areas first."""
+    kept = _ordered(frozenset(margin.by), domain)
+    for name in list(kept):
+        rest = tuple(other for other in kept if other != name)
+        if name in domain.closure(margin.record_type, rest):
+            kept.remove(name)
+    return kept
+
+
+def _ordered(names: frozenset[str], domain: Domain) -> list[str]:
+    areas = [level for level in domain.spine if level in names]
+    return [*areas, *sorted(names - {*areas})]
+
+
+def joined(words: Sequence[str]) -> str:
+    """A list as a person says it.
+
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
