@@ -9,11 +9,13 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.census import parse
+from stirred.census.failures import explain
 from stirred.census.geography import attach
+from stirred.census.once import each_once
 from stirred.census.readers import open_source, to_lazy
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import raw, typed
-from stirred.errors import DataError, InputError, StirredError, did_you_mean
+from stirred.errors import DataError, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from stirred.spec.domain import Domain
@@ -108,7 +110,8 @@ class Census:
                 ]
                 there = [*keep, *wanted]
                 keys = (record.household, other.id)
-                frame = _join(frame.select(keep), self.scan(other.name), keys, wanted, ordered=ordered)
+                homes = each_once(self.scan(other.name), other, wanted)
+                frame = _join(frame.select(keep), homes, keys, wanted, ordered=ordered)
         frame = attach(self.schema, frame, [name for name in columns if name not in there], self.folder)
         there = frame.collect_schema().names()
         for name in columns:
@@ -244,11 +247,10 @@ class unshown:  # noqa: N801 — reads as a word in a with statement
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, StirredError):
-            return
-        if isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError):
-            from stirred.census.failures import explain
-
+        # an error of ours that is raised inside a query comes back as one long text
+        flattened = isinstance(error, DataError) and "\n" in error.what
+        library = isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError)
+        if error is not None and (flattened or library):
             raise explain(error, self.record_type) from None
 
 

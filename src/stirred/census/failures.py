@@ -4,43 +4,51 @@ import re
 
 from stirred.errors import DataError
 
-# (what the library's message contains, what we say, what to do); the library's own words may hold values
+# (what the library's message contains, what we say, what to do); the library's own words may hold values.
+# The first that fits is told, so words that stand in many messages (a path with "parquet" in it) come last.
 _KNOWN: tuple[tuple[str, str, str], ...] = (
+    (r"no such file|not found|os error 2\b", "a file is missing", "check files in census.toml"),
+    (r"permission", "a file may not be opened", "check the permissions"),
     (
-        r"parquet|file out of specification|thrift|magic|footer",
-        "the file is no complete Parquet file",
-        "copy or write it again",
+        r"csv malformed|invalid csv|properly escaped",
+        "a quoted field is not closed, or lines break inside fields",
+        "check the quoting",
     ),
-    (r"ipc|flatbuffer|arrow file", "the file is no complete Arrow file", "copy or write it again"),
     (
         r"found more fields|ragged|too many fields|number of fields",
         "a line has more fields than the header",
         "check the separator and quoting",
     ),
+    (
+        r"unexpected end of file|deflate|gzip|zstd|unknown frame|bad crc|bad magic number for file",
+        "the compressed file is damaged",
+        "copy it again",
+    ),
     (r"invalid utf-?8|utf8", "the file is not UTF-8 text", 'set encoding = "latin1" for the record type'),
-    (r"no such file|not found|os error 2", "a file is missing", "check files in census.toml"),
-    (r"permission", "a file may not be opened", "check the permissions"),
     (r"empty csv|no data", "the file is empty", "check files in census.toml"),
     (
-        r"schemaerror|extra columns|schema mismatch|dtype|data type mismatch",
+        r"schemaerror|extra column|schema mismatch|dtype|data type mismatch",
         "the files differ in their columns or types",
         "give all files of a record type the same columns",
     ),
+    (r"ipc|flatbuffer|arrow file", "the file is no complete Arrow file", "copy or write it again"),
+    (
+        r"parquet|file out of specification|thrift|magic|footer",
+        "the file is no complete Parquet file",
+        "copy or write it again",
+    ),
 )
-_OURS = re.compile(
-    r"column (?P<column>[^:\n]+): (?P<bad>\d+) values of a batch are not (?P<kind>a number|text)"
-)
+# an error of ours that was raised inside a query comes back as text, with words of the library around it
+_OURS = re.compile(r"^(?:\w*Error:? ?)*(?P<what>[^\n]+)\n  why: (?P<why>[^\n]+)\n  fix: (?P<fix>[^\n]+)")
 
 
 def reason(error: BaseException) -> tuple[str, str]:
-    """Why a file could not be read and what to do, from a fixed list."""
+    """Why a file could not be read and what to do, from a fixed list.
+
+    >>> reason(OSError("corrupt deflate stream"))
+    ('the compressed file is damaged', 'copy it again')
+    """
     message = f"{type(error).__name__} {error}"
-    ours = _OURS.search(message)
-    if ours:
-        return (
-            f"column {ours['column']} holds values that are not {ours['kind']}",
-            "see: stirred data check census.toml",
-        )
     for pattern, why, fix in _KNOWN:
         if re.search(pattern, message, flags=re.IGNORECASE):
             return why, fix
@@ -48,6 +56,9 @@ def reason(error: BaseException) -> tuple[str, str]:
 
 
 def explain(error: BaseException, record_type: str) -> DataError:
-    """The error to raise in its place."""
+    """The error to raise in its place: our own as it was raised, a library's without its words."""
+    ours = _OURS.match(str(error))
+    if ours:
+        return DataError(ours["what"], why=ours["why"], fix=ours["fix"])
     why, fix = reason(error)
     return DataError(f"cannot read the {record_type} records", why=why, fix=fix)

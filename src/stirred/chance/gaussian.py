@@ -1,6 +1,6 @@
 r"""Discrete Gaussian and discrete Laplace noise, exact for every rational scale, each draw with a place of its own.
 
-Up to a standard deviation (or Laplace scale) of 4,096 a table gives a draw from 4 bytes of keystream; beyond, a
+Up to a standard deviation of 4,096 (a Laplace scale of 1,024) a table gives a draw from 4 bytes of keystream; beyond, a
 coarse table, a uniform step and a coin give it from 16 bytes.
 """
 
@@ -22,7 +22,7 @@ from stirred.errors import InputError
 
 _WIDEST_TABLE: Final = 4096
 _COARSE_SCALE: Final = 2048
-# |X| must fit a 64-bit integer: 32 standard deviations are as good as always
+# |X| must fit a 64-bit integer: 64 standard deviations are as good as always
 _WIDEST: Final = 1 << 57
 
 
@@ -84,6 +84,7 @@ class DiscreteLaplace(Noise):
         if self.scale <= 0:
             raise InputError("a scale is positive", why="0 would be no noise at all")
         law = Falling(Fraction(0), 1 / self.scale, mirrored=True)
+        # the Laplace tail is longer: its table has as many entries as a Gaussian's of four times the scale
         super().__init__(law, self.scale**2 * 16, word_bits=word_bits, extension_bits=extension_bits)
 
     def __repr__(self) -> str:

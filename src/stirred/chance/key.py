@@ -92,6 +92,12 @@ class Key:
                 why="a key that is overwritten is lost, with all it made",
                 fix="choose another file",
             ) from None
+        except OSError as error:
+            raise InputError(
+                f"cannot write a key to {place}",
+                why=error.strerror or "",
+                fix="choose a folder that is there",
+            ) from None
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(f"{_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
 

@@ -14,11 +14,11 @@ stirred data synth demo --out demo/
 
 import argparse
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from os.path import relpath
 from pathlib import Path
 
 from stirred.cli.output import console, print_json, table
+from stirred.cli.progress import bars
 from stirred.errors import InputError
 
 PRESETS = ("demo", "state", "nation", "massachusetts-1940")
@@ -69,7 +69,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         # the files are named from where census.toml will lie
         files = [name if Path(name).is_absolute() else relpath(name, arguments.out.parent) for name in files]
     folder = Path() if arguments.out is None else arguments.out.parent
-    with progress_bar() as progress:
+    with bars(quiet=arguments.json) as progress:
         document = describe(
             files, folder=folder, confidential=arguments.confidential, ddi=arguments.ddi, progress=progress
         )
@@ -96,7 +96,7 @@ def _without_comments(document: object) -> object:
 def _check(arguments: argparse.Namespace) -> int:
     from stirred.census import check
 
-    with progress_bar() as progress:
+    with bars(quiet=arguments.json) as progress:
         problems = check(arguments.census, progress=progress)
     if arguments.json:
         print_json(problems.to_json())
@@ -111,13 +111,13 @@ def _check(arguments: argparse.Namespace) -> int:
 def _synth(arguments: argparse.Namespace) -> int:
     from stirred.census.synthetic import write_preset
 
-    with progress_bar() as progress:
+    with bars(quiet=arguments.json) as progress:
         summary = write_preset(
             arguments.preset,
             arguments.out,
             households=arguments.households,
             seed=arguments.seed,
-            progress=lambda done, total: progress(arguments.preset, done, total),
+            progress=progress,
         )
     if arguments.json:
         print_json(summary)
@@ -137,26 +137,3 @@ def _flat(summary: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-class Bar:
-    """A progress bar on standard error; the same bar follows each named step."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        shape = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        self.bar = Progress(*shape, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("", total=None)
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        self.bar.update(self.task, description=step, completed=done, total=total)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Bar]:
-    """A bar that is there while the work lasts."""
-    bar = Bar()
-    with bar.bar:
-        yield bar

@@ -294,3 +294,37 @@ def test_expand_and_count_give_the_table_back(cells: list[tuple[int, int]]) -> N
     found = {(b, s): n for b, s, n in zip(counts["block"], counts["size"], counts["count"], strict=True)}
     expected = {(f"{i:03}", k + 1): row[k] for i, row in enumerate(cells) for k in (0, 1) if row[k]}
     assert found == expected
+
+
+def test_two_households_with_one_id_never_double_their_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = {"record": {"household": {"id": "h"}, "person": {"household": "h"}}}
+    homes = {"h": [7_001, 7_001, 8], "county": ["a", "b", "c"]}
+    census = Census.of(schema, {"household": homes, "person": {"h": [7_001, 7_001, 8]}})
+    for asked in (
+        lambda: census.counts("person", ["county"]),
+        lambda: census.counts("person", [], {"county": ["a"]}),
+        lambda: census.table("person", ["county"]),
+        lambda: list(census.batches("person", ["county"])),
+    ):
+        with pytest.raises(DataError, match=r"household.h: 1 identifiers") as caught:
+            asked()
+        assert "7001" not in repr(caught.value)
+    assert census.counts("person", [])["count"].to_pylist() == [3]  # no join, nothing doubled
+    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 1)  # also when joined in parts
+    with pytest.raises(DataError, match="identifiers"):
+        census.counts("person", ["county"])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"tenure": [3.5, "SECRET"]}),
+        {"tenure": [3, "SECRET"]},
+        {"tenure": ["SECRET"], "size": [1, 2]},
+    ],
+    ids=["pandas", "dictionary", "lengths"],
+)
+def test_columns_that_cannot_be_read_are_not_shown(frame: object) -> None:
+    with pytest.raises(DataError, match="cannot read the columns") as caught:
+        Census.of({}, {"household": frame})
+    assert "SECRET" not in repr(caught.value)

@@ -238,3 +238,30 @@ def test_progress_is_told_step_by_step() -> None:
 def test_one_problem_reads_as_a_sentence() -> None:
     problem = Problem(record_type="household", column="size", rule="missing values", count=1)
     assert str(problem) == "household.size: missing values (1 record)"
+
+
+def test_weights_are_finite() -> None:
+    census = Census.of(
+        {"record": {"household": {"weight": "w"}}},
+        {"household": {"w": [1.5, float("nan"), float("inf"), -1.0]}},
+    )
+    assert found(census) == {
+        ("household", "w", "values that are not finite"): 2,
+        ("household", "w", "negative values"): 1,
+    }
+
+
+def test_rules_across_a_link_wait_for_identifiers_that_name_one_record() -> None:
+    document = {
+        "record": {
+            "household": {"id": "h", "variables": {"tenure": ["own", "rent"]}},
+            "person": {"household": "h", "variables": {"age": "0..115"}},
+        },
+        "rule": [
+            {"name": "no child rents", "record": "person", "forbid": {"age": "0..17", "tenure": ["rent"]}}
+        ],
+    }
+    tables = {"household": {"h": [1, 1], "tenure": ["rent", "rent"]}, "person": {"h": [1], "age": [5]}}
+    assert found(Census.of(document, tables)) == {
+        ("household", "h", "identifiers used before by another record"): 1
+    }

@@ -90,6 +90,12 @@ def test_a_key_file_is_for_its_owner_alone_and_is_not_overwritten(tmp_path: Path
         Key.load(path)
 
 
+def test_a_key_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write a key"):
+        Key.fresh().save(tmp_path / "no such folder" / "run.key")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_saved_test_key_stays_a_test_key(tmp_path: Path) -> None:
     Key.for_tests(3).save(tmp_path / "k")
     assert not Key.load(tmp_path / "k").private

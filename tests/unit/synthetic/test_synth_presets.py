@@ -51,9 +51,12 @@ def test_the_nation_has_the_areas_of_2020() -> None:
 
 def test_a_small_nation_is_read_and_valid(tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
-    made = write_preset(
-        "nation", tmp_path / "n", households=60_000, progress=lambda done, total: calls.append((done, total))
-    )
+
+    def progress(step: str, done: int, total: int) -> None:
+        assert step == "write"
+        calls.append((done, total))
+
+    made = write_preset("nation", tmp_path / "n", households=60_000, progress=progress)
     assert len(calls) >= 51
     assert calls[-1][0] == calls[-1][1]
     census = read(tmp_path / "n" / "census.toml")

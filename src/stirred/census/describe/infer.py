@@ -1,7 +1,7 @@
 """Guesses about files: record types, identifiers, links, geography, and what kind of variable each column is."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +9,7 @@ import polars as pl
 from stirred.census import presets
 from stirred.census.census import unshown
 from stirred.census.describe.codebooks import Codebook, codebook_of
+from stirred.census.progress import Progress, silent
 from stirred.census.readers import open_source
 from stirred.census.readers.dispatch import format_of
 from stirred.census.schema import Source
@@ -31,13 +32,14 @@ def describe(
     folder: Path | None = None,
     confidential: bool = False,
     ddi: str = "",
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Document:
     """A document of the shape of census.toml, one record type per file.
 
     Levels, ranges and counts are read off the records only with ``confidential``; otherwise the names of columns
     and their types are all that is told. Codes of a codebook are metadata and always told.
     """
+    tell = progress or silent
     where = folder or Path()
     frames: dict[str, tuple[Source, pl.LazyFrame]] = {}
     for name in files:
@@ -50,12 +52,12 @@ def describe(
     geography = _geography([name for names in columns.values() for name in names])
     records: Document = {}
     for done, (name, (source, frame)) in enumerate(frames.items()):
-        if progress:
-            progress(f"{name} records", done, len(frames))
+        tell(f"{name} records", done, len(frames))
         with unshown(name):
             records[name] = _record(
                 name, source, frame, geography, codebook_of(source, where), confidential=confidential
             )
+    tell("done", len(frames), len(frames))
     _link(records, columns)
     document: Document = {"format": 1, "name": "census"}
     if geography:

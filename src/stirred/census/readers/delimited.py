@@ -1,7 +1,10 @@
 """CSV and other delimited text: scanned as text, typed by the schema afterwards, so that no bad value is ever echoed."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -11,7 +14,7 @@ from stirred.census.schema import Source
 from stirred.errors import DataError
 
 ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
-BLOCK = 1 << 24  # bytes of Latin-1 text held at once
+BLOCK = 1 << 24  # bytes of text held at once where blocks are read
 SEPARATORS = (",", "|", ";", "\t")
 
 
@@ -20,6 +23,8 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     paths = resolve(source.files, folder, ENDINGS)
     separator = source.separator or guess_separator(paths[0])
     header = header_of(paths[0], separator) if source.header else None
+    if header and not source.columns:
+        _require_names(paths[0], header)
     for path in paths[1:] if header else []:
         if header_of(path, separator) != header:
             raise DataError(
@@ -27,7 +32,14 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
             )
     if source.encoding == "latin1":
         names = list(source.columns) or header_of(paths[0], separator, encoding="latin-1")
-        return _latin1(paths, separator, names, header=source.header)
+        # two letters with different accents must not become one
+        return in_blocks(
+            [partial(_opened, path) for path in paths],
+            names,
+            separator=separator,
+            header=source.header,
+            encoding="latin-1",
+        )
     return pl.scan_csv(
         paths,
         separator=separator,
@@ -39,22 +51,35 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     )
 
 
-def _latin1(paths: list[Path], separator: str, names: list[str], *, header: bool) -> pl.LazyFrame:
-    """Latin-1 text, turned into UTF-8 block by block: two letters with different accents must not become one."""
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def in_blocks(
+    files: Sequence[Callable[[], IO[bytes]]],
+    names: list[str],
+    *,
+    separator: str,
+    header: bool,
+    encoding: str,
+    quote: str | None = '"',
+) -> pl.LazyFrame:
+    """Text columns of files that can only be read from the front (another encoding, a member of an archive)."""
 
     def blocks(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
         left = rows
-        for path in paths:
-            with path.open("rb") as stream:
+        for opened in files:
+            with opened() as stream:
                 if header:
                     stream.readline()
                 while lines := stream.read(BLOCK) + stream.readline():
                     frame = pl.read_csv(
-                        lines.decode("latin-1").encode("utf-8"),
+                        lines.decode(encoding, errors="replace").encode("utf-8"),
                         has_header=False,
                         separator=separator,
+                        quote_char=quote,
                         new_columns=names,
                         infer_schema=False,
                     )
@@ -66,6 +91,31 @@ def _latin1(paths: list[Path], separator: str, names: list[str], *, header: bool
                         return
 
     return register_io_source(blocks, schema={name: pl.String() for name in names})
+
+
+def _require_names(path: Path, header: list[str]) -> None:
+    """Stop where the first line is a record: its values would be taken, and shown, as names of columns."""
+    if any("\r" in name or "\x00" in name for name in header):
+        raise DataError(
+            f"{path.name} is no text with one record a line",
+            why="its first line holds bare carriage returns or zero bytes, as UTF-16 text does",
+            fix="save it as UTF-8 with line feeds",
+        )
+    # whatever separator the line really has
+    if any(_is_number(part) for name in header for part in re.split("[,|;\t]", name)):
+        raise DataError(
+            f"the first line of {path.name} holds numbers",
+            why="it looks like a record, not like names of columns",
+            fix="header = false and columns = [...] if there is no header; columns = [...] if these are names",
+        )
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return name.lower() not in ("nan", "inf", "infinity")
 
 
 def guess_separator(path: Path) -> str:

@@ -39,6 +39,7 @@ ENDINGS: dict[str, str] = {
     ".xpt": "stat",
     ".duckdb": "duckdb",
     ".pl": "pl94",
+    ".zip": "pl94",
     ".dat": "ipums",
 }
 

@@ -6,7 +6,7 @@ import narwhals as nw
 import polars as pl
 import pyarrow as pa
 
-from stirred.errors import InputError
+from stirred.errors import DataError, InputError
 
 
 def to_lazy(frame: object) -> pl.LazyFrame:
@@ -19,6 +19,18 @@ def to_lazy(frame: object) -> pl.LazyFrame:
         return frame
     if isinstance(frame, pl.DataFrame):
         return frame.lazy()
+    try:
+        return _converted(frame)
+    except (pl.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError, OverflowError):
+        # the libraries' words show the value that does not fit
+        raise DataError(
+            f"cannot read the columns of a {type(frame).__name__}",
+            why="a column mixes types, or the columns differ in length",
+            fix="give every column one type and all columns one length",
+        ) from None
+
+
+def _converted(frame: object) -> pl.LazyFrame:
     if isinstance(frame, Mapping):
         return pl.DataFrame(dict(frame)).lazy()
     if isinstance(frame, pa.RecordBatch):

@@ -1,13 +1,17 @@
 """The Census Bureau's P.L. 94-171 files in the 2020 legacy layout: a geographic header and three segments of tables.
 
-Fields are separated by ``|``, without a header line; the files join on LOGRECNO. U.S. Census Bureau, "2020 Census State
-Redistricting Data (Public Law 94-171) Summary File: Technical Documentation" (2021), chapter 6.
+Fields are separated by ``|``, without a header line; the files join on LOGRECNO. They lie in a folder, or in the zip
+archive that the Bureau distributes (``ri2020.pl.zip``), which is read without unpacking it. U.S. Census Bureau, "2020
+Census State Redistricting Data (Public Law 94-171) Summary File: Technical Documentation" (2021), chapter 6.
 """
 
+import zipfile
 from pathlib import Path
+from typing import IO, NamedTuple
 
 import polars as pl
 
+from stirred.census.readers.delimited import in_blocks
 from stirred.census.readers.paths import resolve
 from stirred.census.schema import Source
 from stirred.errors import DataError
@@ -28,6 +32,7 @@ SEGMENTS: dict[str, tuple[tuple[str, int], ...]] = {
     "03": (("P005", 10),),
 }
 LINKS = ["FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO"]
+ENDINGS = (".pl", ".zip")
 COUNTS_IN_HEADER = ("AREALAND", "AREAWATR", "POP100", "HU100")
 
 
@@ -42,15 +47,15 @@ def cells(segment: str) -> list[str]:
 
 def scan(source: Source, folder: Path) -> pl.LazyFrame:
     """Header and tables side by side, one row per area; ``table`` keeps one summary level ("750" is the block)."""
-    paths = [path for path in resolve(source.files, folder, (".pl",)) if path.suffix == ".pl"]
-    if len(paths) == 1:
-        paths = sorted(paths[0].parent.glob("*.pl"))
-    header = _one(paths, "geo")
+    files = [file for path in resolve(source.files, folder, ENDINGS) for file in _files(path)]
+    if len(files) == 1 and not files[0].member:
+        files = [File(path) for path in sorted(files[0].path.parent.glob("*.pl"))]
+    header = _one(files, "geo")
     frame = _read(header, GEO, COUNTS_IN_HEADER)
     if source.table:
         frame = frame.filter(pl.col("SUMLEV") == source.table)
     for segment in SEGMENTS:
-        part = _read(_one(paths, f"000{segment}"), [*LINKS, *cells(segment)], tuple(cells(segment)))
+        part = _read(_one(files, f"000{segment}"), [*LINKS, *cells(segment)], tuple(cells(segment)))
         frame = frame.join(
             part.drop("FILEID", "STUSAB", "CHARITER", "CIFSN"),
             on="LOGRECNO",
@@ -60,28 +65,59 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     return frame
 
 
-def _one(paths: list[Path], mark: str) -> Path:
-    found = [path for path in paths if path.name[2:].startswith(mark)]
+class File(NamedTuple):
+    """A .pl file on disk, or a member of a zip archive."""
+
+    path: Path
+    member: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the file itself."""
+        return Path(self.member).name or self.path.name
+
+    def open(self) -> IO[bytes]:
+        """The bytes, from the front."""
+        return zipfile.ZipFile(self.path).open(self.member) if self.member else self.path.open("rb")
+
+
+def _files(path: Path) -> list[File]:
+    if path.suffix.lower() != ".zip":
+        return [File(path)] if path.suffix == ".pl" else []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [File(path, name) for name in sorted(archive.namelist()) if name.endswith(".pl")]
+    except (zipfile.BadZipFile, OSError):
+        raise DataError(
+            f"{path.name} is no complete zip archive", why="it is damaged", fix="copy it again"
+        ) from None
+
+
+def _one(files: list[File], mark: str) -> File:
+    found = [file for file in files if file.name[2:].startswith(mark)]
     if len(found) != 1:
         raise DataError(
             f"expected one PL 94-171 file …{mark}….pl, found {len(found)}",
-            fix="put the header and the three segments of one state in the folder",
+            fix="put the header and the three segments of one state in one folder or zip archive",
         )
     return found[0]
 
 
-def _read(path: Path, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame:
-    with path.open("rb") as stream:
+def _read(file: File, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame:
+    with file.open() as stream:
         fields = stream.readline(1 << 20).count(b"|") + 1
     if fields != len(names):
         raise DataError(
-            f"{path.name} has {fields} fields instead of {len(names)}",
+            f"{file.name} has {fields} fields instead of {len(names)}",
             why="the layout is another vintage's, or the separator is not |",
         )
-    frame = pl.scan_csv(
-        path, separator="|", has_header=False, quote_char=None, infer_schema=False, new_columns=names,
-        encoding="utf8-lossy", glob=False,
-    )  # fmt: skip
+    if file.member:
+        frame = in_blocks([file.open], names, separator="|", header=False, encoding="utf-8", quote=None)
+    else:
+        frame = pl.scan_csv(
+            file.path, separator="|", has_header=False, quote_char=None, infer_schema=False, new_columns=names,
+            encoding="utf8-lossy", glob=False,
+        )  # fmt: skip
     # LOGRECNO is zero-padded in some vintages and not in others
     number = pl.col("LOGRECNO").str.strip_chars_start("0")
     # a field that is no number stays empty here and is reported by validation as missing

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stirred.census.progress import Progress, silent
 from stirred.census.synthetic import massachusetts
 from stirred.census.synthetic.description import schema_of, toml
 from stirred.census.synthetic.drawing import Drawn, areas_table, draw, geography_table
@@ -17,7 +18,6 @@ from stirred.census.synthetic.plans import Plan, plan
 from stirred.chance import Key
 from stirred.errors import InputError
 
-Progress = Callable[[int, int], None]  # units done, units in all
 WORKERS = 2
 SORTED = (
     "household_id",
@@ -136,7 +136,7 @@ def write_preset(
         rows, schema = {"household": table.num_rows, "occupied": table.num_rows}, massachusetts.schema()
     else:
         census = plan(preset, households)
-        rows, schema = _write_states(census, out, key, progress), schema_of(census)
+        rows, schema = _write_states(census, out, key, progress or silent), schema_of(census)
     note = f"# Synthetic: preset {preset}, seed {seed}. No record describes anyone.\n"
     (out / "census.toml").write_text(note + toml(schema), encoding="utf-8")
     files = sorted(path for path in out.rglob("*") if path.is_file())
@@ -150,7 +150,7 @@ def write_preset(
     }
 
 
-def _write_states(census: Plan, out: Path, key: Key, progress: Progress | None) -> dict[str, int]:
+def _write_states(census: Plan, out: Path, key: Key, progress: Progress) -> dict[str, int]:
     drawn = draw(census, key)
     total, done = sum(one.state.units for one in drawn), 0
     integer_codes = census.integer_codes
@@ -160,8 +160,7 @@ def _write_states(census: Plan, out: Path, key: Key, progress: Progress | None) 
         nonlocal done
         with one_at_a_time:
             done += units
-            if progress is not None:
-                progress(done, total)
+            progress("write", done, total)
 
     geography: pq.ParquetWriter | None = None
     try:

@@ -11,20 +11,20 @@ import pyarrow.parquet as pq
 from stirred.census import parse
 from stirred.census.census import Census
 from stirred.census.failures import reason
+from stirred.census.progress import Progress, silent
 from stirred.census.readers.delimited import guess_separator
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
 from stirred.census.readers.paths import resolve
 from stirred.census.schema import RecordSchema
 from stirred.census.validation.columns import check_columns
-from stirred.census.validation.links import check_links
+from stirred.census.validation.links import USED_TWICE, check_links
 from stirred.census.validation.loose import loose
 from stirred.census.validation.problems import Problem, Problems
 from stirred.census.validation.rules import check_rules
 from stirred.census.validation.tree import check_geography
 from stirred.errors import MissingExtraError, StirredError
 
-Progress = Callable[[str, int, int], None]  # step, done, total
 _READING = (pl.exceptions.PolarsError, pa.ArrowException, OSError, StirredError)
 
 
@@ -44,7 +44,7 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
     1 rule is broken
       household.size: values outside the listed levels (2 records)
     """
-    tell = progress or (lambda _step, _done, _total: None)
+    tell = progress or silent
     steps = len(census.schema.records) + 3
     found: list[Problem] = []
     counts: dict[str, int] = {}
@@ -70,7 +70,9 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
     between: dict[str, Callable[[], Iterable[Problem]]] = {
         "links": lambda: check_links(lenient, counts),
         "geography": lambda: check_geography(lenient),
-        "rules": lambda: check_rules(lenient),
+        "rules": lambda: check_rules(
+            lenient, unlinked=[p.record_type for p in found if p.rule == USED_TWICE]
+        ),
     }
     for done, (name, step) in enumerate(between.items(), start=len(census.schema.records)):
         tell(name, done, steps)

@@ -69,6 +69,8 @@ def _tests(
         if missing.codes and missing.policy != "level":
             outside &= ~value.is_in(list(missing.codes))
         yield name, "values outside the listed levels", value.is_not_null() & outside
+    if variable.kind == "number" and (dtype if target is None else target).is_float():
+        yield name, "values that are not finite", value.is_nan() | value.is_infinite()
     if name in (record.weight, record.size):
         yield name, "negative values", value < 0
 

@@ -13,6 +13,7 @@ from stirred.census.schema import RecordSchema
 from stirred.census.validation.problems import Problem
 
 PART = 20_000_000  # identifiers held at once
+USED_TWICE = "identifiers used before by another record"
 
 
 def check_links(census: Census, counts: dict[str, int]) -> Iterator[Problem]:
@@ -49,8 +50,7 @@ def _duplicates(census: Census, record: RecordSchema, rows: int) -> Iterator[Pro
         some = _part(ids, record.id, part, parts)
         surplus += _one(some.select(pl.len().cast(pl.Int64) - pl.col(record.id).n_unique().cast(pl.Int64)))
     if surplus:
-        rule = "identifiers used before by another record"
-        yield Problem(record_type=record.name, column=record.id, rule=rule, count=surplus)
+        yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE, count=surplus)
 
 
 def _sizes_alone(census: Census, record: RecordSchema) -> Iterator[Problem]:

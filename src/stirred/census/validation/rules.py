@@ -1,6 +1,6 @@
 """Edit constraints and structural zeros: what no record may be, whatever the census."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import polars as pl
 
@@ -9,14 +9,17 @@ from stirred.census.schema import EditRule
 from stirred.census.validation.problems import Problem
 
 
-def check_rules(census: Census) -> Iterator[Problem]:
-    """Every rule of the schema; the rules of a record type share one streaming pass."""
+def check_rules(census: Census, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
+    """Every rule of the schema; the rules of a record type share one streaming pass.
+
+    Rules that need what an ``unlinked`` record type says are left out: its identifiers name several records.
+    """
     for record in census.schema.records:
         rules = [rule for rule in census.schema.rules if rule.record_type == record.name]
         there = {*census.columns(record.name)}
         own = [rule for rule in rules if set(rule.variables) <= there]
         linked = [rule for rule in rules if rule not in own and _reachable(census, record.name, rule)]
-        for group in (own, linked):
+        for group in (own, [] if record.linked_to in unlinked else linked):
             if not group:
                 continue
             columns = list(dict.fromkeys(name for rule in group for name in rule.variables))
