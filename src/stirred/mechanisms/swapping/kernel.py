@@ -76,9 +76,37 @@ def in_pending(strata: NDArray[np.uint32], pending: NDArray[np.bool_], rows: NDA
     found = 0
     for i in range(strata.size):
         stratum = strata[i]
-        if stratum != OUT and pending[stratum]:
+        if stratum != OUT:
+            # written always, kept when pending: a branch here would be guessed wrong four times in ten
             rows[found] = i
-            found += 1
+            found += int(pending[stratum])
+    return found
+
+
+@compiled
+def still_pending(rows: NDArray[np.uint32], strata: NDArray[np.uint32], pending: NDArray[np.bool_]) -> int:
+    """Move the listed records whose stratum is pending to the front of the list; returns how many."""
+    found = 0
+    for row in rows:
+        rows[found] = row
+        found += int(pending[strata[row]])
+    return found
+
+
+@compiled
+def settle(
+    rows: NDArray[np.uint32],
+    words: NDArray[np.uint64],
+    strata: NDArray[np.uint32],
+    counts: NDArray[np.uint32],
+) -> int:
+    """Move the selected records that are not alone in their stratum to the front; returns how many."""
+    found = 0
+    for i in range(rows.size):
+        row = rows[i]
+        rows[found] = row
+        words[found] = words[i]
+        found += int(counts[strata[row]] != 1)
     return found
 
 
@@ -87,6 +115,16 @@ def tally(strata: NDArray[np.uint32], rows: NDArray[np.uint32], counts: NDArray[
     """Add one to the count of each listed record's stratum."""
     for row in rows:
         counts[strata[row]] += np.uint32(1)
+
+
+@compiled
+def strata_count(strata: NDArray[np.uint32]) -> int:
+    """One more than the largest code of a stratum; 0 when no record takes part."""
+    largest = -1
+    for stratum in strata:
+        if stratum != OUT and stratum > largest:
+            largest = int(stratum)
+    return largest + 1
 
 
 @compiled

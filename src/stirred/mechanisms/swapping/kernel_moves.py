@@ -147,16 +147,17 @@ def select(
     attempts = 1
     while True:
         lone = (counts == 1) & (sizes >= 2)
-        keep = counts[strata[rows]] != 1 if rows.size else np.zeros(0, np.bool_)
-        settled_rows.append(rows[keep])
-        settled_words.append(words[keep])
+        kept = kernel.settle(rows, words, strata, counts)
+        settled_rows.append(rows[:kept])
+        settled_words.append(words[:kept])
         counts[counts == 1] = 0
         if not lone.any():
             break
-        among = strata if pool is None else strata[pool]
-        listed = np.empty(among.size, np.uint32)
-        listed = listed[: kernel.in_pending(among, lone, listed)]
-        pool = listed.copy() if pool is None else pool[listed]
+        if pool is None:
+            pool = np.empty(strata.size, np.uint32)
+            pool = pool[: kernel.in_pending(strata, lone, pool)].copy()
+        else:
+            pool = pool[: kernel.still_pending(pool, strata, lone)]
         again: NDArray[np.uint32] = pool
         counter = attempts
         rows, words = _joined(
@@ -244,7 +245,6 @@ def stratum_sizes(strata: NDArray[np.uint32]) -> NDArray[np.uint32]:
     >>> stratum_sizes(np.array([0, 1, 1], np.uint32))
     array([1, 2], dtype=uint32)
     """
-    taking_part = strata[strata != kernel.OUT]
-    counts = np.zeros(int(taking_part.max()) + 1 if taking_part.size else 0, np.uint32)
+    counts = np.zeros(kernel.strata_count(strata), np.uint32)
     kernel.sizes(strata, counts)
     return counts
