@@ -77,7 +77,7 @@ def run(
             )
         earlier = agreement(census, workload, spine, given)
     constraints = compiled_rules(census, workload, spine, truth, earlier)
-    digest = key.digest(*(array.tobytes() for array in (truth[-1].first, truth[-1].cells, truth[-1].counts)))
+    digest = _input_digest(key, spine, truth[-1], constraints)
     own = key.bind("input", digest)
     measurements = Measurements(allotment, truth, None if settings.noiseless else own)
     informed: Informed | None = None
@@ -143,6 +143,19 @@ def verify(
         Check(invariant=f"{workload.name}: children add up to parents", kept=agree, numbers=len(leaf.cells))
     )
     return tuple(checks)
+
+
+def _input_digest(key: Key, spine: Spine, leaf: Sparse, constraints: Constraints) -> bytes:
+    """A keyed digest of all that is read: records by leaf, the tree above them with its codes, the bounds that hold.
+
+    The tree counts: if a block went to another tract with all noise as before, the difference of the two tracts'
+    measurements would be that block's exact answers.
+    """
+    arrays = [leaf.first, leaf.cells, leaf.counts, *spine.parent]
+    arrays += [bound for held in constraints.held for bound in (*held.low, *held.high)]
+    names = [spine.levels, *(tuple(codes.cast(str).to_list()) for codes in spine.codes)]
+    names.append(tuple(held.name for held in constraints.held))
+    return key.digest(*(array.tobytes() for array in arrays), *(repr(part).encode() for part in names))
 
 
 def _silent(step: str, done: int, total: int) -> None:
