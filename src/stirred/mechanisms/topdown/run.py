@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
@@ -153,9 +154,12 @@ def _input_digest(key: Key, spine: Spine, leaf: Sparse, constraints: Constraints
     """
     arrays = [leaf.first, leaf.cells, leaf.counts, *spine.parent]
     arrays += [bound for held in constraints.held for bound in (*held.low, *held.high)]
-    names = [spine.levels, *(tuple(codes.cast(str).to_list()) for codes in spine.codes)]
-    names.append(tuple(held.name for held in constraints.held))
-    return key.digest(*(array.tobytes() for array in arrays), *(repr(part).encode() for part in names))
+    labels = [repr((spine.levels, [held.name for held in constraints.held])).encode()]
+    for codes in spine.codes:  # lengths and letters apart, so that no two lists of codes read alike
+        text = codes.cast(pl.String)
+        arrays.append(text.str.len_bytes().to_numpy())
+        labels.append(str(text.str.join("").item()).encode())
+    return key.digest(*(array.tobytes() for array in arrays), *labels)
 
 
 def _silent(step: str, done: int, total: int) -> None:
