@@ -24,6 +24,9 @@ from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.swapping import NoisyKey, NoisyTables, NoVacuous, PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
+from stirred.publish.plan import load
+from stirred.publish.rehearse import rehearse
+from stirred.publish.tune import Target, tune_swap
 
 SPINE = ["state", "county", "tract", "block_group", "block"]
 SCHEMA: dict[str, Any] = {
@@ -230,6 +233,41 @@ def test_the_recorder_sees_a_topdown_that_forgets_the_tree(
     runs = [recorder.run(TopDown(rho_squared="1"), changed(name)) for name in ("nothing", "a block's tract")]
     assert runs[0][0] & runs[1][0]
     assert runs[0][1] != runs[1][1]
+
+
+def test_replicates_of_tuning_and_rehearsal_never_share_noise(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs: list[set[bytes]] = []
+    release = PermutationSwapping.release
+
+    def recorded(mechanism: PermutationSwapping, census: Census, **more: Any) -> Release:
+        recorder.secrets = set()
+        made = release(mechanism, census, **more)
+        runs.append(recorder.secrets)
+        return made
+
+    monkeypatch.setattr(PermutationSwapping, "release", recorded)
+    census = changed("nothing")
+    tune_swap(census, PermutationSwapping(**SWAP, rate="1/2"), Target.parse("mae tract×tenure <= 5"), runs=3)
+    (tmp_path / "plan.toml").write_text(
+        """title = "rehearsal"
+census = "census.toml"
+[[mechanism]]
+name = "permutation-swapping"
+match = ["state", "size"]
+swap = ["county", "tract", "block_group", "block"]
+rate = "1/2"
+[[table]]
+name = "tenure"
+record_type = "household"
+by = ["tract", "tenure"]
+"""
+    )
+    rehearse(load(tmp_path / "plan.toml"), census, runs=3)
+    assert len(runs) >= 9
+    assert all(runs)
+    assert len(set.union(*runs)) == sum(map(len, runs))
 
 
 # ---- subtracted ------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ r"""Falling laws too wide for a table: a coarse table, a uniform step inside, an
 For weights $e^{-\varphi(|k|)}$ and a stride m write $|X| = mY + Z$ with $0 \le Z < m$. Draw Y with weights
 $e^{-\varphi(mY)}$ from a table, Z uniformly, a sign, and accept with probability $e^{-x}$,
 $x = \varphi(mY + Z) - \varphi(mY)$; of the two signs of 0 only one counts. What is accepted has exactly the law
-wanted, and with a coarse scale of 2,000 an attempt fails twice in 10,000. The kernel accepts when the first word is
+wanted, and with a coarse deviation of 2,000 an attempt fails twice in 10,000. The kernel accepts when the first word is
 below $1 - x$, which is below $e^{-x}$; everything else is settled with more bits (proof.md, Section 7).
 """
 

@@ -152,3 +152,16 @@ def test_toml_quotes_what_needs_it() -> None:
         "record": {"group quarters": {"variables": {"size": {"levels": [1, 2]}}}},
     }
     assert tomllib.loads(toml(document)) == document
+
+
+def test_nothing_is_left_of_a_census_that_was_refused(tmp_path: Path) -> None:
+    for preset, households in (("demo", 0), ("massachusetts-1940", 10), ("demmo", None)):
+        with pytest.raises(InputError):
+            write_preset(preset, tmp_path / "new", households=households)
+        assert not (tmp_path / "new").exists()
+
+
+def test_files_of_an_earlier_census_never_join_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "household").mkdir()  # an interrupted run: files, and no census.toml yet
+    with pytest.raises(InputError, match="holds a census already"):
+        write_preset("demo", tmp_path, households=10)

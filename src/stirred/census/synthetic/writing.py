@@ -125,13 +125,12 @@ def write_preset(
     The same preset, households and seed give the same records, whatever the machine's threads.
     """
     out = Path(out)
-    if (out / "census.toml").exists():
+    if (out / "census.toml").exists() or (out / "household").exists():
+        # files of an earlier census would be read as part of this one
         raise InputError(f"{out.name} holds a census already", fix="choose another folder, or empty it first")
-    out.mkdir(parents=True, exist_ok=True)
     key = Key.for_tests(seed)
     if preset == "massachusetts-1940":
-        made = synthesise(preset, households, seed)
-        table = made.tables["household"]
+        table = synthesise(preset, households, seed).tables["household"]
         write_table(out / "household" / "25.parquet", table)
         rows, schema = {"household": table.num_rows, "occupied": table.num_rows}, massachusetts.schema()
     else:
