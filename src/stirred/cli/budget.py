@@ -2,7 +2,8 @@
 
 A budget depends on the swap rate and on the largest stratum in which two different hold values and two different
 swap values occur (the paper's b). It is an exact number; what is printed is rounded up, so no printed budget is
-smaller than the proved one.
+smaller than the proved one. It is per changed record, under the swapping invariants, and the smallest change that can
+occur is an exchange of two records: odds may move by e^(2ε), which is printed beside it.
 
   stirred budget --stratum 264331 --rate 1/100 1/20 1/10 1/2     the budget at four swap rates
   stirred budget --stratum 10 --epsilon 3                        the swap rates that reach a budget
@@ -13,6 +14,7 @@ Rates are fractions or decimals (1/20, 0.05). Rates 0 and 1 cost ∞: some outpu
 
 import argparse
 import re
+from typing import Final, TypedDict
 
 from stirred.cli.output import console, print_json, table
 from stirred.errors import InputError
@@ -27,8 +29,32 @@ from stirred.mechanisms.swapping.accounting import (
     theorem_1,
     tight,
 )
+from stirred.spec import odds
 from stirred.spec.budget import Budget
 from stirred.spec.numerals import digits, text_of
+
+
+class Flavor(TypedDict):
+    """What stands beside every number."""
+
+    invariants: str
+    input_premetric: str
+    output_premetric: str
+    distance: int  # the smallest that occurs
+    status: str
+
+
+# What every budget here is a budget of: Theorem 1 and the proofs beside the mechanism.
+FLAVOR: Final = Flavor(
+    invariants="the swapping invariants: every table without a swap variable, and the strata by swap variables",
+    input_premetric="d_Ham",
+    output_premetric="D_mult",
+    distance=2,
+    status="proved",
+)
+
+
+MOST_DIGITS = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,11 +92,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _count(word: str) -> int:
-    if not re.fullmatch(r"\s*[+-]?\d+\s*", word):
+    if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", word):
         raise InputError(
             f"cannot read this stratum size: {word[:40]!r}",
             why="it counts records",
             fix="write a whole number",
+        )
+    if len(word) > MOST_DIGITS:
+        raise InputError(
+            "no stratum has that many records", why=f"it has {len(word)} digits", fix="check the number"
         )
     return stratum_of(int(word))
 
@@ -97,19 +127,21 @@ def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
             }
             for word, paper, least in rows
         ]
-        print_json({"stratum": b, "rows": found, "tight_at": levels, "note": SHARPNESS})
+        print_json({"stratum": b, "rows": found, "flavor": FLAVOR, "tight_at": levels, "note": SHARPNESS})
         return 0
     out = console()
     shown = [
-        [text_of(rate_of(word)), _shown(paper), paper.exact, _shown(least)] for word, paper, least in rows
+        [text_of(rate_of(word)), _shown(paper), paper.exact, _shown(least), _odds(min(paper, least))]
+        for word, paper, least in rows
     ]
     out.print(
         table(
-            f"Budget of a stratum of {b} records",
-            ["swap rate", "ε, Theorem 1", "exactly", "ε, largest loss"],
+            f"Budget of a stratum of {digits(b)} records",
+            ["swap rate", "ε, Theorem 1", "exactly", "ε, largest loss", "odds may move by"],
             shown,
         )
     )
+    _say_flavor()
     out.print(f"ε, Theorem 1: tight at the level of {levels['epsilon']}.")
     out.print(f"ε, largest loss: tight at the level of {levels['epsilon_tight']}.")
     out.print(
@@ -120,6 +152,19 @@ def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
 
 def _shown(budget: Budget) -> str:
     return str(budget.upper(6)) if budget.is_finite else "∞"
+
+
+def _odds(budget: Budget) -> str:
+    """The factor on the odds at the smallest distance, rounded up."""
+    return f"× {odds.factor((budget * FLAVOR['distance']).upper(6))}" if budget.is_finite else "any factor"
+
+
+def _say_flavor() -> None:
+    console().print(
+        f"Proved, per changed record ({FLAVOR['input_premetric']}), in {FLAVOR['output_premetric']}, among data sets that "
+        f"agree on {FLAVOR['invariants']}. They differ by {FLAVOR['distance']} records at least, so odds move by at most "
+        "e^(2ε)."
+    )
 
 
 def _rates(b: int, epsilon: str, *, as_json: bool) -> int:
@@ -135,7 +180,7 @@ def _rates(b: int, epsilon: str, *, as_json: bool) -> int:
     ]
     out.print(
         table(
-            f"Swap rates that give a stratum of {b} records ε ≤ {epsilon.strip()}",
+            f"Swap rates that give a stratum of {digits(b)} records ε ≤ {epsilon.strip()}",
             ["", "rate", "exactly"],
             rows,
         )
@@ -143,6 +188,7 @@ def _rates(b: int, epsilon: str, *, as_json: bool) -> int:
     out.print(
         f"Every rate between them does. The smallest ε of this stratum is {least}, at rate {float(at):.6f}."
     )
+    _say_flavor()
     return 0
 
 
@@ -176,21 +222,28 @@ def _margins(first: int, second: int, rates: list[str], *, as_json: bool) -> int
             }
             for rate, all_ in found
         ]
-        print_json({"margins": [first, second], "stratum": n, "rows": rows})
+        print_json({"margins": [first, second], "stratum": n, "rows": rows, "flavor": FLAVOR})
         return 0
     out = console()
     body = [
-        [rate, bound.name, _shown(bound.budget), "claimed" if bound is claim(all_) else ""]
+        [
+            rate,
+            bound.name,
+            _shown(bound.budget),
+            _odds(bound.budget),
+            "claimed" if bound is claim(all_) else "",
+        ]
         for rate, all_ in found
         for bound in all_
     ]
     out.print(
         table(
             f"Budget of a stratum with two types: {digits(first)} and {digits(second)} records",
-            ["swap rate", "bound", "ε", ""],
+            ["swap rate", "bound", "ε", "odds may move by", ""],
             body,
         )
     )
+    _say_flavor()
     seen = {bound.name: bound.tight for _, all_ in found for bound in all_}
     for name, level in seen.items():
         out.print(f"{name}: tight at the level of {level}.")

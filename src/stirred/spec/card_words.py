@@ -8,6 +8,7 @@ from mpmath import mpf
 from stirred.spec.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Margin, Multiverse
+from stirred.spec.numerals import digits
 from stirred.spec.odds import significant
 from stirred.spec.premetrics import PERSON, Hamming, InputPremetric, SymmetricDifference
 
@@ -39,10 +40,10 @@ def small(value: Fraction) -> str:
     >>> small(Fraction(1, 10**10)), small(Fraction(3, 100))
     ('10⁻¹⁰', '3/100')
     """
-    exponent = len(str(value.denominator)) - 1
+    exponent = len(digits(value.denominator)) - 1
     if value.numerator == 1 and value.denominator == 10**exponent and exponent > 2:
         return "10⁻" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{value.numerator}/{value.denominator}"
+    return f"{digits(value.numerator)}/{digits(value.denominator)}"
 
 
 def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> tuple[int, str]:

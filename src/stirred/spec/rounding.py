@@ -11,7 +11,9 @@ MOST_BITS = 1 << 15  # two numbers that agree to this many bits are given up as 
 
 
 def _decimal(scaled: int, decimals: int) -> Decimal:
-    return Decimal(scaled).scaleb(-decimals, Context(prec=max(28, len(str(abs(scaled))) + 2)))
+    # at least as many digits as the number has: nothing is rounded here
+    prec = max(28, scaled.bit_length() * 302 // 1000 + 3)
+    return Decimal(scaled).scaleb(-decimals, Context(prec=prec))
 
 
 def _rounded(value: Exact, decimals: int, *, up: bool) -> Decimal:

@@ -59,6 +59,29 @@ def test_the_table_says_where_it_is_tight(capsys: pytest.CaptureFixture[str]) ->
     assert "asymptotically sharp" in shown
 
 
+def test_every_budget_stands_with_its_flavor_and_odds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["budget", "--stratum", "2", "--rate", "1/2"]) == 0
+    assert main(["budget", "--stratum", "10", "--rate", "1/2"]) == 0
+    shown = capsys.readouterr().out
+    for words in ("d_Ham", "D_mult", "swapping invariants", "Proved", "odds may move by", "e^(2ε)"):
+        assert words in shown
+    # ½ ln(d(10)/d(8)) at p = ½, twice: d(10)/d(8) = 1334961/14833 = 89.99…, rounded up
+    assert "× 90.0" in shown
+    assert main(["budget", "--margins", "3", "4", "--rate", "1/2"]) == 0
+    assert "e^(2ε)" in capsys.readouterr().out
+    found = document(capsys, "--stratum", "10", "--rate", "1/2")
+    assert found["flavor"]["distance"] == 2
+
+
+def test_numbers_of_any_length(capsys: pytest.CaptureFixture[str]) -> None:
+    huge = "9" * 5000
+    assert main(["budget", "--stratum", huge, "--rate", "1/2"]) == 2
+    assert "5000 digits" in capsys.readouterr().err
+    assert document(capsys, "--stratum", "10", "--epsilon", huge)["rates"] == [1e-06, 0.999999]
+    assert main(["budget", "--stratum", "٣", "--rate", "1/2"]) == 2
+    assert "whole number" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("rate", ["0", "1"])
 def test_never_and_always(capsys: pytest.CaptureFixture[str], rate: str) -> None:
     assert main(["budget", "--stratum", "9", "--rate", rate]) == 0
