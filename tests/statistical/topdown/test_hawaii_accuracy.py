@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
-from shared_data import shared
 
+from shared_data import shared
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
@@ -32,17 +32,26 @@ def hawaii() -> Census:
     table = pl.read_parquet(shared("hi2020", "blocks.parquet"))
     parts = []
     for number, group in enumerate(GROUPS):
-        for age, count in ((30, pl.col(f"vap_{group}")), (10, pl.col(f"pop_{group}") - pl.col(f"vap_{group}"))):
+        for age, count in (
+            (30, pl.col(f"vap_{group}")),
+            (10, pl.col(f"pop_{group}") - pl.col(f"vap_{group}")),
+        ):
             cells = table.select(block=pl.col("geoid"), count=count).filter(pl.col("count") > 0)
             people = cells.select(pl.col("block").repeat_by("count").explode())
-            parts.append(people.with_columns(race=pl.lit(max(number, 1)), hispanic=pl.lit(2 if number == 0 else 1), age=pl.lit(age)))
+            hispanic = 2 if number == 0 else 1
+            parts.append(
+                people.with_columns(race=pl.lit(max(number, 1)), hispanic=pl.lit(hispanic), age=pl.lit(age))
+            )
     people = pl.concat(parts).with_columns(
         state=pl.col("block").str.slice(0, 2),
         county=pl.col("block").str.slice(0, 5),
         tract=pl.col("block").str.slice(0, 11),
         block_group=pl.col("block").str.slice(0, 12),
     )
-    schema = {"geography": {"spine": ["state", "county", "tract", "block_group", "block"]}, "record": {"person": {}}}
+    schema = {
+        "geography": {"spine": ["state", "county", "tract", "block_group", "block"]},
+        "record": {"person": {}},
+    }
     return Census.of(schema, {"person": people})
 
 
@@ -50,7 +59,11 @@ def difference(truth: Sparse, made: Sparse, size: int) -> tuple[np.ndarray, np.n
     """Errors of totals by node, and absolute cell errors summed by node."""
     nodes = len(truth.first) - 1
     apart = Sparse.of(
-        np.r_[made.nodes, truth.nodes], np.r_[made.cells, truth.cells], np.r_[made.counts, -truth.counts], nodes, size
+        np.r_[made.nodes, truth.nodes],
+        np.r_[made.cells, truth.cells],
+        np.r_[made.counts, -truth.counts],
+        nodes,
+        size,
     )
     cells = np.zeros(nodes)
     np.add.at(cells, apart.nodes, np.abs(apart.counts))
@@ -63,7 +76,9 @@ def errors(census: Census, mode: str, draws: int, **settings) -> dict[str, dict[
     result: dict[str, dict[str, object]] = {}
     for draw in range(draws):
         key = Key.for_tests(100 + draw).bind("hawaii")
-        made: Outcome = run(census, workload, Settings(mode=mode, bypass=False, **settings), key=key, engine=Local())
+        made: Outcome = run(
+            census, workload, Settings(mode=mode, bypass=False, **settings), key=key, engine=Local()
+        )
         for d, level in enumerate(made.spine.levels[1:], 1):
             truth = made.measurements.truth[d]
             off, cells = difference(truth, made.levels[d], workload.histogram.cells)
@@ -73,16 +88,20 @@ def errors(census: Census, mode: str, draws: int, **settings) -> dict[str, dict[
             place = np.digitize(truth.totals, BINS[level])
             here["bias"].append([off[place == i].mean() for i in range(1, len(BINS[level]) + 1)])
     return {
-        level: {"total": float(np.mean(v["total"])), "cell": float(np.mean(v["cell"])), "bias": np.mean(v["bias"], axis=0)}
+        level: {
+            "total": float(np.mean(v["total"])),
+            "cell": float(np.mean(v["cell"])),
+            "bias": np.mean(v["bias"], axis=0),
+        }
         for level, v in result.items()
     }
 
 
 @pytest.mark.slow
 def test_gls_on_hawaii_is_as_accurate_as_the_prototype():
-    """Ten draws; the facts' figures ± 5 % (30 % for the five counties). By the spread of the draws (standard error of the
-    mean about 0.6 % at tracts, 0.3 % at blocks, 10 % at counties) a right program fails with a chance below 1e-6 at tract, block
-    group and block, and about 1e-3 for counties; the key is fixed, so it either always passes or never."""
+    """Ten draws; the facts' figures ± 5 % (30 % for the five counties). By the spread of the draws (standard error of
+    the mean about 0.6 % at tracts, 0.3 % at blocks, 10 % at counties) a right program fails with a chance below 1e-6 at
+    tract, block group and block, and about 1e-3 for counties; the keys are fixed, so it passes always or never."""
     census = hawaii()
     gls, classic = errors(census, "gls", 10), errors(census, "classic", 10)
     assert gls["tract"]["total"] <= 1.05 * 1.29

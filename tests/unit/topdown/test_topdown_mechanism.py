@@ -257,9 +257,9 @@ def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, mon
     assert (tmp_path / "whole/person.parquet").read_bytes() == (
         tmp_path / "resumed/person.parquet"
     ).read_bytes()
+    (tmp_path / "state/pl94-persons").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "state/pl94-persons/run").write_text("another")
     with pytest.raises(PrivacyError, match="another key"):
-        (tmp_path / "state/pl94-persons").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "state/pl94-persons/run").write_text("another")
         mechanism.release(census, key=KEY, out=tmp_path / "resumed")
 
 

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from stirred.engine import Engine, Progress
 from stirred.errors import InfeasibleError
-from stirred.mechanisms.topdown import constraints, generic
+from stirred.mechanisms.topdown import generic
 from stirred.mechanisms.topdown.constraints import Constraints
+from stirred.mechanisms.topdown.constraints import Held as Bounds
 from stirred.mechanisms.topdown.root import round_root, solve_root
 from stirred.mechanisms.topdown.rounding import network, rounded
 from stirred.mechanisms.topdown.solve import CROWDED, FREE, Held, Problem, Solution, solve
@@ -166,32 +167,27 @@ class Estimator:
             values = self._by_group(solution.x, counts, allowed, partition, low)
             self._check(depth, children, cells, values)
             return values
-        for snap in (2e-4, 1e-2, 0.0):
-            net = network(
-                solution.x,
-                counts,
-                allowed,
-                partition,
-                low,
-                high,
-                total_low=total_low,
-                total_high=total_high,
-                snap=snap,
-            )
-            values = rounded(net) if (net.capacity >= 0).all() else None
-            if values is not None:
-                break
-        if values is None and sum(not held.whole for held in self._here(depth)) <= 1:
-            values = rounded(
-                network(
-                    solution.x, counts, allowed, partition, low, high,
-                    total_low=total_low, total_high=total_high, wide=True,
-                )
-            )  # fmt: skip
-        if values is None:
-            values = generic.round_with_rows(solution.x, counts, allowed, problem.held)
+        values = self._rounded(
+            depth, problem, solution.x, counts, partition, low, high, total_low, total_high
+        )
         self._check(depth, children, cells, values)
         return values
+
+    def _rounded(
+        self, depth: int, problem: Problem, x: Floats, counts: Ints, partition: NDArray[np.int32], low: Floats,
+        high: Floats, total_low: Floats | None, total_high: Floats | None,
+    ) -> Ints:  # fmt: skip
+        """The network, with more room if it must be; an integer programme where the sums cross."""
+        nested = sum(not held.whole for held in self._here(depth)) <= 1
+        for snap, wide in ((2e-4, False), (1e-2, False), (0.0, False), (0.0, nested)):
+            net = network(
+                x, counts, problem.allowed, partition, low, high,
+                total_low=total_low, total_high=total_high, snap=snap, wide=wide,
+            )  # fmt: skip
+            found = rounded(net) if (net.capacity >= 0).all() else None
+            if found is not None:
+                return found
+        return generic.round_with_rows(x, counts, problem.allowed, problem.held)
 
     def _by_group(
         self, x: Floats, counts: Ints, allowed: NDArray[np.bool_], partition: NDArray[np.int32], exact: Floats
@@ -231,7 +227,9 @@ class Estimator:
             linear = self.targets.linear(depth, children, cells)
             start = self._fine_start(depth, children, cells, names, groups, weights[classes])
             return (
-                Problem(parent, linear, allowed, groups, weights, classes, families, start),
+                Problem(
+                    parent, linear, allowed, groups, weights, classes, families, start, self._crowded(depth)
+                ),
                 low,
                 high,
                 partition,
@@ -272,9 +270,8 @@ class Estimator:
     def _fine_start(
         self, depth: int, nodes: Ints, cells: Ints, names: Sequence[str], groups: NDArray[np.int32], weights: Floats
     ) -> Floats | None:  # fmt: skip
-        """For very many cells begin at the fine queries' own answers: coarse errors vanish in a few steps, fine ones last."""
-        crowded = any(held.query.size > CROWDED for held in self._here(depth))
-        if len(cells) < MANY and not crowded:
+        """For very many cells begin at the fine queries' answers: coarse errors vanish in a few steps, fine ones last."""
+        if len(cells) < MANY and not self._crowded(depth):
             return None
         fine = [int(row.max()) + 1 >= len(cells) // 2 for row in groups]
         total = weights @ np.array(fine, float)
@@ -284,7 +281,11 @@ class Estimator:
         result: Floats = self.targets.linear(depth, nodes, cells, only) / total[:, None]
         return result
 
-    def _here(self, depth: int) -> list[constraints.Held]:
+    def _crowded(self, depth: int) -> bool:
+        """Whether a whole earlier product is held."""
+        return any(held.query.size > CROWDED for held in self._here(depth))
+
+    def _here(self, depth: int) -> list[Bounds]:
         """The constraints that speak of this level."""
         return [held for held in self.constraints.held if depth < len(held.low)]
 

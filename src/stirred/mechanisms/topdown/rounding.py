@@ -116,10 +116,12 @@ def _wide(
     floor = np.floor(x + 1e-9).astype(np.int64)[child, cell]
     fraction = np.clip(x[child, cell] - floor, 0.0, 1.0)
     size = int(parent.sum())
-    clip = lambda values: np.clip(values, 0, size).astype(np.int64)  # noqa: E731
-    low_group, high_group = clip(low), clip(high)
-    low_total = np.zeros(C, np.int64) if total_low is None else clip(total_low)
-    high_total = np.full(C, size) if total_high is None else clip(total_high)
+    low_group, high_group = (np.clip(bound, 0, size).astype(np.int64) for bound in (low, high))
+    least, most = (
+        (np.zeros(C) if total_low is None else total_low),
+        (np.full(C, size) if total_high is None else total_high),
+    )
+    low_total, high_total = (np.clip(bound, 0, size).astype(np.int64) for bound in (least, most))
     node = columns + child * m + groups[cell]
     supply = np.zeros(sink + 1, np.int64)
     supply[:columns] = parent
@@ -132,9 +134,9 @@ def _wide(
         [np.tile(column_of[cell], 3), columns + np.arange(C * m), columns + C * m + np.arange(C)]
     )
     head = np.concatenate([up, columns + C * m + np.repeat(np.arange(C), m), np.full(C, sink)])
-    most = parent[column_of[cell]]
+    whole = parent[column_of[cell]]
     capacity = np.concatenate(
-        [floor, np.ones_like(floor), most, (high_group - low_group).ravel(), high_total - low_total]
+        [floor, np.ones_like(floor), whole, (high_group - low_group).ravel(), high_total - low_total]
     )
     cost = np.concatenate(
         [np.full(len(floor), -1.0), 1.0 - 2.0 * fraction, np.ones(len(floor)), np.zeros(C * m + C)]

@@ -45,11 +45,9 @@ class Problem:
     classes: NDArray[np.int32]
     held: tuple[Held, ...] = ()
     start: Floats | None = None
-
-    @property
-    def crowded(self) -> bool:
-        """Whether so many sums are held that the solve is only as exact as the rounding after it needs."""
-        return any(one.low.shape[1] > CROWDED for one in self.held)
+    crowded: bool = (
+        False  # so many sums are held that the solve need only be as exact as the rounding after it
+    )
 
 
 @dataclass(frozen=True, slots=True)

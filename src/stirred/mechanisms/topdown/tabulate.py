@@ -78,8 +78,8 @@ def axis_expression(axis: Axis, types: pl.Schema) -> pl.Expr:
     if source.product:
         whole: pl.Expr = pl.lit(0, dtype=pl.Int64)
         for part, size in source.product:
-            level = axis_expression(Axis(name=axis.name, size=size, source=part), types)
-            whole = whole * size + pl.when((level >= 0) & (level < size)).then(level)
+            inner = axis_expression(Axis(name=axis.name, size=size, source=part), types)
+            whole = whole * size + pl.when((inner >= 0) & (inner < size)).then(inner)
         return whole
     if source.cases:
         expression: pl.Expr = pl.lit(None, dtype=pl.Int64)

@@ -1,0 +1,171 @@
+r"""How certain a TopDown release is, from public numbers alone: the mechanism run again on its own output.
+
+The released leaf histogram stands in the place of the census, the invariants are kept, fresh noise is drawn, and the
+same estimate is made: what a replicate does to the release shows what the release did to the census (a parametric
+bootstrap). Everything here is post-processing of the release and of numbers that are exact anyway, so it costs nothing.
+
+The noise of replicates comes from a child of the run's key bound to ("uncertainty", the released histogram, the number
+of the replicate). The replicates are published, and with the release they give their own noise away; that is safe,
+because a child key says nothing about its parent or siblings and is never used to measure the census. Bound to the
+release, not to the census, two censuses with one release get the same replicates.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.mechanisms.topdown import output
+from stirred.mechanisms.topdown.constraints import Constraints
+from stirred.mechanisms.topdown.estimate import Estimator
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.run import Settings
+from stirred.mechanisms.topdown.spine import Allotment, Spine
+from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.targets import Informed, Raw, Targets
+from stirred.mechanisms.topdown.workload import Workload
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+PRIOR = 4.0  # degrees of freedom with which cells of similar size lend each other their variance
+CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
+
+
+def replicate(
+    allotment: Allotment,
+    leaves: Sparse,
+    constraints: Constraints,
+    settings: Settings,
+    *,
+    key: Key | None,
+    engine: Engine,
+) -> Sparse:
+    """The leaf histogram of one more run with ``leaves`` as the census; ``key`` None draws no noise."""
+    spine, workload = allotment.spine, allotment.workload
+    size = workload.histogram.cells
+    truth = [leaves]
+    for d in range(len(spine.levels) - 1, 0, -1):
+        truth.append(truth[-1].up(spine.parent[d], spine.size(d - 1), size))
+    measurements = Measurements(allotment, truth[::-1], key)
+    targets: Targets
+    if (settings.mode or workload.mode) == "gls":
+        targets = Informed.of(measurements, constraints, engine)
+    else:
+        targets = Raw(measurements)
+    weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
+    estimator = Estimator(allotment, constraints, targets, weights, solver=settings.solver)
+    above, _ = estimator.root()
+    for depth in range(1, len(spine.levels)):
+        above, _ = estimator.level(depth, above, engine)
+    return above
+
+
+def replicates(
+    allotment: Allotment,
+    leaves: Sparse,
+    constraints: Constraints,
+    settings: Settings,
+    *,
+    key: Key,
+    count: int,
+    engine: Engine,
+    progress: Progress | None = None,
+) -> list[Sparse]:
+    """``count`` leaf histograms of runs on the release; ``key`` is the run's own, see above."""
+    own = key.bind(
+        "uncertainty", key.digest(*(a.tobytes() for a in (leaves.first, leaves.cells, leaves.counts)))
+    )
+    made = []
+    step = f"{allotment.workload.name}: replicates"
+    for number in range(count):
+        if progress is not None:
+            progress(step, number, count)
+        noise = None if settings.noiseless else own.bind("replicate", number)
+        made.append(replicate(allotment, leaves, constraints, settings, key=noise, engine=engine))
+    if progress is not None:
+        progress(step, count, count)
+    return made
+
+
+def records(workload: Workload, spine: Spine, made: Sequence[Sparse], *, bureau: bool = False) -> pa.Table:
+    """Replicates as one table: the columns of the microdata, ``replicate`` and ``count``."""
+    parts = []
+    for number, leaves in enumerate(made):
+        once = Sparse(leaves.first, leaves.cells, np.ones_like(leaves.counts))
+        table = pa.concat_tables(list(output.microdata(workload, spine, once, bureau=bureau)))
+        table = table.append_column("replicate", pa.array(np.full(table.num_rows, number), pa.int16()))
+        parts.append(table.append_column("count", pa.array(leaves.counts, pa.int32())))
+    return pa.concat_tables(parts)
+
+
+def moments(count: Ints, again: Ints) -> tuple[Floats, Floats, Floats]:
+    r"""Bias, standard error and degrees of freedom of every cell from its replicates (R × cells).
+
+    Cells of similar size lend each other variance, so that a cell which happened not to move is not called exact:
+    $s^2 = ((R-1)s_i^2 + 4 s_0^2)/(R+3)$ with $s_0^2$ the mean over the cells of its size class.
+
+    >>> bias, error, _ = moments(np.array([10, 10]), np.array([[12, 10], [10, 10], [11, 10]]))
+    >>> bias.tolist(), error.round(4).tolist()
+    ([1.0, 0.0], [0.8165, 0.5774])
+    """
+    runs = len(again)
+    bias = again.mean(axis=0) - count
+    variance = again.var(axis=0, ddof=1) if runs > 1 else np.full(len(count), np.inf)
+    place = np.digitize(count, CLASSES)
+    members = np.maximum(np.bincount(place, minlength=1), 1)
+    common = (np.bincount(place, variance) / members)[place]
+    smooth = ((runs - 1) * variance + PRIOR * common) / (runs - 1 + PRIOR)
+    return bias, np.sqrt(smooth), np.full(len(count), runs - 1 + PRIOR)
+
+
+def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Floats]:
+    r"""Bias-corrected estimate $x - \hat b$, its standard error and interval; no count is below zero.
+
+    The interval is $x - \hat b \pm t\,s\sqrt{1 + 1/R}$: the last factor is the error of the bias itself.
+    """
+    bias, spread, freedom = moments(count, again)
+    error = spread * sqrt(1.0 + 1.0 / len(again))
+    t = stdtrit(freedom, 0.5 + level / 2.0)
+    estimate = np.maximum(count - bias, 0.0)
+    return {
+        "estimate": estimate,
+        "standard_error": error,
+        "low": np.maximum(count - bias - t * error, 0.0),
+        "high": np.maximum(count - bias + t * error, 0.0),
+        "bias": bias,
+    }
+
+
+def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> pl.DataFrame:
+    """For each cell that the release or a replicate has: count, estimate, standard_error, low, high and bias."""
+    keys = list(by)
+    published = plain(records, keys).group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
+    runs = plain(again, keys, "replicate", "count")
+    sums = runs.group_by([*keys, "replicate"]).agg(pl.col("count").cast(pl.Int64).sum()).collect()
+    number = int(runs.select(pl.col("replicate").max()).collect().item()) + 1
+    counts = pl.concat([published.collect(), sums.select(*keys, pl.lit(0, pl.Int64).alias("count"))])
+    cells = counts.group_by(keys).agg(pl.col("count").sum()) if keys else counts.select(pl.col("count").sum())
+    cells = cells.sort(keys, nulls_last=False) if keys else cells
+    cells = cells.with_row_index("cell")
+    place = (
+        sums.join(cells.drop("count"), on=keys, nulls_equal=True)
+        if keys
+        else sums.with_columns(cell=pl.lit(0))
+    )
+    matrix = np.zeros((number, cells.height), np.int64)
+    matrix[place["replicate"].to_numpy(), place["cell"].to_numpy()] = place["count"].to_numpy()
+    found = intervals(cells["count"].to_numpy(), matrix)
+    return cells.drop("cell").with_columns(**{name: pl.Series(value) for name, value in found.items()})
+
+
+def plain(frame: pl.LazyFrame, keys: Sequence[str], *more: str) -> pl.LazyFrame:
+    """The wanted columns, codes of areas as text: categories of two files cannot be compared."""
+    types = frame.collect_schema()
+    coded = [name for name in keys if isinstance(types[name], pl.Categorical | pl.Enum)]
+    return frame.select(*keys, *more).with_columns(pl.col(coded).cast(pl.String))
