@@ -31,7 +31,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "the files differ in their columns or types",
         "give all files of a record type the same columns",
     ),
-    (r"ipc|flatbuffer|arrow file", "the file is no complete Arrow file", "copy or write it again"),
+    (
+        r"ipc|flatbuffer|arrow file|invalidfooter",
+        "the file is no complete Arrow file",
+        "copy or write it again",
+    ),
     (
         r"parquet|file out of specification|thrift|magic|footer",
         "the file is no complete Parquet file",

@@ -406,3 +406,27 @@ def test_an_error_inside_a_query_has_our_words_alone(tmp_path: Path) -> None:
         written(tmp_path, "h.csv").table("household")
     assert caught.value.what == "column size: 1 values of a batch are not a number"
     assert caught.value.fix == "see all problems with: stirred data check census.toml"
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.6, 0.9])
+def test_a_truncated_database_is_one_problem(tmp_path: Path, keep: float) -> None:
+    path = tmp_path / "h.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE homes AS SELECT i AS h, 1 + i % 7 AS size, 'SECRET' AS tenure FROM range(50000) t(i)"
+        )
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * keep)])
+    (tmp_path / "census.toml").write_text(TOML.format(file="h.duckdb") + 'record.household.table = "homes"')
+    report = check(tmp_path)
+    assert len(report) == 1
+    assert "SECRET" not in str(report)
+    with pytest.raises(DataError, match=r"h.duckdb"):
+        read(tmp_path).counts("household", ["size"])
+
+
+def test_a_truncated_arrow_file_is_called_that(tmp_path: Path) -> None:
+    path = tmp_path / "h.arrow"
+    FRAME.write_ipc(path)
+    path.write_bytes(path.read_bytes()[:300])
+    (tmp_path / "census.toml").write_text(TOML.format(file="h.arrow"))
+    assert "no complete Arrow file" in str(check(tmp_path))

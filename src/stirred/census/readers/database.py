@@ -1,6 +1,7 @@
 """Tables and views of a DuckDB database (extra ``duckdb``), opened read-only and streamed in batches."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +21,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     """A lazy frame over one table or view; only the columns asked for leave the database."""
     library = optional("duckdb", "duckdb", why="DuckDB databases are read with it")
     path = resolve(source.files, folder)[0]
-    with _connect(library, path) as connection:
+    with _told(library, path), _connect(library, path) as connection:
         names = [
             row[0]
             for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
@@ -45,7 +46,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
         query = f"SELECT {', '.join(map(_quoted, chosen))} FROM {_quoted(source.table)}"
         if rows is not None and predicate is None:
             query += f" LIMIT {int(rows)}"
-        with _connect(library, path) as connection:
+        with _told(library, path), _connect(library, path) as connection:
             for part in connection.sql(query).to_arrow_reader(batch or ROWS):
                 piece = pl.from_arrow(part)
                 assert isinstance(piece, pl.DataFrame)
@@ -60,6 +61,17 @@ def _connect(library: ModuleType, path: Path) -> Any:
     except library.Error:
         raise DataError(
             f"cannot open {path.name}", why="it is no DuckDB database, or another program holds it"
+        ) from None
+
+
+@contextmanager
+def _told(library: ModuleType, path: Path) -> Iterator[None]:
+    """Inside, an error of the database becomes one that shows no value."""
+    try:
+        yield
+    except library.Error:
+        raise DataError(
+            f"cannot read {path.name}", why="the database is damaged", fix="copy it again"
         ) from None
 
 
