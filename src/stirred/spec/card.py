@@ -12,6 +12,9 @@ from stirred.spec.divergences import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.specification import Specification
 
 
+NOT_TOUCHED = "exact wherever they are released:"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """One part of a total: what it is, per which unit, at which budget, and how it was counted."""
@@ -90,9 +93,11 @@ class Card:
         odds = f"a factor of {what.factor} at distance {what.distance}{caveat}"
         if what.log_odds is None:
             odds = f"no rule turns {spec.output_premetric} into odds"
+        exact_too = (("not touched", f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"),) if spec.untouched else ()
         return (
             ("domain", spec.domain.label or spec.domain.name),
             ("invariants", "; ".join(invariant.words() for invariant in spec.multiverse) or "none"),
+            *exact_too,
             ("unit", f"{counted(spec.input_premetric)}, {spec.input_premetric}"),
             ("measured by", f"{measure(spec.output_premetric)}, {spec.output_premetric}"),
             ("budget", f"{self.budget()} per unit (exactly {shortened(exact.exact)})"),
@@ -149,7 +154,13 @@ class Card:
 
     def notes(self) -> tuple[str, ...]:
         """What must be read with the numbers."""
-        return tuple(dict.fromkeys((*self.specification.notes, *self.more_notes)))
+        varies = self.specification.varies
+        by_universe = (
+            ()
+            if varies is None
+            else (f"the budget differs by universe and is stated for {varies.universe}: {varies.words}",)
+        )
+        return tuple(dict.fromkeys((*by_universe, *self.specification.notes, *self.more_notes)))
 
     def text(self) -> str:
         """The card for a terminal."""

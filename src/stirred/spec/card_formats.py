@@ -164,7 +164,7 @@ def _view(card: "Card") -> dict[str, object]:
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
     exact = (spec.rho_squared if zcdp else spec.budget).exact
     kept = [invariant.words() for invariant in spec.multiverse]
-    from stirred.spec.card import shortened
+    from stirred.spec.card import NOT_TOUCHED, shortened
 
     caveat = f", {what.exception}" if what.exception else ""
     return {
@@ -175,6 +175,11 @@ def _view(card: "Card") -> dict[str, object]:
         "parts": [
             _line("Domain", spec.domain.label or spec.domain.name),
             _line("Published exactly", "nothing", items=kept),
+            *(
+                [_line("Not touched", "", items=[f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"])]
+                if spec.untouched
+                else []
+            ),
             _line("One change", counted(spec.input_premetric), formal=str(spec.input_premetric)),
             _line("Measured by", measure(spec.output_premetric), formal=str(spec.output_premetric)),
             _line(

@@ -45,9 +45,8 @@ def test_bad_input_is_refused(words: list[str], capsys: pytest.CaptureFixture[st
 
 
 def test_demo_shows_both_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
-    out = capsys.readouterr().out
-    assert "swapped" in out
+    assert main(["demo", "--promises", "--out", str(tmp_path / "demo")]) == 0
+    assert "specifications.html" in capsys.readouterr().out
     page = (tmp_path / "demo" / "specifications.html").read_text()
     assert page.count("<article") == 2
     assert "incomparable" in page
