@@ -16,5 +16,8 @@ def compiled(function: F) -> F:
     >>> int(double(21))
     42
     """
-    result: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    try:
+        result: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # a kernel typed at a prompt has no file to be cached beside
+        result = numba.njit(nogil=True, error_model="numpy")(function)
     return result

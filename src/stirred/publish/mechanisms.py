@@ -36,7 +36,13 @@ def build(config: models.SwapConfig | models.TopDownConfig) -> Mechanism:
                 fix='write a share: rate = "1/20" for five percent',
             )
         return PermutationSwapping(
-            match=config.match, swap=config.swap, rate=rate, resolution=config.resolution
+            match=config.match,
+            swap=config.swap,
+            rate=rate,
+            resolution=config.resolution,
+            hold=config.hold,
+            drop=config.drop,
+            untouched=config.untouched,
         )
     from stirred.mechanisms.topdown import TopDown
 

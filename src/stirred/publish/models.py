@@ -19,6 +19,9 @@ class SwapConfig(Strict):
     swap: list[str]
     rate: str
     resolution: str = "household"
+    hold: list[str] | None = None
+    drop: list[str] = []
+    untouched: Literal["publish", "drop", "refuse"] = "publish"
 
 
 class TopDownConfig(Strict):

@@ -110,7 +110,7 @@ def tune_swap(
 def _trial(
     census: Census, psa: PermutationSwapping, rate: Fraction, target: Target, runs: int, seed: int
 ) -> Trial:
-    mechanism = PermutationSwapping(match=psa.match, swap=psa.swap, rate=rate, resolution=psa.resolution)
+    mechanism = PermutationSwapping(**{**psa.parameters(), "rate": rate})  # type: ignore[arg-type]
     table = TablePlan(name="target", record_type=psa.resolution, by=target.by)
     truth = census.counts(psa.resolution, list(target.by))
     errors = []
