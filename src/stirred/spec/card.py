@@ -11,7 +11,6 @@ from stirred.spec.compare import Comparison
 from stirred.spec.divergences import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.specification import Specification
 
-
 NOT_TOUCHED = "exact wherever they are released:"
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stirred.spec import (
     Budget,
+    BudgetFunction,
     Dependency,
     Domain,
     Hamming,
@@ -245,3 +246,16 @@ def test_a_notebook_shows_a_specification_as_its_card() -> None:
     shown = swapped(Budget.of(1))._repr_html_()
     assert "<article" in shown
     assert "ε = 1.0000" in shown
+
+
+def test_what_is_not_touched_and_what_differs_by_universe_stand_on_every_form() -> None:
+    spec = replace(
+        swapped(Budget.of(1)),
+        untouched=("vacant units", "12 records alone in their stratum"),
+        varies=BudgetFunction(words="it grows with b", universe="b = 7"),
+    )
+    card = Card(spec)
+    for form in (card.text(), card.markdown(), card.html()):
+        assert "exact wherever they are released: vacant units; 12 records alone" in form
+        assert "differs by universe and is stated for b = 7: it grows with b" in form
+    assert "not touched" not in Card(swapped(Budget.of(1))).text()
