@@ -1,7 +1,7 @@
 """One way to compile a kernel, so that every kernel has the same rules: no GIL, no bounds checks, cached, no fastmath."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -16,8 +16,9 @@ def compiled(function: F) -> F:
     >>> int(double(21))
     42
     """
+    made: Any
     try:
-        result: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # a kernel typed at a prompt has no file to be cached beside
-        result = numba.njit(nogil=True, error_model="numpy")(function)
-    return result
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+    return cast("F", made)
