@@ -15,7 +15,7 @@ from ipumspy import readers as ipums
 
 from shared_data import shared
 from stirred.census import Census, check, pl94, ppmf, read, validate
-from stirred.census.describe import describe
+from stirred.census.describe import describe, to_toml
 from stirred.census.readers import open_source
 from stirred.census.readers.pl94 import GEO, SEGMENTS, cells
 from stirred.census.schema import Source
@@ -430,3 +430,13 @@ def test_a_truncated_arrow_file_is_called_that(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:300])
     (tmp_path / "census.toml").write_text(TOML.format(file="h.arrow"))
     assert "no complete Arrow file" in str(check(tmp_path))
+
+
+def test_latin1_is_found_by_describe_and_the_description_reads(tmp_path: Path) -> None:
+    (tmp_path / "homes.csv").write_bytes("år;size\nBé;1\nBè;2\n".encode("latin-1"))
+    document = describe(["homes.csv"], folder=tmp_path)
+    assert document["record"]["household"]["encoding"] == "latin1"  # type: ignore[index]
+    (tmp_path / "census.toml").write_text(to_toml(document), encoding="utf-8")
+    assert read(tmp_path).counts("household", ["år"])["år"].to_pylist() == ["Bè", "Bé"]
+    (tmp_path / "homes.csv").write_text("år;size\nBé;1\n", encoding="utf-8")
+    assert "encoding" not in describe(["homes.csv"], folder=tmp_path)["record"]["household"]  # type: ignore[index]

@@ -10,8 +10,9 @@ from stirred.census import presets
 from stirred.census.census import unshown
 from stirred.census.describe.codebooks import Codebook, codebook_of
 from stirred.census.progress import Progress, silent
-from stirred.census.readers import open_source
+from stirred.census.readers import delimited, open_source
 from stirred.census.readers.dispatch import format_of
+from stirred.census.readers.paths import resolve
 from stirred.census.schema import Source
 
 Document = dict[str, object]
@@ -44,7 +45,9 @@ def describe(
     frames: dict[str, tuple[Source, pl.LazyFrame]] = {}
     for name in files:
         source = Source(files=(name,), ddi=ddi)
-        source = Source(files=(name,), ddi=ddi, format="" if _obvious(name) else format_of(source, where))
+        kind = format_of(source, where)
+        encoding = _encoding(source, where) if kind == "csv" else "utf8"
+        source = Source(files=(name,), ddi=ddi, format="" if _obvious(name) else kind, encoding=encoding)
         record_type = _record_type(name, taken=frames)
         with unshown(record_type):
             frames[record_type] = (source, open_source(source, where))
@@ -68,6 +71,15 @@ def describe(
 
 def _obvious(name: str) -> bool:
     return Path(name).suffix.lower() in (".parquet", ".csv", ".sav", ".dta", ".duckdb", ".arrow", ".tsv")
+
+
+def _encoding(source: Source, folder: Path) -> str:
+    plain = [
+        path
+        for path in resolve(source.files, folder, delimited.ENDINGS)
+        if path.suffix not in (".gz", ".zst")
+    ]
+    return "latin1" if any(delimited.encoding_of(path) == "latin1" for path in plain) else "utf8"
 
 
 def _record_type(name: str, taken: Mapping[str, object]) -> str:
@@ -106,8 +118,8 @@ def _record(
     schema = frame.collect_schema()
     facts = _facts(frame, schema, confidential=confidential)
     record: Document = {"files": list(source.files)}
-    for key, value in (("format", source.format), ("ddi", source.ddi)):
-        if value:
+    for key, value in (("format", source.format), ("ddi", source.ddi), ("encoding", source.encoding)):
+        if value not in ("", "utf8"):
             record[key] = value
     identifier = _identifier(name, frame, schema, facts)
     if identifier:

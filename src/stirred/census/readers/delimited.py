@@ -1,10 +1,11 @@
 """CSV and other delimited text: scanned as text, typed by the schema afterwards, so that no bad value is ever echoed."""
 
+import codecs
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -122,6 +123,19 @@ def guess_separator(path: Path) -> str:
     """The separator that occurs most often in the first line; a comma when none does."""
     line = _first_line(path)
     return max(SEPARATORS, key=lambda mark: (line.count(mark), mark == ","))
+
+
+def encoding_of(path: Path) -> Literal["utf8", "latin1"]:
+    """UTF-8 if all of the file is; otherwise Latin-1, which any bytes are."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as stream:
+        try:
+            while block := stream.read(BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "latin1"
+    return "utf8"
 
 
 def header_of(path: Path, separator: str, *, encoding: str = "utf-8-sig") -> list[str]:
