@@ -52,6 +52,7 @@ def _rebuilt(
     multiverse: Multiverse | None = None,
     input_premetric: InputPremetric | None = None,
     output_premetric: OutputPremetric | None = None,
+    kept: frozenset[str] | None = None,
 ) -> "Specification":
     """The specification of these parts under a changed flavor, its budget accounted afresh."""
     flavor_multiverse = multiverse or spec.multiverse
@@ -72,7 +73,7 @@ def _rebuilt(
         output_premetric=measure,
         budget=budget,
         bounds=spec.bounds if same else (),
-        notes=tuple(sorted({*spec.notes, *notes})),
+        notes=tuple(sorted({*(_own_notes(spec) if kept is None else kept), *notes})),
         parts=() if alone else parts,
         varies=_joint_function(
             parts,
@@ -82,6 +83,21 @@ def _rebuilt(
             output_premetric=measure,
         ),
     )
+
+
+def _own_notes(spec: "Specification") -> frozenset[str]:
+    """The notes without those on rules that were used for the unit and premetric it is stated in now."""
+    try:
+        _, derived = account(
+            spec.statements,
+            domain=spec.domain,
+            multiverse=spec.multiverse,
+            input_premetric=spec.input_premetric,
+            output_premetric=spec.output_premetric,
+        )
+    except IncompatibleError:
+        derived = ()  # its parts were restated by hand
+    return frozenset(spec.notes) - frozenset(derived)
 
 
 def _joint_function(
@@ -143,7 +159,6 @@ def compose(specs: "Sequence[Specification]") -> "Specification":
         evidence=reduce(lambda a, b: a & b, (spec.evidence for spec in specs)),
         bounds=(),
         untouched=tuple(sorted({word for spec in specs for word in spec.untouched})),
-        notes=tuple(sorted({note for spec in specs for note in spec.notes})),
     )
     return _rebuilt(
         together,
@@ -151,6 +166,7 @@ def compose(specs: "Sequence[Specification]") -> "Specification":
         multiverse=multiverse,
         input_premetric=input_premetric,
         output_premetric=output_premetric,
+        kept=frozenset().union(*(_own_notes(spec) for spec in specs)),
     )
 
 

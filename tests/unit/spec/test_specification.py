@@ -110,6 +110,34 @@ def test_composition_is_associative_and_commutative(
     assert (a + b) + c == compose([c, a, b])
 
 
+counted = st.builds(
+    lambda kind, unit, link, copies, epsilon: replace(
+        pure(Budget.of(epsilon), multiverse=Multiverse.of(Margin("person"), Margin("household"))),
+        input_premetric=kind(unit, link=link, copies=copies),
+    ),
+    st.sampled_from([Hamming, SymmetricDifference]),
+    st.sampled_from(["person", "household"]),
+    st.sampled_from(["kept", "free"]),
+    st.integers(1, 3),
+    finite,
+)
+
+
+@settings(deadline=None)
+@given(counted, counted, counted)
+def test_a_sum_keeps_no_note_of_a_unit_it_went_through(
+    a: Specification, b: Specification, c: Specification
+) -> None:
+    assert (a + b) + c == a + (b + c) == (c + a) + b
+
+
+def test_restating_twice_leaves_only_the_last_rule() -> None:
+    once = PL_UNITS.per("person", copies=2)
+    assert any("imputed into 2" in note for note in once.notes)
+    assert once.per("household", copies=1).notes == PL_UNITS.notes
+    assert not any("imputed into 2" in note for note in once.per("person", copies=3).notes)
+
+
 def test_pure_parts_are_converted_once_at_the_end() -> None:
     one, two = pure(Budget.of(1)), pure(Budget.of(3))
     assert (one + two).budget == Budget.of(4)
