@@ -32,14 +32,26 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Words of the command."""
     parser.add_argument("census", help="census.toml")
-    parser.add_argument("--workload", default="pl94-persons", metavar="NAME", help="a preset, pl94, dhc or a TOML file")
+    parser.add_argument(
+        "--workload", default="pl94-persons", metavar="NAME", help="a preset, pl94, dhc or a TOML file"
+    )
     parser.add_argument("--out", metavar="DIR", help="the packet to write; must not exist")
-    parser.add_argument("--mode", choices=("classic", "gls"), help="the estimate (default: the workload's own)")
-    parser.add_argument("--rho-squared", metavar="R", help="the total ρ² (the usual zCDP ρ), exact; inf adds no noise")
+    parser.add_argument(
+        "--mode", choices=("classic", "gls"), help="the estimate (default: the workload's own)"
+    )
+    parser.add_argument(
+        "--rho-squared", metavar="R", help="the total ρ² (the usual zCDP ρ), exact; inf adds no noise"
+    )
     parser.add_argument("--keep-nmf", action="store_true", help="also write the noisy measurement file")
     parser.add_argument("--given", metavar="PACKET", help="a packet whose microdata this one must agree with")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")
-    parser.add_argument("--names", choices=("own", "bureau"), default="own", help="the columns of the microdata")
+    parser.add_argument(
+        "--names", choices=("own", "bureau"), default="own", help="the columns of the microdata"
+    )
+    parser.add_argument(
+        "--emphasis", type=int, default=1, metavar="N",
+        help="weigh the totals of the lowest level N times in the solve: less bias, more error (gls; 30 to 100)",
+    )  # fmt: skip
     parser.add_argument("--no-bypass", action="store_true", help="measure geounits with one child twice")
     parser.add_argument("--check", action="store_true", help="say what would be promised, and stop")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -60,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         bypass=not arguments.no_bypass,
         given=None if arguments.given is None else Path(arguments.given),
         names=arguments.names,
+        emphasis=arguments.emphasis,
         resume=None if part is None else part / "state",
     )
     census = read(arguments.census)
@@ -68,7 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     if out is None or part is None:
         raise InputError("a release needs a folder", fix="--out packet/, or --check to see the promise only")
     if out.exists():
-        raise InputError(f"{out.name} exists already", why="a packet is never overwritten", fix="choose another --out")
+        raise InputError(
+            f"{out.name} exists already", why="a packet is never overwritten", fix="choose another --out"
+        )
     mechanism.specification(census)  # all that can be refused is refused before a key is made
     key = key_for(out, arguments.key)
     data = part / "public" / "data"
@@ -80,7 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     shutil.rmtree(part / "state", ignore_errors=True)
     part.replace(out)
     if arguments.json:
-        print_json({"packet": str(out), "private": release.private, "specification": str(release.specification)})
+        print_json(
+            {"packet": str(out), "private": release.private, "specification": str(release.specification)}
+        )
         return 0
     console().print(f"packet: {out}")
     console().print(str(release.specification))
@@ -93,7 +110,9 @@ def _budget(text: str | None) -> Fraction | str | None:
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise BudgetError(f"--rho-squared {text} is no exact number", fix="--rho-squared 2.63 or 293764/114921") from None
+        raise BudgetError(
+            f"--rho-squared {text} is no exact number", fix="--rho-squared 2.63 or 293764/114921"
+        ) from None
 
 
 def _check(mechanism: "TopDown", census: "Census", *, json: bool) -> int:
@@ -102,7 +121,11 @@ def _check(mechanism: "TopDown", census: "Census", *, json: bool) -> int:
 
     promise = mechanism.specification(census)
     rows = []
-    document: dict[str, object] = {"specification": str(promise), "notes": list(promise.notes), "workloads": {}}
+    document: dict[str, object] = {
+        "specification": str(promise),
+        "notes": list(promise.notes),
+        "workloads": {},
+    }
     for workload in mechanism.workloads:
         lines = {} if mechanism.noiseless else accounting.semantics(workload)
         levels = {level: str(part) for level, part in accounting.by_level(workload).items()}
@@ -111,7 +134,10 @@ def _check(mechanism: "TopDown", census: "Census", *, json: bool) -> int:
             "levels": levels,
             "semantics": {name: {"rho_squared": str(r), "epsilon": str(e)} for name, (r, e) in lines.items()},
         }
-        rows += [(workload.name, name, f"{_up(rho)}", str(epsilon.quantize(Decimal("0.0001"), ROUND_UP))) for name, (rho, epsilon) in lines.items()]
+        rows += [
+            (workload.name, name, f"{_up(rho)}", str(epsilon.quantize(Decimal("0.0001"), ROUND_UP)))
+            for name, (rho, epsilon) in lines.items()
+        ]
     if json:
         print_json(document)
         return 0
@@ -119,7 +145,9 @@ def _check(mechanism: "TopDown", census: "Census", *, json: bool) -> int:
     shown.print(str(promise))
     for note in promise.notes:
         shown.print(f"  {note}")
-    shown.print(table("What a change costs (ρ², and ε at δ = 10⁻¹⁰)", ("workload", "seen by", "ρ²", "ε"), rows))
+    shown.print(
+        table("What a change costs (ρ², and ε at δ = 10⁻¹⁰)", ("workload", "seen by", "ρ²", "ε"), rows)
+    )
     return 0
 
 
@@ -139,7 +167,9 @@ def _write(release: "Release", mechanism: "TopDown", folder: Path) -> None:
 
     broken = [check.invariant for check in release.checks if not check.kept]
     if broken:
-        raise PrivacyError("an invariant was not kept", why=broken[0], fix="nothing was released; report this")
+        raise PrivacyError(
+            "an invariant was not kept", why=broken[0], fix="nothing was released; report this"
+        )
     (folder / "tables").mkdir(exist_ok=True)
     for name, content in release.tables.items():
         pq.write_table(content, folder / "tables" / f"{name}.parquet")

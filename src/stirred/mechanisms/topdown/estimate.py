@@ -273,7 +273,7 @@ class Estimator:
         """For very many cells begin at the fine queries' answers: coarse errors vanish in a few steps, fine ones last."""
         if len(cells) < MANY and not self._crowded(depth):
             return None
-        fine = [int(row.max()) + 1 >= len(cells) // 2 for row in groups]
+        fine = [int(row.min()) >= 0 and int(row.max()) + 1 == len(cells) for row in groups]
         total = weights @ np.array(fine, float)
         if not (total > 0).all():
             return None

@@ -51,11 +51,21 @@ class Measurements:
     allotment: Allotment
     truth: list[Sparse]
     key: Key | None
+    emphasis: int = 1  # how many times the leaves' total counts in the solve; 1 as measured
     _streams: dict[tuple[int, str], Stream] = field(default_factory=dict)
 
     def weights(self, start: int, depth: int) -> dict[str, float]:
         """1/variance by query of a geounit of ``depth`` that also spends the parts of the levels from ``start``."""
         return {name: 1.0 / variance(1 / rho) for name, rho in self.allotment.rho[start, depth].items()}
+
+    def solve_weights(self, start: int, depth: int) -> dict[str, float]:
+        """The weights of the top-down solve: as measured, but for the emphasis on the total of a leaf."""
+        weights = self.weights(start, depth)
+        if depth == len(self.allotment.spine.levels) - 1:
+            for query in self.allotment.workload.queries:
+                if query.size == 1 and query.name in weights:
+                    weights[query.name] *= self.emphasis
+        return weights
 
     def noise(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
         """The noise of the given answers (nodes × numbers) of measured geounits of one level and class."""

@@ -47,11 +47,14 @@ class TopDown:
     given: Path | None = None
     names: str = "own"  # or "bureau": the columns of the published microdata files
     solver: str = "fast"
+    emphasis: int = 1  # on the totals of leaves: less bias from non-negativity, more error (mode gls)
     resume: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.rho_squared, float):
             raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="2.63"')
+        if self.emphasis < 1:
+            raise InputError("emphasis is at least 1", fix="emphasis=1 weighs totals as they were measured")
         if self.names not in {"own", "bureau"}:
             raise InputError(f"names={self.names!r} is unknown", fix='names="own" or names="bureau"')
 
@@ -91,6 +94,7 @@ class TopDown:
             "mode": self.mode or "of each workload",
             "rho_squared": "inf" if self.noiseless else str(self.rho_squared_spent),
             "bypass": self.bypass,
+            "emphasis": self.emphasis,
             "given": self.given is not None,
         }
 
@@ -132,7 +136,13 @@ class TopDown:
     ) -> Release:
         """Run every workload; with ``out`` the microdata (and the noisy measurement file) are written there."""
         specification = self.specification(census)
-        settings = Settings(mode=self.mode, bypass=self.bypass, noiseless=self.noiseless, solver=self.solver)
+        settings = Settings(
+            mode=self.mode,
+            bypass=self.bypass,
+            noiseless=self.noiseless,
+            solver=self.solver,
+            emphasis=self.emphasis,
+        )
         microdata: dict[str, pa.Table | pads.Dataset] = {}
         tables: dict[str, pa.Table] = {}
         checks: list[Check] = []

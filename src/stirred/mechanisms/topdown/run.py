@@ -33,6 +33,7 @@ class Settings:
     bypass: bool = True
     noiseless: bool = False
     solver: str = "fast"
+    emphasis: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +81,20 @@ def run(
     constraints = compiled_rules(census, workload, spine, truth, earlier)
     digest = _input_digest(key, spine, truth[-1], constraints)
     own = key.bind("input", digest)
-    measurements = Measurements(allotment, truth, None if settings.noiseless else own)
+    mode = settings.mode or workload.mode
+    # Emphasis is for the tree estimate's unbiased totals; raw ones of a leaf are too noisy to lean on.
+    emphasis = settings.emphasis if mode == "gls" else 1
+    measurements = Measurements(allotment, truth, None if settings.noiseless else own, emphasis)
     informed: Informed | None = None
     targets: Targets
-    if (settings.mode or workload.mode) == "gls":
+    if mode == "gls":
         say(f"{workload.name}: tree", 0, 1)
         informed = Informed.of(measurements, constraints, engine)
         targets = informed
         say(f"{workload.name}: tree", 1, 1)
     else:
         targets = Raw(measurements)
-    weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
+    weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
     estimator = Estimator(allotment, constraints, targets, weights, solver=settings.solver)
     identity = own.digest(b"levels", repr(settings).encode()).hex()
     checkpoint = Checkpoint(None if resume is None else resume / workload.name, identity)

@@ -16,7 +16,7 @@ from stirred.mechanisms.topdown import kernels
 Floats = NDArray[np.float64]
 DENSE = 96  # up to this many cells a dense matrix is quicker than sums by query
 FREE = 1e300
-WORK = 4e9  # additions of one parent
+WORK = 8e9  # additions of one parent
 CROWDED = 64  # with this many held sums per child the unconstrained optimum is no useful start
 
 
@@ -155,10 +155,10 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
         for r in range(len(held)):
             inside = held[r] >= 0
             heavy[inside] += mu[r] * np.bincount(held[r][inside], minlength=1)[held[r][inside]]
-        for _ in range(min(rounds, 15) if crowded else rounds):
+        for _ in range(min(rounds, 20) if crowded else rounds):
             more, gap = kernels.fista(
                 X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, heavy,
-                held, low, high, multiplier, mu, goal, 40 if crowded else min(limit, 1000),
+                held, low, high, multiplier, mu, goal, 60 if crowded else min(limit, 1000),
             )  # fmt: skip
             iterations += more
             violation = kernels.update_multipliers(X, held, low, high, multiplier, mu)

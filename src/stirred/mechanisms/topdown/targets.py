@@ -90,7 +90,7 @@ class Informed:
             starts = np.array([allotment.start[h][i] for h, i in zip(holder, node, strict=True)])
             for h, a in {(int(h), int(a)) for h, a in zip(holder, starts, strict=True)}:
                 rows = np.flatnonzero((holder == h) & (starts == a))
-                P = self.algebra.information(self.measurements.weights(a, h))[None]
+                P = self.algebra.information(self.measurements.solve_weights(a, h))[None]
                 out[rows] = self.algebra.apply(P, level.e[rows])
             self.upper.append(out)
         leaves = len(self.leaves.parent)
@@ -101,7 +101,10 @@ class Informed:
         parts, at = [], 0
         for number, pattern in enumerate(self.leaves.patterns):
             act = pattern.act
-            P = np.ascontiguousarray(pattern.information[:, act][:, :, act])[None]
+            last = len(self.measurements.allotment.spine.levels) - 1
+            start = int(self.measurements.allotment.start[last][pattern.members[0]])
+            whole = self.algebra.information(self.measurements.solve_weights(start, last))
+            P = np.ascontiguousarray(whole[:, act][:, :, act])[None]
             parts.append(self.algebra.apply(P, pattern.e).ravel())
             self.pattern[pattern.members] = number
             self.rows[number, act] = np.arange(len(act))
