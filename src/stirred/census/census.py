@@ -14,7 +14,7 @@ from stirred.census.geography import attach
 from stirred.census.once import each_once
 from stirred.census.readers import open_source, to_lazy
 from stirred.census.schema import RecordSchema, Schema
-from stirred.census.typed import raw, typed
+from stirred.census.typed import loosely, raw, typed
 from stirred.errors import DataError, InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -217,10 +217,14 @@ class Census:
             yield self
             return
         sides = {record.name: _column(record, record.household), home.name: _column(home, home.id)}
-        types = [self.file(name).collect_schema()[key] for name, key in sides.items()]
-        # as text unless both are integers, because two files may store one identifier in two types
-        common = pl.Int64 if all(dtype.is_integer() for dtype in types) else pl.String
-        hashed = {name: pl.col(key).cast(common).hash() for name, key in sides.items()}
+        types = {name: self.file(name).collect_schema()[key] for name, key in sides.items()}
+        # as text unless both are of one type, because two files may store one identifier in two
+        text = len(set(types.values())) > 1 or any(dtype.is_float() for dtype in types.values())
+        keys = {
+            name: loosely(pl.col(key), types[name], pl.String()) if text else pl.col(key)
+            for name, key in sides.items()
+        }
+        hashed = {name: key.hash() for name, key in keys.items()}
         for part in range(parts):
             some = {name: self.file(name).filter(hashed[name] % parts == part) for name in sides}
             yield Census(schema=self.schema, files={**self.files, **some}, folder=self.folder)

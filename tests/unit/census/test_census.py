@@ -328,3 +328,33 @@ def test_columns_that_cannot_be_read_are_not_shown(frame: object) -> None:
     with pytest.raises(DataError, match="cannot read the columns") as caught:
         Census.of({}, {"household": frame})
     assert "SECRET" not in repr(caught.value)
+
+
+@pytest.mark.parametrize("home", [pl.Int64, pl.UInt64, pl.Float64, pl.String, pl.Int32])
+@pytest.mark.parametrize("link", [pl.Int64, pl.UInt64, pl.Float64, pl.String, pl.Int32])
+def test_a_join_in_parts_meets_one_identifier_in_two_types(
+    home: type[pl.DataType], link: type[pl.DataType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = range(50)
+    census = Census.of(
+        {"record": {"household": {"id": "h"}, "person": {"household": "h"}}},
+        {
+            "household": pl.DataFrame(
+                {"h": pl.Series(numbers).cast(pl.Int64), "county": ["a"] * 50}
+            ).with_columns(pl.col("h").cast(home)),
+            "person": pl.DataFrame({"h": pl.Series(numbers).cast(pl.Int64).cast(link)}),
+        },
+    )
+    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 7)
+    assert census.counts("person", ["county"]).to_pydict() == {"county": ["a"], "count": [50]}
+
+
+def test_identifiers_beyond_63_bits_are_joined_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = pl.Series("h", [2**64 - 1, 2**64 - 2, 5], dtype=pl.UInt64)
+    homes = ids.to_frame().with_columns(county=pl.lit("a"))
+    census = Census.of(
+        {"record": {"household": {"id": "h"}, "person": {"household": "h"}}},
+        {"household": homes, "person": ids.to_frame()},
+    )
+    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 1)
+    assert census.counts("person", ["county"])["count"].to_pylist() == [3]
