@@ -52,13 +52,13 @@ def replicate(
     truth = [leaves]
     for d in range(len(spine.levels) - 1, 0, -1):
         truth.append(truth[-1].up(spine.parent[d], spine.size(d - 1), size))
-    measurements = Measurements(allotment, truth[::-1], key)
+    measurements = Measurements(allotment, truth[::-1], key, settings.emphasis)
     targets: Targets
     if (settings.mode or workload.mode) == "gls":
         targets = Informed.of(measurements, constraints, engine)
     else:
         targets = Raw(measurements)
-    weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
+    weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
     estimator = Estimator(allotment, constraints, targets, weights, solver=settings.solver)
     above, _ = estimator.root()
     for depth in range(1, len(spine.levels)):
