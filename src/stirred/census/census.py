@@ -263,7 +263,6 @@ def _collect(frame: pl.LazyFrame, record_type: str) -> pl.DataFrame:
         result = frame.collect(engine="streaming")
         assert isinstance(result, pl.DataFrame)
         return result
-    raise DataError(f"the {record_type} records cannot be read")  # unreachable, for the type checker
 
 
 def _arrow(frame: pl.DataFrame) -> pa.Table:

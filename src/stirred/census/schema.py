@@ -1,6 +1,6 @@
 """What a census is made of: record types, variables, geography and the links between them, as frozen objects."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from stirred.errors import SchemaError, did_you_mean
@@ -242,8 +242,3 @@ class Schema:
         raise SchemaError(
             f"the census has no record type {name}", fix=did_you_mean(name, self.record_types or ("(none)",))
         )
-
-    def with_record(self, record: RecordSchema) -> "Schema":
-        """The same schema with one record type replaced."""
-        self.record(record.name)
-        return replace(self, records=tuple(record if r.name == record.name else r for r in self.records))

@@ -27,19 +27,6 @@ PIECE = 400_000  # units in one piece: small enough for memory, large enough for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offsets:
-    """What comes before a state in a census of several: areas, units, and room for persons' ids."""
-
-    state: int = 0
-    county: int = 0
-    tract: int = 0
-    block_group: int = 0
-    block: int = 0
-    unit: int = 0
-    person: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """Columns of consecutive block groups: units, and the persons of those units."""
 
