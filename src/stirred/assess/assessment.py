@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility.relations import cramers_v, cross_table, kept_by_swap
+from stirred.assess.utility.summary import detailed_summary
 from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, Pair, errors
 from stirred.census import Census
 
@@ -51,16 +52,28 @@ class Assessment:
     def metrics(self) -> pl.DataFrame:
         """All metrics in the long layout of the Bureau's Detailed Summary Metrics, exact tables left out."""
         frames = [
-            errors(item.pair, table=item.name, level=item.by[0], edges=edges)
+            errors(item.pair, table=item.name, level=item.by[0], edges=_edges(item.by))
             for item in self.tables
             if not item.exact
-            for edges in (BLOCK_BINS if item.by == item.by[:1] else CELL_BINS,)
         ]
         return pl.concat(frames) if frames else pl.DataFrame(schema=METRIC_SCHEMA)
+
+    def summary(self) -> pl.DataFrame:
+        """One row a table and size class in the Bureau's layout; exact tables too, with no error."""
+        frames = [
+            detailed_summary(item.pair, characteristic=item.name, geography=item.by[0], edges=_edges(item.by))
+            for item in self.tables
+        ]
+        return pl.concat(frames) if frames else pl.DataFrame()
 
     def exact_tables(self) -> tuple[str, ...]:
         """The tables that did not change in any cell."""
         return tuple(item.name for item in self.tables if item.exact)
+
+
+def _edges(by: Sequence[str]) -> Sequence[int]:
+    """Totals of areas by the size of the area, other cells by their own."""
+    return BLOCK_BINS if len(by) == 1 else CELL_BINS
 
 
 def assess_tables(

@@ -133,36 +133,43 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _tune(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.swapping import PermutationSwapping
+    from stirred.mechanisms.topdown import TopDown
     from stirred.publish import load
-    from stirred.publish.tune import Target, tune_swap
+    from stirred.publish.tune import Target, tune_swap, tune_topdown
 
     plan = load(arguments.plan)
-    psa = next((m for m in plan.mechanisms if isinstance(m, PermutationSwapping)), None)
-    if psa is None:
-        raise PlanError(
-            "only swap rates can be tuned", fix='give the plan a mechanism "permutation-swapping"'
-        )
+    mechanism = plan.mechanisms[0]
     target = Target.parse(arguments.target)
     stand_in, source = _stand_in(arguments, plan)
     with bars(quiet=arguments.json) as progress:
-        found = tune_swap(stand_in, psa, target, runs=arguments.runs, progress=progress)
+        if isinstance(mechanism, PermutationSwapping):
+            found = tune_swap(stand_in, mechanism, target, runs=arguments.runs, progress=progress)
+        elif isinstance(mechanism, TopDown):
+            found = tune_topdown(stand_in, mechanism, target, runs=arguments.runs, progress=progress)
+        else:
+            raise PlanError(f"{mechanism.name} cannot be tuned", fix="tune permutation-swapping or topdown")
+    squared = found.name == "rho_squared"
+    symbol = "ρ²" if squared else "ε"
+    spent = {id(t): t.budget.squared() if squared else t.budget for t in found.trials}
     if arguments.json:
         trials = [
-            {"rate": str(t.rate), "epsilon": float(t.budget.upper(6)), "error": t.error, "spread": t.spread}
+            {
+                found.name: str(t.setting),
+                "budget": float(spent[id(t)].upper(6)),
+                "error": t.error,
+                "spread": t.spread,
+            }
             for t in found.trials
         ]
-        best = {
-            "rate": str(found.best.rate),
-            "epsilon": float(found.best.budget.upper(6)),
-            "error": found.best.error,
-        }
+        best = trials[found.trials.index(found.best)]
         print_json({"target": arguments.target, "stand_in": source, "best": best, "trials": trials})
         return 0
-    rows = [[str(t.rate), str(t.budget), f"{t.error:.4f} ± {t.spread:.4f}"] for t in found.trials]
+    rows = [[str(t.setting), str(spent[id(t)]), f"{t.error:.4f} ± {t.spread:.4f}"] for t in found.trials]
     out = console()
-    out.print(table(f"Tried on {source}", ["rate", "ε (rounded up)", target.metric], rows))
+    out.print(table(f"Tried on {source}", [found.name, f"{symbol} (rounded up)", target.metric], rows))
+    smallest = spent[id(found.best)]
     out.print(
-        f'rate = "{found.best.rate}" reaches {arguments.target} with the smallest loss, ε = {found.best.budget}'
+        f'{found.name} = "{found.best.setting}" reaches {arguments.target} with {symbol} = {smallest}, the least tried'
     )
     out.print(
         "found on the stand-in; choosing on the confidential file would itself be a release and need accounting"

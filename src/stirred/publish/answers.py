@@ -1,6 +1,7 @@
 """The plan's questions put to the census and to the release: tables, relations and conclusions. Internal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 import pyarrow as pa
@@ -15,6 +16,7 @@ from stirred.assess.conclusions import (
     districts,
     segregation,
 )
+from stirred.assess.utility.areas import Oddity, oddities
 from stirred.census import Census
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
@@ -36,6 +38,9 @@ def assessment(
         before, after = _both(mechanism, release, census, plan.questions.variables())
         relations = list(_relations(mechanism, census, plan.questions, before, after))
         conclusions = _conclusions(plan.questions, before, after)
+    if plan.questions.improbable:
+        odd = _improbable(plan.questions.improbable, census, releases[0])
+        conclusions = replace(conclusions, oddities=tuple(odd))
     return Assessment(
         name=found.name, tables=found.tables, relations=tuple(relations), conclusions=conclusions
     )
@@ -93,3 +98,39 @@ def _conclusions(questions: Questions, before: pl.DataFrame, after: pl.DataFrame
     for outcome, on in questions.regressions:
         fits += coefficients(before, after, outcome, on)
     return Conclusions(changes=tuple(changes), coefficients=tuple(fits))
+
+
+def _improbable(level: str, census: Census, release: Release) -> list[Oddity]:
+    """Areas of a level that cannot be or hardly can be, before and after, as far as the released records tell."""
+    sides = [_areas(level, lambda r: census.scan(r, _columns(census.columns(r), level)), census, release)]
+    sides.append(_areas(level, lambda r: joined(release, census.schema, r), census, release))
+    return oddities(*sides)
+
+
+def _columns(known: Sequence[str], level: str) -> list[str]:
+    return list(dict.fromkeys([level, *(name for name in ("age", "kind") if name in known)]))
+
+
+def _areas(
+    level: str, records: Callable[[str], pl.LazyFrame], census: Census, release: Release
+) -> pl.DataFrame:
+    """One row an area: households, persons, adults and children, where the records have them."""
+    frames: list[pl.LazyFrame] = []
+    for record_type, name in (("household", "households"), ("person", "persons")):
+        if record_type not in release.microdata or record_type not in census.schema.record_types:
+            continue
+        frame = records(record_type)
+        kinds = census.schema.record(record_type).kinds
+        if kinds is not None and kinds.column in frame.collect_schema().names():
+            frame = frame.filter(pl.col(kinds.column).cast(pl.String).is_in([str(k) for k in kinds.occupied]))
+        counts = [pl.len().alias(name)]
+        if record_type == "person" and "age" in frame.collect_schema().names():
+            adult = pl.col("age") >= 18
+            counts += [adult.sum().alias("adults"), (~adult).sum().alias("children")]
+        frames.append(frame.group_by(pl.col(level).cast(pl.String)).agg(counts))
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.join(frame, on=level, how="full", coalesce=True)
+    made = whole.collect()
+    assert isinstance(made, pl.DataFrame)
+    return made.fill_null(0)

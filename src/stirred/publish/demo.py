@@ -43,6 +43,7 @@ QUESTIONS = """
 relations = [["county", "tenure"], ["race", "tenure"], ["size", "county"]]
 segregation = [["tract", "hispanic"], ["tract", "race"]]
 propensity = ["county", "tenure", "hispanic"]
+improbable = "block"
 
 [[assess.regression]]
 outcome = "size"

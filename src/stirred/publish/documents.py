@@ -10,6 +10,9 @@ from stirred.census import Census, Schema
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.closed_forms import effective_rate
+from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.accounting import semantics, standard_deviations
+from stirred.mechanisms.topdown.workload import Workload
 from stirred.publish.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import script
@@ -18,7 +21,7 @@ from stirred.publish.receipt import versions
 from stirred.publish.save import marked
 from stirred.publish.tables import lazy
 from stirred.report import Report, Section, render, sections, utility_sections
-from stirred.spec import Specification
+from stirred.spec import Budget, Specification
 from stirred.spec.card import Card
 from stirred.spec.files import save
 
@@ -34,8 +37,9 @@ def write_public(
     """All that is computed from the release alone."""
     save(specification, folder / "spec.json")
     card = Card(specification, title=plan.title)
-    (folder / "card.md").write_text(card.markdown(), encoding="utf-8")
     private = all(release.private for release in releases)
+    mark = "" if private else "**NOT PRIVATE: made with a test key**\n\n"
+    (folder / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
     (folder / "card.html").write_text(marked(card.html(), private=private), encoding="utf-8")
     (folder / "registry.yaml").write_text(_registry(plan, card), encoding="utf-8")
     (folder / "redo.py").write_text(script(plan), encoding="utf-8")
@@ -80,6 +84,8 @@ def public_sections(
     for mechanism, release in zip(plan.mechanisms, releases, strict=True):
         if isinstance(mechanism, PermutationSwapping) and mechanism.resolution in release.microdata:
             parts.append(_swaps(mechanism, schema, release))
+        if isinstance(mechanism, TopDown) and not mechanism.noiseless:
+            parts += [_noise(workload) for workload in mechanism.workloads]
     labels = {
         variable.name: dict(variable.labels) for record in schema.records for variable in record.variables
     }
@@ -107,6 +113,11 @@ def _swaps(mechanism: PermutationSwapping, schema: Schema, release: Release) -> 
     assert isinstance(strata, pl.DataFrame)
     effective = effective_rate(strata["size"].to_numpy(), mechanism.rate)
     return sections.swaps(str(mechanism.rate), strata, [float(q) for q in effective])
+
+
+def _noise(workload: Workload) -> Section:
+    rows = [(name, str(Budget.of(rho)), str(epsilon)) for name, (rho, epsilon) in semantics(workload).items()]
+    return sections.noise(workload.name, standard_deviations(workload), rows)
 
 
 def _method(plan: Plan) -> list[tuple[str, str]]:
@@ -142,7 +153,7 @@ def write_internal(
 ) -> None:
     """The comparison with the truth, watermarked; nothing of it may be published."""
     found = assessment(plan, census, releases, tables)
-    found.metrics().write_csv(folder / "metrics.csv")
+    found.summary().write_csv(folder / "metrics.csv")
     parts = utility_sections.all_sections([found])
     parts += public_sections(plan, census.schema, specification, releases, tables)
     report = Report(

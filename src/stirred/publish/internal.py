@@ -1,4 +1,4 @@
-"""Metrics of a packet against the truth, in the long layout of the Bureau's Detailed Summary Metrics. Internal."""
+"""Metrics of a packet against the truth, in the layout of the Bureau's Detailed Summary Metrics. Internal."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from stirred.publish.packet import Packet
 
 
 def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:
-    """All metrics of all published tables, by size class; exact tables are listed with no error."""
+    """All metrics of all published tables, one row a table and size class; exact tables are listed with no error."""
     tables = {}
     for name, record_type in packet.tables().items():
         table = pq.read_table(packet.public / "tables" / f"{name}.parquet")
         by = [column for column in table.column_names if column not in MEASURES]
         tables[name] = (record_type, by, table)
-    return assess_tables(str(packet.receipt().get("title", "")), truth, tables).metrics()
+    return assess_tables(str(packet.receipt().get("title", "")), truth, tables).summary()
 
 
 def write_metrics(metrics: pl.DataFrame, out: Path) -> None:

@@ -84,6 +84,7 @@ class AssessConfig(Strict):
     districts: list[str] = []  # levels whose areas should be of equal size
     regression: list[RegressionConfig] = []
     propensity: list[str] = []  # variables of the propensity score
+    improbable: str = ""  # the level whose areas are searched for impossible and improbable ones
 
 
 class AboutConfig(Strict):

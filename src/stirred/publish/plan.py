@@ -45,6 +45,7 @@ class Questions:
     districts: tuple[str, ...] = ()
     regressions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     propensity: tuple[str, ...] = ()
+    improbable: str = ""
 
     def variables(self) -> list[str]:
         """All variables the questions read."""
@@ -160,6 +161,7 @@ def _questions(config: models.AssessConfig) -> Questions:
         districts=tuple(config.districts),
         regressions=tuple((item.outcome, tuple(item.on)) for item in config.regression),
         propensity=tuple(config.propensity),
+        improbable=config.improbable,
     )
 
 

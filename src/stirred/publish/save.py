@@ -36,7 +36,8 @@ def save(release: Release, out: str | Path, *, title: str = "") -> Packet:
             pq.write_table(table, public / "tables" / f"{_file_name(name)}.parquet")
         save_specification(release.specification, public / "spec.json")
         card = Card(release.specification, title=title)
-        (public / "card.md").write_text(card.markdown(), encoding="utf-8")
+        mark = "" if release.private else "**NOT PRIVATE: made with a test key**\n\n"
+        (public / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
         (public / "card.html").write_text(marked(card.html(), private=release.private), encoding="utf-8")
         write_json(public / "receipt.json", receipt(title, [release]))
         report = Report(

@@ -69,22 +69,41 @@ def tabulate(
     release: Release, schema: Schema, table: TablePlan, mechanism: Mechanism, *, folder: Path | None = None
 ) -> pa.Table:
     """The table with count, estimate, standard error and interval of every cell; ``folder`` holds the files of areas."""
+    frame = _records(release, schema, table, folder)
+    result = _uncertain(release, schema, table, mechanism, frame, folder)
+    return result.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def counted(release: Release, schema: Schema, table: TablePlan, *, folder: Path | None = None) -> pa.Table:
+    """The table of counts alone."""
+    result = _counts(_records(release, schema, table, folder), list(table.by))
+    return result.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _records(release: Release, schema: Schema, table: TablePlan, folder: Path | None) -> pl.LazyFrame:
+    """The released records with every variable the table asks for."""
     frame = joined(release, schema, table.record_type)
-    by = list(table.by)
     there = frame.collect_schema().names()
-    lacking = [name for name in by if name not in there]
+    lacking = [name for name in table.by if name not in there]
     if lacking and folder is not None:  # off-spine areas follow from the released places
         frame = attach(schema, frame, lacking, folder)
         there = frame.collect_schema().names()
-    for name in by:
+    for name in table.by:
         if name not in there:
             raise PlanError(
                 f"table {table.name} needs {name}",
                 why=f"the mechanism does not release it for {table.record_type} records",
                 fix=did_you_mean(name, there),
             )
-    result = _uncertain(release, schema, table, mechanism, frame, folder)
-    return result.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return frame
+
+
+def _counts(frame: pl.LazyFrame, by: list[str]) -> pl.DataFrame:
+    counts = (
+        frame.group_by(by).agg(pl.len().cast(pl.Int64).alias("count")).sort(by, nulls_last=False).collect()
+    )
+    assert isinstance(counts, pl.DataFrame)
+    return counts
 
 
 def _uncertain(
@@ -122,8 +141,4 @@ def _uncertain(
         return table_uncertainty(
             swapped, counted, by=by, match=mechanism.match, swap=moving, rate=mechanism.rate
         )
-    counts = (
-        frame.group_by(by).agg(pl.len().cast(pl.Int64).alias("count")).sort(by, nulls_last=False).collect()
-    )
-    assert isinstance(counts, pl.DataFrame)
-    return counts
+    return _counts(frame, by)

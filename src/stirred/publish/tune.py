@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,13 +12,21 @@ from stirred.assess.utility.tables import Pair
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
+from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.topdown import TopDown
 from stirred.publish.plan import TablePlan
-from stirred.publish.tables import tabulate
+from stirred.publish.tables import counted
 from stirred.spec import Budget
 
 _TARGET = re.compile(r"^\s*(mape|mae)\s+(.+?)\s*(<=|≤)\s*([0-9.]+)\s*(%?)\s*$", re.IGNORECASE)
 STEPS = 400  # swap rates are tried in steps of 1/400
+QUARTERS = (
+    Fraction(1),
+    Fraction(6, 5),
+    Fraction(7, 5),
+    Fraction(5, 3),
+)  # about powers of the fourth root of 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +58,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One rate that was tried: its budget and its mean error over replicate runs."""
+    """One setting that was tried (a swap rate, or ρ²): its budget and its mean error over replicate runs."""
 
-    rate: Fraction
+    setting: Fraction
     budget: Budget
     error: float
     spread: float
@@ -60,7 +68,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """The rate found, and all that was tried on the way."""
+    """The setting found, and all that was tried on the way; ``name`` is the plan's key for it."""
+
+    name: str
 
     target: Target
     best: Trial
@@ -84,7 +94,9 @@ def tune_swap(
 
     def trial(step: int) -> Trial:
         if step not in tried:
-            tried[step] = _trial(stand_in, psa, Fraction(step, STEPS), target, runs, seed)
+            rate = Fraction(step, STEPS)
+            changed = PermutationSwapping(**{**psa.parameters(), "rate": rate})  # type: ignore[arg-type]
+            tried[step] = _trial(stand_in, changed, rate, target, runs, seed)
             if progress:
                 progress("tune", len(tried), 9)
         return tried[step]
@@ -104,24 +116,68 @@ def tune_swap(
             low = middle
         else:
             high = middle
-    return Tuning(target=target, best=tried[low], trials=tuple(tried[step] for step in sorted(tried)))
+    return Tuning(
+        name="rate", target=target, best=tried[low], trials=tuple(tried[step] for step in sorted(tried))
+    )
+
+
+def tune_topdown(
+    stand_in: Census,
+    topdown: TopDown,
+    target: Target,
+    *,
+    runs: int = 3,
+    seed: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Tuning:
+    """The smallest ρ², in steps of a quarter of a doubling, whose mean error stays within the target."""
+    start = topdown.rho_squared_spent
+    if start is None:
+        raise InputError("a plan without noise cannot be tuned", fix="give rho_squared a finite value")
+    tried: dict[int, Trial] = {}
+
+    def trial(step: int) -> Trial:
+        if step not in tried:
+            rho = Fraction(
+                f"{float(start * Fraction(2) ** (step // 4) * QUARTERS[step % 4]):.4g}"
+            )  # a number people can read
+            tried[step] = _trial(stand_in, replace(topdown, rho_squared=rho), rho, target, runs, seed)
+            if progress:
+                progress("tune", len(tried), 9)
+        return tried[step]
+
+    low, high = -32, 32
+    if trial(high).error > target.limit:
+        raise InputError(
+            "no budget tried reaches the target",
+            why=f"even ρ² = {float(tried[high].setting):.0f} gives {target.metric} {tried[high].error:.4f}",
+            fix="allow a larger error or a coarser table",
+        )
+    while high - low > 1:
+        middle = (low + high) // 2
+        if trial(middle).error <= target.limit:
+            high = middle
+        else:
+            low = middle
+    found = tuple(tried[step] for step in sorted(tried))
+    return Tuning(name="rho_squared", target=target, best=tried[high], trials=found)
 
 
 def _trial(
-    census: Census, psa: PermutationSwapping, rate: Fraction, target: Target, runs: int, seed: int
+    census: Census, mechanism: Mechanism, setting: Fraction, target: Target, runs: int, seed: int
 ) -> Trial:
-    mechanism = PermutationSwapping(**{**psa.parameters(), "rate": rate})  # type: ignore[arg-type]
-    table = TablePlan(name="target", record_type=psa.resolution, by=target.by)
-    truth = census.counts(psa.resolution, list(target.by))
+    record_type = mechanism.resolution if isinstance(mechanism, PermutationSwapping) else "person"
+    table = TablePlan(name="target", record_type=record_type, by=target.by)
+    truth = census.counts(record_type, list(target.by))
     errors = []
     for index in range(runs):
-        release = mechanism.release(census, key=Key.for_tests(seed).bind("tune", str(rate), index))
-        made = tabulate(release, census.schema, table, mechanism, folder=census.folder)
-        reference, protected = Pair.align(truth, made.select([*target.by, "count"]), by=target.by).arrays()
+        release = mechanism.release(census, key=Key.for_tests(seed).bind("tune", str(setting), index))
+        made = counted(release, census.schema, table, folder=census.folder)
+        reference, protected = Pair.align(truth, made, by=target.by).arrays()
         errors.append(
             mape(reference, protected)[0]
             if target.metric == "mape"
             else mean_absolute_error(reference, protected)
         )
     budget = mechanism.specification(census).budget
-    return Trial(rate=rate, budget=budget, error=float(np.mean(errors)), spread=float(np.std(errors)))
+    return Trial(setting=setting, budget=budget, error=float(np.mean(errors)), spread=float(np.std(errors)))

@@ -88,6 +88,35 @@ def swaps(rate: str, strata: pl.DataFrame, effective: Sequence[float]) -> Sectio
     return Section(title="Where the swaps fell", lead=lead, blocks=tuple(blocks))
 
 
+def noise(
+    name: str, deviations: Mapping[tuple[str, str], float], spent: Sequence[tuple[str, str, str]]
+) -> Section:
+    """Where the noise fell: its standard deviation by level and query, and what each attribute and area costs."""
+    rows = [
+        {"level": level, "query": query, "standard deviation": sigma}
+        for (level, query), sigma in deviations.items()
+    ]
+    least = min(rows, key=lambda row: float(str(row["standard deviation"])))
+    most = max(rows, key=lambda row: float(str(row["standard deviation"])))
+    lead = (
+        f"Noise was added to every count of every query at every level; its standard deviation runs from "
+        f"{shown(least['standard deviation'])} ({least['query']}, {least['level']}) to "
+        f"{shown(most['standard deviation'])} ({most['query']}, {most['level']})."
+    )
+    chart = charts.dots(
+        f"noise-{name}",
+        "Standard deviation of the noise.",
+        "One row a query; the consistent numbers are better than any single measurement.",
+        rows,
+        category="query",
+        value="standard deviation",
+        group="level",
+    )
+    columns = ["what one person's record may change", "ρ²", "ε at δ = 10⁻¹⁰"]
+    block = table("What the budget means, by attribute and area", columns, spent, numeric=columns[1:])
+    return Section(title=f"Where the noise fell ({name})", lead=lead, blocks=(chart, block))
+
+
 def _as_float(rate: str) -> float:
     top, _, bottom = rate.partition("/")
     return float(top) / float(bottom or 1)

@@ -207,6 +207,10 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
         ]
         columns = ["release", "model", "coefficient", "original", "protected", "overlap of intervals"]
         blocks.append(table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[3:]))
+    odd = [[name, o.name, o.reference, o.protected] for name, item in found for o in item.oddities]
+    if odd:
+        columns = ["release", "kind of area", "original", "protected"]
+        blocks.append(table("Impossible and improbable areas", columns, odd, numeric=columns[2:]))
     return Section(title="What users would conclude", lead=lead, blocks=tuple(blocks))
 
 
@@ -216,9 +220,7 @@ def all_sections(assessments: Sequence[Assessment]) -> list[Section]:
     found = [(a.name, relation) for a in assessments for relation in a.relations]
     if found:
         parts.append(relations(found))
-    concluded = [
-        (a.name, a.conclusions) for a in assessments if a.conclusions.changes or a.conclusions.coefficients
-    ]
+    concluded = [(a.name, a.conclusions) for a in assessments if a.conclusions != Conclusions()]
     if concluded:
         parts.append(conclusions(concluded))
     return parts

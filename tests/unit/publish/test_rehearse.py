@@ -47,7 +47,7 @@ def test_tuning_finds_the_highest_rate_within_the_target(stand_in: Census) -> No
     target = Target.parse("mape county×tenure <= 8%")
     found = tune_swap(stand_in, psa, target, runs=3)
     assert found.best.error <= target.limit
-    worse = [trial for trial in found.trials if trial.rate > found.best.rate * 2]
+    worse = [trial for trial in found.trials if trial.setting > found.best.setting * 2]
     assert worse
     assert all(trial.error > target.limit and trial.budget < found.best.budget for trial in worse)
     with pytest.raises(InputError, match="no swap rate reaches"):
