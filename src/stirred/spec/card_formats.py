@@ -167,6 +167,8 @@ def _view(card: "Card") -> dict[str, object]:
     from stirred.spec.card import NOT_TOUCHED, shortened
 
     caveat = f", {what.exception}" if what.exception else ""
+    exact_too = f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"
+    untouched = [_line("Not touched", exact_too)] if spec.untouched else []
     return {
         "anchor": "card-" + hashlib.sha256(f"{card.title}{spec}".encode()).hexdigest()[:10],
         "title": card.title,
@@ -175,11 +177,7 @@ def _view(card: "Card") -> dict[str, object]:
         "parts": [
             _line("Domain", spec.domain.label or spec.domain.name),
             _line("Published exactly", "nothing", items=kept),
-            *(
-                [_line("Not touched", "", items=[f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"])]
-                if spec.untouched
-                else []
-            ),
+            *untouched,
             _line("One change", counted(spec.input_premetric), formal=str(spec.input_premetric)),
             _line("Measured by", measure(spec.output_premetric), formal=str(spec.output_premetric)),
             _line(
@@ -206,8 +204,7 @@ def _view(card: "Card") -> dict[str, object]:
         ],
         "scale": _scale(card),
         "worked": card.worked(),
-        "warning_head": "The bound alone does not prevent near-certainty.",
-        "warning": card.warning().partition(": ")[2] and card.warning(),
+        "warning": card.warning(),
         "readings": [
             dict(zip(("distance", "delta", "simple", "tight"), row, strict=True)) for row in card.readings()
         ],
