@@ -59,7 +59,8 @@ def bars(
 
 def dots(name: str, title: str, sentence: str, rows: Rows, *, category: str, value: str, group: str) -> Chart:
     """One dot a category and group on an axis that has room for zero and for thousands (symmetric logarithm)."""
-    scale = alt.Scale(type="symlog", constant=0.1, nice=False)
+    largest = max([0.1, *(float(str(row[value])) for row in rows)])
+    scale = alt.Scale(type="symlog", constant=0.1, nice=False, domain=[0, 1.25 * largest])
     base = _chart(rows).encode(
         y=alt.Y(f"{category}:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, grid=True)),
         x=alt.X(
