@@ -119,8 +119,8 @@ def _check(arguments: argparse.Namespace) -> int:
     out.print(
         table(
             "Budget by part",
-            ["part", "budget (rounded up)", "exact"],
-            [[n, str(b), b.exact] for n, b in found.parts],
+            ["part", "budget (rounded up)", "exactly"],
+            [list(part) for part in found.parts],
         )
     )
     for words in found.unexplained:

@@ -8,7 +8,7 @@ from stirred.mechanisms.base import Mechanism
 from stirred.publish.plan import Plan
 from stirred.publish.run import promise
 from stirred.publish.tables import check_variables
-from stirred.spec import Budget, Invariant, Specification
+from stirred.spec import Invariant, NormalizedRenyi, Specification
 from stirred.spec.card import Card
 
 # Measured on two cores of a small server; an estimate is for choosing between lunch and a coffee, not more.
@@ -34,7 +34,7 @@ class Explanation:
     warning: str
     specification: Specification
     kept: tuple[Kept, ...]
-    parts: tuple[tuple[str, Budget], ...]
+    parts: tuple[tuple[str, str, str], ...]  # mechanism, budget as people read it, exact (ρ² for zCDP)
     unexplained: tuple[str, ...]  # invariants without a reason
     records: int
     seconds: float
@@ -50,9 +50,10 @@ class Explanation:
             "budget": float(self.specification.budget.upper(6))
             if self.specification.budget.is_finite
             else "inf",
+            "budget_shown": Card(self.specification).budget(),
             "invariants": [{"words": k.words, "numbers": k.numbers} for k in self.kept],
             "budget_by_part": [
-                {"part": name, "budget": b.exact, "upper": str(b.upper(6))} for name, b in self.parts
+                {"part": name, "budget": told, "exact": exact} for name, told, exact in self.parts
             ],
             "without_reason": list(self.unexplained),
             "records": self.records,
@@ -88,6 +89,12 @@ def explain(plan: Plan, census: Census | None = None) -> Explanation:
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
         memory=FLOOR_BYTES + max(BYTES_PER_RECORD.get(m.name, 100) for m in plan.mechanisms) * records,
     )
+
+
+def _part(name: str, specification: Specification) -> tuple[str, str, str]:
+    zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
+    spent = specification.rho_squared if zcdp else specification.budget
+    return name, Card(specification).budget(), spent.exact
 
 
 def _numbers(invariant: Invariant, census: Census) -> int | None:
