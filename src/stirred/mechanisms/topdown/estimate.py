@@ -273,7 +273,11 @@ class Estimator:
         """For very many cells begin at the fine queries' answers: coarse errors vanish in a few steps, fine ones last."""
         if len(cells) < MANY and not self._crowded(depth):
             return None
-        fine = [int(row.min()) >= 0 and int(row.max()) + 1 == len(cells) for row in groups]
+        inside = groups >= 0
+        # Fine: every cell it counts is a group of its own, and it counts nearly all.
+        fine = [
+            int(row.max()) + 1 == int(own.sum()) and own.mean() > 0.9 for row, own in zip(groups, inside, strict=True)
+        ]
         total = weights @ np.array(fine, float)
         if not (total > 0).all():
             return None

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -14,9 +14,10 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Release
-from stirred.mechanisms.topdown import nmf, output, statement
+from stirred.mechanisms.topdown import nmf, output, statement, uncertainty
 from stirred.mechanisms.topdown.given import promise
 from stirred.mechanisms.topdown.run import Outcome, Settings, run
+from stirred.mechanisms.topdown.spine_options import SpineOptions, ordinary, upward
 from stirred.mechanisms.topdown.workload import Mode, Workload, presets
 from stirred.spec import Specification
 
@@ -48,6 +49,10 @@ class TopDown:
     names: str = "own"  # or "bureau": the columns of the published microdata files
     solver: str = "fast"
     emphasis: int = 1  # on the totals of leaves: less bias from non-negativity, more error (mode gls)
+    spine: SpineOptions | None = None  # the tree that is measured, where it is not the census's own
+    replicates: int = (
+        0  # runs of the mechanism on its own output, for the uncertainty of tables; no privacy cost
+    )
     resume: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -55,6 +60,10 @@ class TopDown:
             raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="2.63"')
         if self.emphasis < 1:
             raise InputError("emphasis is at least 1", fix="emphasis=1 weighs totals as they were measured")
+        if self.replicates < 0 or self.replicates == 1:
+            raise InputError(
+                "replicates are none, or at least two", why="one run shows no spread", fix="replicates=20"
+            )
         if self.names not in {"own", "bureau"}:
             raise InputError(f"names={self.names!r} is unknown", fix='names="own" or names="bureau"')
 
@@ -88,8 +97,9 @@ class TopDown:
         return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
 
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical."""
-        return {
+        """JSON-able and canonical; replicates are left out, for they must not change the noise."""
+        own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
+        return own | {
             "workloads": {w.name: hashlib.sha256(repr(w).encode()).hexdigest() for w in self.workloads},
             "mode": self.mode or "of each workload",
             "rho_squared": "inf" if self.noiseless else str(self.rho_squared_spent),
@@ -119,6 +129,9 @@ class TopDown:
             notes += (
                 f"{workload.name}: a geounit with one child is measured once, as its child, with both parts of ρ²",
             )
+        options = self.spine or workload.spine
+        if options:
+            notes += tuple(f"{workload.name}: {words}" for words in options.words())
         if workload.given:
             notes += (
                 f"{workload.name}: agrees with the published {workload.given}, which is spent for separately",
@@ -148,22 +161,29 @@ class TopDown:
         checks: list[Check] = []
         digests = []
         for workload in self.workloads:
+            own = key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), workload.name)
+            settings = replace(settings, spine=self.spine or workload.spine)
             outcome = run(
-                census, workload, settings,
-                key=key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), workload.name),
-                engine=engine or Local(), progress=progress, resume=self.resume,
+                census, workload, settings, key=own, engine=engine or Local(), progress=progress, resume=self.resume,
                 given=self.given,
             )  # fmt: skip
             self._kept(outcome, specification)
-            pieces = output.microdata(
-                workload, outcome.spine, outcome.levels[-1], bureau=self.names == "bureau"
-            )
+            bureau = self.names == "bureau"
+            cells = workload.histogram.cells
+            spine, leaves = outcome.published, outcome.levels[-1]
+            leaves = ordinary(spine, outcome.spine, leaves, cells)
+            pieces = output.microdata(workload, spine, leaves, bureau=bureau)
             place = None if out is None else out / f"{workload.record}.parquet"
             microdata[workload.record] = output.collected(pieces, place)
-            tables[f"{workload.name}-totals"] = output.totals(outcome.spine, outcome.levels)
+            tables[f"{workload.name}-totals"] = output.totals(spine, upward(spine, leaves, cells))
             tables[f"{workload.name}-solves"] = output.certificates(outcome.certificates)
             if outcome.informed is not None:
                 tables[f"{workload.name}-estimates"] = output.estimates(outcome.spine, outcome.informed)
+            if self.replicates:
+                tables |= uncertainty.tables(
+                    workload, outcome, settings, key=own, count=self.replicates,
+                    engine=engine or Local(), bureau=bureau, progress=progress,
+                )  # fmt: skip
             if self.keep_nmf:
                 if out is None:
                     raise InputError(

@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from stirred.errors import BudgetError, InputError
 from stirred.mechanisms.topdown.histogram import Axis, Histogram, Recode, Source
+from stirred.mechanisms.topdown.spine_options import SpineOptions
 from stirred.mechanisms.topdown.workload import Rule, Workload
 
 
@@ -84,6 +85,15 @@ class _Rule(_Model):
         return Rule(**fields)
 
 
+class _Spine(_Model):
+    aian: str | None = None
+    optimized_block_groups: tuple[str, ...] | None = None
+    split_at: str = "state"
+
+    def plain(self) -> SpineOptions:
+        return SpineOptions(aian=self.aian, block_groups=self.optimized_block_groups, split_at=self.split_at)
+
+
 class _Workload(_Model):
     name: str
     title: str = ""
@@ -103,6 +113,7 @@ class _Workload(_Model):
     given_map: dict[str, str] = {}
     where: dict[str, tuple[int, ...]] = {}
     columns: dict[str, str] = {}
+    spine: _Spine | None = None
 
 
 def _recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) -> Recode:
@@ -147,6 +158,7 @@ def workload(document: dict[str, object]) -> Workload:
         given_map=tuple(model.given_map.items()),
         where=tuple(model.where.items()),
         columns=tuple(model.columns.items()),
+        spine=None if model.spine is None else model.spine.plain(),
     )
 
 

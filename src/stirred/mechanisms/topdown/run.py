@@ -17,6 +17,7 @@ from stirred.mechanisms.topdown.estimate import Certificate, Estimator
 from stirred.mechanisms.topdown.given import agreement
 from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.spine import Allotment, Spine
+from stirred.mechanisms.topdown.spine_options import SpineOptions
 from stirred.mechanisms.topdown.tabulate import Sparse, histograms, leaf_table
 from stirred.mechanisms.topdown.targets import Informed, Raw, Targets
 from stirred.mechanisms.topdown.workload import Mode, Workload
@@ -34,6 +35,7 @@ class Settings:
     noiseless: bool = False
     solver: str = "fast"
     emphasis: int = 1
+    spine: SpineOptions | None = None  # the tree that is measured; None: the census's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ class Outcome:
     checks: tuple[Check, ...]
     checkpoint: Checkpoint
     input_digest: str
+    published: Spine  # the ordinary geography of what leaves; the same leaves in its own order
 
 
 def run(
@@ -65,7 +68,11 @@ def run(
     """Run one workload; finished levels of an interrupted run in ``resume`` are taken up."""
     say: Progress = progress or _silent
     say(f"{workload.name}: tabulate", 0, 1)
-    spine = Spine.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
+    geography = leaf_table(census, workload)
+    spine = published = Spine.of(geography, census.schema.spine, root=workload.levels[0])
+    if settings.spine:
+        geography, levels_measured, workload = settings.spine.applied(census, geography, workload)
+        spine = Spine.of(geography, levels_measured, root=workload.levels[0])
     truth = histograms(census, workload, spine)
     say(f"{workload.name}: tabulate", 1, 1)
     allotment = Allotment.of(spine, workload, bypass=settings.bypass)
@@ -118,6 +125,7 @@ def run(
         checks=verify(workload, spine, constraints, levels),
         checkpoint=checkpoint,
         input_digest=digest.hex(),
+        published=published,
     )
 
 

@@ -107,7 +107,7 @@ class Allotment:
     """What every geounit spends on every query, exactly.
 
     ``start[d][i]`` is the highest level whose part node i of level d spends (d itself unless it stands for bypassed
-    ancestors), or -1 when the node is bypassed; ``rho[(a, d)]`` are the parts of ρ² of such a node by query.
+    ancestors), or -1 when the node is not measured; ``rho[(a, d)]`` are the parts of ρ² of such a node by query.
     """
 
     spine: Spine
@@ -156,7 +156,10 @@ class Allotment:
                 for above in range(int(a), d + 1):
                     for name, part in parts[above].items():
                         total[name] = total.get(name, Fraction(0)) + part
-                rho[int(a), d] = total
+                if total:
+                    rho[int(a), d] = total
+                else:  # a level without a part, as the state above its AIAN split: not measured
+                    starts[d] = np.where(starts[d] == a, -1, starts[d])
         result = Allotment(spine, workload, tuple(starts), rho, tuple(moved))
         result.check_paths()
         return result

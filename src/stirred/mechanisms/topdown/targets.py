@@ -11,6 +11,7 @@ from stirred.mechanisms.topdown import gls
 from stirred.mechanisms.topdown.algebra import Algebra
 from stirred.mechanisms.topdown.constraints import Constraints
 from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.unmeasured import split, summed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,6 +33,14 @@ class Raw:
     def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:
         """Nodes × cells."""
         allotment = self.measurements.allotment
+        whole = split(allotment, depth, nodes)
+        if whole.any():
+            rest = np.flatnonzero(~whole)
+            result = np.zeros((len(nodes), len(cells)))
+            result[rest] = self.linear(depth, nodes[rest], cells, only)
+            for row in np.flatnonzero(whole):
+                result[row] = summed(self.measurements, depth, int(nodes[row]), cells, only)
+            return result
         level, node = allotment.holder(depth, nodes)
         result = np.zeros((len(nodes), len(cells)))
         for d in np.unique(level):

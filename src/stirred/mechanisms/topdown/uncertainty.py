@@ -21,12 +21,13 @@ from scipy.special import stdtrit
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.mechanisms.topdown import output
+from stirred.mechanisms.topdown import output, unbiased
 from stirred.mechanisms.topdown.constraints import Constraints
 from stirred.mechanisms.topdown.estimate import Estimator
 from stirred.mechanisms.topdown.measure import Measurements
-from stirred.mechanisms.topdown.run import Settings
+from stirred.mechanisms.topdown.run import Outcome, Settings
 from stirred.mechanisms.topdown.spine import Allotment, Spine
+from stirred.mechanisms.topdown.spine_options import ordinary
 from stirred.mechanisms.topdown.tabulate import Sparse
 from stirred.mechanisms.topdown.targets import Informed, Raw, Targets
 from stirred.mechanisms.topdown.workload import Workload
@@ -52,12 +53,12 @@ def replicate(
     truth = [leaves]
     for d in range(len(spine.levels) - 1, 0, -1):
         truth.append(truth[-1].up(spine.parent[d], spine.size(d - 1), size))
-    measurements = Measurements(allotment, truth[::-1], key, settings.emphasis)
-    targets: Targets
-    if (settings.mode or workload.mode) == "gls":
+    mode = settings.mode or workload.mode
+    emphasis = settings.emphasis if mode == "gls" else 1
+    measurements = Measurements(allotment, truth[::-1], key, emphasis)
+    targets: Targets = Raw(measurements)
+    if mode == "gls":
         targets = Informed.of(measurements, constraints, engine)
-    else:
-        targets = Raw(measurements)
     weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
     estimator = Estimator(allotment, constraints, targets, weights, solver=settings.solver)
     above, _ = estimator.root()
@@ -102,6 +103,32 @@ def records(workload: Workload, spine: Spine, made: Sequence[Sparse], *, bureau:
         table = table.append_column("replicate", pa.array(np.full(table.num_rows, number), pa.int16()))
         parts.append(table.append_column("count", pa.array(leaves.counts, pa.int32())))
     return pa.concat_tables(parts)
+
+
+def tables(
+    workload: Workload,
+    outcome: Outcome,
+    settings: Settings,
+    *,
+    key: Key,
+    count: int,
+    engine: Engine,
+    bureau: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, pa.Table]:
+    """What a release carries for the uncertainty of any table: replicates, and unbiased marginals where there are."""
+    made = replicates(
+        outcome.measurements.allotment, outcome.levels[-1], outcome.constraints, settings,
+        key=key, count=count, engine=engine, progress=progress,
+    )  # fmt: skip
+    size = workload.histogram.cells
+    made = [ordinary(outcome.published, outcome.spine, leaves, size) for leaves in made]
+    result = {f"{workload.name}-replicates": records(workload, outcome.published, made, bureau=bureau)}
+    if outcome.informed is not None:
+        result[f"{workload.name}-unbiased"] = unbiased.estimates(
+            workload, outcome.spine, outcome.informed, bureau=bureau
+        )
+    return result
 
 
 def moments(count: Ints, again: Ints) -> tuple[Floats, Floats, Floats]:

@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from stirred.errors import BudgetError, InputError, did_you_mean
 from stirred.mechanisms.topdown.histogram import Histogram, Query, Source
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.topdown.spine_options import SpineOptions
 
 Mode = Literal["classic", "gls"]
 
@@ -60,6 +63,7 @@ class Workload:
     given_map: tuple[tuple[str, str], ...] = ()  # its axis → the recode here that it equals
     where: tuple[tuple[str, tuple[int, ...]], ...] = ()  # which records are counted
     columns: tuple[tuple[str, str], ...] = ()  # axis → the column of the microdata
+    spine: "SpineOptions | None" = None  # another tree than the census's own
 
     def __post_init__(self) -> None:
         _must_be_one(sum(self.level_shares.values(), Fraction(0)), f"the level shares of {self.name}")

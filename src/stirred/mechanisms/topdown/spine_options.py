@@ -1,0 +1,222 @@
+r"""Other trees for the same geography: the AIAN split and optimized block groups of the 2020 production spine.
+
+**AIAN split.** Each state has at most two parts, its American Indian, Alaska Native and Native Hawaiian areas and the
+remainder; every lower level is cut by that border. The parts take the state's place in the budget; the state itself
+stays above them as a node that is not measured, so that *its* population is the invariant and not that of the parts.
+(The production code plausibly fixed the parts' totals too; this does not.)
+
+**Optimized block groups.** Within a tract, leaves in the same off-spine entities (place, school district, …) form
+groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
+
+Both use public geography only: the names of areas and how many leaves a tract has, never a confidential count. The
+production rule also looked at which kinds of group quarters stand in a block, which is an invariant but not public
+geography; that is left out. Microdata and tables still carry the ordinary geography (``ordinary``), and every
+root-to-leaf path spends exactly the total (checked where the budget is allotted).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from stirred.census.geography import attach
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.topdown.spine import ALIASES, Spine
+from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.workload import Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+CUTOFF = 12  # the production system's allowance above √n
+NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files say that a block lies in no such area
+PART = "_part"
+OPTIMIZED = "_optimized"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpineOptions:
+    """Which tree is measured: ``aian`` names the geography that marks AIAN areas, ``block_groups`` the entities.
+
+    >>> SpineOptions(aian="aiannh").words()
+    ('spine: states are split into AIAN areas (aiannh) and the remainder; a state itself is not measured',)
+    """
+
+    aian: str | None = None
+    block_groups: tuple[str, ...] | None = None
+    split_at: str = "state"
+
+    def __bool__(self) -> bool:
+        return self.aian is not None or self.block_groups is not None
+
+    def words(self) -> tuple[str, ...]:
+        """What a specification says about it."""
+        notes = []
+        if self.aian is not None:
+            notes.append(
+                f"spine: {self.split_at}s are split into AIAN areas ({self.aian}) and the remainder; "
+                f"a {self.split_at} itself is not measured"
+            )
+        if self.block_groups is not None:
+            entities = f" within {', '.join(self.block_groups)}" if self.block_groups else ""
+            notes.append(
+                f"spine: optimized block groups{entities}, of at most √n + {CUTOFF + 1} leaves in a tract of n"
+            )
+        return tuple(notes)
+
+    def document(self) -> dict[str, object]:
+        """JSON-able and canonical, for the parameters of a run."""
+        groups = None if self.block_groups is None else list(self.block_groups)
+        return {"aian": self.aian, "block_groups": groups, "split_at": self.split_at}
+
+    def applied(
+        self, census: "Census", leaves: pl.DataFrame, workload: Workload
+    ) -> tuple[pl.DataFrame, tuple[str, ...], Workload]:
+        """The leaves with the columns of the new tree, its levels, and the workload with its levels renamed."""
+        names = [name for name in (self.aian, *(self.block_groups or ())) if name is not None]
+        spine = census.schema.spine
+        frame = with_entities(census, leaves, [name for name in names if name not in spine])
+        return self.tree(frame, spine, workload)
+
+    def tree(
+        self, frame: pl.DataFrame, spine: tuple[str, ...], workload: Workload
+    ) -> tuple[pl.DataFrame, tuple[str, ...], Workload]:
+        """``applied`` on a frame that has a row per leaf, the spine's levels and the entities as columns."""
+        levels = list(spine)
+        leaf = spine[-1]
+        renamed: dict[str, str] = {}
+        top = spine.index(self.split_at) if self.split_at in spine else 0
+        if self.aian is not None:
+            if len(spine) - top < 2:
+                raise InputError("the AIAN split needs a level below the one that is split")
+            inside = ~pl.col(self.aian).cast(pl.String).fill_null("").is_in(NOT_AIAN)
+            flag = pl.when(inside).then(pl.lit("1")).otherwise(pl.lit("0"))
+            whole = spine[top]
+            for level in spine[top:-1]:
+                renamed[level] = level + PART
+                frame = frame.with_columns(pl.format("{}|{}", flag, pl.col(level)).alias(level + PART))
+            levels = [*spine[:top], whole, *(renamed[level] for level in spine[top:-1]), leaf]
+        if self.block_groups is not None:
+            frame, levels = self._grouped(frame, spine, levels, renamed)
+        _refuse_rules(workload, spine, levels)
+        return frame.select(levels), tuple(levels), _renamed(workload, spine, renamed)
+
+    def _grouped(
+        self, frame: pl.DataFrame, spine: tuple[str, ...], levels: list[str], renamed: dict[str, str]
+    ) -> tuple[pl.DataFrame, list[str]]:
+        """Put groups of leaves in the place of the block groups, or below the lowest level where there are none."""
+        leaf = spine[-1]
+        above = levels[:-2] if "block_group" in spine[-2:-1] else levels[:-1]
+        if not above:
+            raise InputError(
+                "optimized block groups need a level above them", fix="name the tract in the census's spine"
+            )
+        tract, name = above[-1], "block_group" + OPTIMIZED
+        renamed["block_group"] = name
+        keys = [f"entity {entity}" for entity in self.block_groups or ()]
+        table = frame.with_columns(
+            pl.col(entity).cast(pl.String).fill_null("").alias(key)
+            for entity, key in zip(self.block_groups or (), keys, strict=True)
+        ).sort([tract, *keys, leaf])
+        table = table.with_columns(
+            limit=(pl.len().over(tract).sqrt().floor() + CUTOFF + 1).cast(pl.Int64),
+            size=pl.len().over(tract, *keys).cast(pl.Int64),
+            place=pl.int_range(pl.len(), dtype=pl.Int64).over(tract, *keys),
+        )
+        pieces = (pl.col("size") + pl.col("limit") - 1) // pl.col("limit")  # as even as can be
+        table = table.with_columns(piece=pl.col("place") * pieces // pl.col("size"))
+        number = pl.struct(*keys, "piece").rank("dense").over(tract).cast(pl.String).str.zfill(4)
+        return table.with_columns(pl.format("{}.{}", pl.col(tract), number).alias(name)), [*above, name, leaf]
+
+
+def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """The leaves with the geographies beside the spine that were named; each leaf lies in one area of each."""
+    schema = census.schema
+    known = {off.name: off for off in schema.geography.off_spine}
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise InputError(
+                f"{name} is no geography beside the spine",
+                why="only public geography may shape the tree, and the census declares what is geography",
+                fix=f"declare it under [[geography.off_spine]]; {did_you_mean(name, known)}",
+            )
+        off = known[name]
+        if not off.of:
+            raise InputError(
+                f"{name} cuts through the areas of the spine", why="each leaf must lie in one area of it"
+            )
+        if off.files:
+            leaves = attach(schema, leaves.lazy(), [name], census.folder).collect()
+            continue
+        if schema.geography.areas is not None:
+            raise InputError(
+                f"{name} needs a file of its own",
+                why="the tree lists all areas, and only records say where those without a file lie: the tree would "
+                "tell which areas have records",
+                fix="give [[geography.off_spine]] its files",
+            )
+        records = [record.name for record in schema.records if not record.linked_to]
+        holder = next((record for record in records if name in census.columns(record)), None)
+        if holder is None:
+            raise InputError(f"no record type has the column {name}")
+        table = census.scan(holder, [off.of, name]).unique().collect()
+        if table[off.of].n_unique() < table.height:
+            raise InputError(f"some areas of level {off.of} lie in several areas of {name}")
+        leaves = leaves.join(table, on=off.of, how="left", maintain_order="left")
+    return leaves
+
+
+def ordinary(published: Spine, spine: Spine, leaves: Sparse, size: int) -> Sparse:
+    """The leaf histograms of the tree that was measured, in the order of the ordinary geography."""
+    if published is spine:
+        return leaves
+    number = {code: i for i, code in enumerate(published.codes[-1].to_list())}
+    place = np.array([number[code] for code in spine.codes[-1].to_list()], np.int64)
+    return Sparse.of(
+        place[leaves.nodes], leaves.cells, leaves.counts, published.size(len(published.levels) - 1), size
+    )
+
+
+def upward(spine: Spine, leaves: Sparse, size: int) -> list[Sparse]:
+    """The histograms of every level, root first, from those of the leaves."""
+    levels = [leaves]
+    for d in range(len(spine.levels) - 1, 0, -1):
+        levels.append(levels[-1].up(spine.parent[d], spine.size(d - 1), size))
+    return levels[::-1]
+
+
+def _level(name: str, spine: tuple[str, ...]) -> str:
+    """The census's own name of a workload's level."""
+    return next((own for own in (name, *ALIASES.get(name, ())) if own in spine), name)
+
+
+def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str]) -> None:
+    """A rule about whole counties cannot be kept on a tree that has only their parts."""
+    for rule in workload.rules:
+        if (
+            rule.kind != "zero"
+            and _level(rule.level, spine) in spine
+            and _level(rule.level, spine) not in levels
+        ):
+            raise InputError(
+                f"rule {rule.name} speaks of level {rule.level}, which this spine cuts into parts",
+                why="fixing the parts would make more numbers exact than the rule says",
+                fix="state the rule at the lowest level or above the split, or use the ordinary spine",
+            )
+
+
+def _renamed(workload: Workload, spine: tuple[str, ...], names: Mapping[str, str]) -> Workload:
+    """The same budget on the new levels; rules keep their own."""
+
+    def new(level: str) -> str:
+        return names.get(_level(level, spine), level)
+
+    return replace(
+        workload,
+        levels=tuple(new(level) for level in workload.levels),
+        level_shares={new(level): share for level, share in workload.level_shares.items()},
+        query_shares={new(level): shares for level, shares in workload.query_shares.items()},
+        passes={new(level): passes for level, passes in workload.passes.items()},
+    )
