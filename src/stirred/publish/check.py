@@ -81,9 +81,7 @@ def explain(plan: Plan, census: Census | None = None) -> Explanation:
         warning=card.warning(),
         specification=whole,
         kept=kept,
-        parts=tuple(
-            (mechanism.name, mechanism.specification(census).budget) for mechanism in plan.mechanisms
-        ),
+        parts=tuple(_part(mechanism.name, mechanism.specification(census)) for mechanism in plan.mechanisms),
         unexplained=unexplained,
         records=records,
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
