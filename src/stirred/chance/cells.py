@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance.cipher import BLOCK, CHUNK, SLACK
-from stirred.chance.key import Key
+from stirred.chance.key import Key, whole
 from stirred.chance.names import Part
 from stirred.chance.stream import Stream
 from stirred.compiled import compiled
@@ -44,6 +44,8 @@ class Cells(ABC):
         self, stream: Stream, start: int, n: int, *, out: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
         """Draws number start … start + n − 1, wherever the stream stands."""
+        if start < 0 or n < 0:
+            raise InputError("draws are numbered from 0 on")
         result = np.empty(n, dtype=np.int64) if out is None else out
         if result.shape != (n,) or result.dtype != np.int64 or not result.flags.c_contiguous:
             raise InputError(
@@ -71,7 +73,7 @@ class Cells(ABC):
 
     def at_positions(self, stream: Stream, positions: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Single draws by number, in any order, without those between."""
-        numbers = np.asarray(positions).astype(np.uint64, copy=False)
+        numbers = whole(positions)
         result = np.empty(len(numbers), dtype=np.int64)
         per_word, per_block = self.width // 4, BLOCK // self.width
         step = CHUNK // BLOCK

@@ -30,8 +30,11 @@ class Noise(Cells):
     """A law mirrored at 0, by table or by coarse table as its scale asks."""
 
     def __init__(self, law: Falling, scale_squared: Fraction, *, word_bits: int, extension_bits: int) -> None:
-        if not 0 < scale_squared <= _WIDEST**2:
-            raise InputError("the scale of noise lies between 0 and 2^57", why="0 would be no noise at all")
+        if scale_squared > _WIDEST**2:
+            raise InputError(
+                "noise this wide does not fit 64-bit integers",
+                fix="a standard deviation of at most 2^57, or a Laplace scale of at most 2^55",
+            )
         self._body: Cells
         if scale_squared <= _WIDEST_TABLE**2:
             self._body = Table(law, word_bits=word_bits, extension_bits=extension_bits)

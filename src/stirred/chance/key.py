@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,7 @@ class Key:
         >>> bool((key.blocks("household", np.array([9], dtype=np.uint64)) == both[1]).all())
         True
         """
+        ids = whole(ids)
         rows = np.empty((len(ids), 2), dtype=np.uint64) if out is None else out
         if rows.shape != (len(ids), 2) or rows.dtype != np.uint64 or not rows.flags.c_contiguous:
             raise InputError(
@@ -181,6 +182,24 @@ class Key:
                 fix="bind it to the run first: key.bind(mechanism, parameters, census digest)",
             )
         return _rebuilt, (self._secret, self.private, self._bound)
+
+
+def whole(ids: NDArray[Any]) -> NDArray[np.uint64]:
+    """Identifiers or numbers of draws as unsigned words; what would be cut to the same word is refused.
+
+    >>> whole(np.array([3, 5]))
+    array([3, 5], dtype=uint64)
+    """
+    array = np.asarray(ids)
+    if len(array) == 0:
+        return np.empty(0, dtype=np.uint64)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and array.min() < 0):
+        raise InputError(
+            "identifiers of draws are whole numbers from 0 on",
+            why=f"the array has type {array.dtype}" if array.dtype.kind not in "iu" else "some are negative",
+            fix="number the records or cells first: equal numbers mean equal noise",
+        )
+    return array.astype(np.uint64, copy=False)
 
 
 def _rebuilt(secret: bytes, private: bool, bound: bool) -> Key:

@@ -54,9 +54,7 @@ class Stream:
 
     def bytes(self, n: int) -> bytes:
         """The next ``n`` bytes."""
-        found = keystream(self._main, self.position, n).tobytes()
-        self.position += n
-        return found
+        return keystream(self._main, self.claim(n, 1), n).tobytes()
 
     def words32(self, n: int) -> NDArray[np.uint32]:
         """The next ``n`` words of 32 bits, from the next multiple of 4 bytes on."""
@@ -70,6 +68,8 @@ class Stream:
 
     def claim(self, n: int, width: int) -> int:
         """Move past the next ``n`` draws of ``width`` bytes and say where the first one starts."""
+        if n < 0:  # a stream that went back would give its bits again
+            raise InputError("the number of draws cannot be negative")
         start = -(-self.position // width) * width
         self.position = start + n * width
         return start

@@ -137,6 +137,15 @@ def test_two_derangements_of_a_stream_use_different_words() -> None:
     assert not np.array_equal(first, derangement(stream, 20))
 
 
+def test_a_stream_never_goes_back() -> None:
+    stream = KEY.stream("x")
+    first = stream.words32(5)
+    with pytest.raises(InputError):
+        DiscreteGaussian(1).draw(stream, -5)
+    assert stream.position == 20
+    assert not np.array_equal(stream.words32(5), first)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -151,6 +160,18 @@ def test_two_derangements_of_a_stream_use_different_words() -> None:
         lambda: binomial(KEY.stream("x"), -1, Fraction(1, 2)),
         lambda: binomial(KEY.stream("x"), 10**9, Fraction(1, 2)),
         lambda: DiscreteGaussian(1).draw(KEY.stream("x"), 3, out=np.empty(2, dtype=np.int64)),
+        lambda: DiscreteGaussian(2**114 + 1),
+        lambda: DiscreteLaplace(2**55 + 1),
+        lambda: DiscreteGaussian(1).draw(KEY.stream("x"), -1),
+        lambda: DiscreteGaussian(1).draw_range(KEY.stream("x"), -1, 2),
+        lambda: bernoulli(KEY.stream("x"), Fraction(1, 2), -1),
+        lambda: integers(KEY.stream("x"), 5, -1),
+        lambda: KEY.stream("x").bytes(-1),
+        # 1.2 and 1.7 would be cut to one number and get one noise
+        lambda: DiscreteGaussian(1).at(KEY, "x", np.array([1.2, 1.7])),
+        lambda: DiscreteGaussian(1).at(KEY, "x", np.array([-1])),
+        lambda: KEY.blocks("x", np.array([1.2, 1.7])),
+        lambda: KEY.blocks("x", np.array([-1])),
     ],
 )
 def test_what_has_no_meaning_is_refused(wrong: Callable[[], object]) -> None:
