@@ -29,7 +29,7 @@ from stirred.publish.packet import INTERNAL, PUBLIC, Packet, seal
 from stirred.publish.plan import Plan
 from stirred.publish.receipt import receipt, write_json
 from stirred.publish.tables import check_variables, tabulate
-from stirred.spec import Specification
+from stirred.spec import NormalizedRenyi, Specification
 
 log = logging.getLogger("stirred.run")
 OWN = "mechanism"  # the folder of what a mechanism adds to the records
@@ -41,10 +41,13 @@ def promise(plan: Plan, census: Census) -> Specification:
     total = whole[0]
     for specification in whole[1:]:
         total = total + specification
-    if plan.limit is not None and not total.budget <= plan.limit:
+    zcdp = isinstance(total.output_premetric, NormalizedRenyi)
+    spent, symbol = (total.rho_squared, "ρ²") if zcdp else (total.budget, "ε")
+    if plan.limit is not None and not spent <= plan.limit:
+        over = f", difference {spent - plan.limit}" if spent.is_finite and plan.limit.is_finite else ""
         raise BudgetError(
             "the plan spends more than its limit",
-            why=f"requested {total.budget}, limit {plan.limit}",
+            why=f"requested {symbol} = {spent}, limit {plan.limit}{over}",
             fix="lower the rate of loss (a higher swap rate, a smaller ρ²) or have the limit raised by its owner",
         )
     return total
