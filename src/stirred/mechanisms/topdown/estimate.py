@@ -276,7 +276,8 @@ class Estimator:
         inside = groups >= 0
         # Fine: every cell it counts is a group of its own, and it counts nearly all.
         fine = [
-            int(row.max()) + 1 == int(own.sum()) and own.mean() > 0.9 for row, own in zip(groups, inside, strict=True)
+            int(row.max()) + 1 == int(own.sum()) and own.mean() > 0.9
+            for row, own in zip(groups, inside, strict=True)
         ]
         total = weights @ np.array(fine, float)
         if not (total > 0).all():
