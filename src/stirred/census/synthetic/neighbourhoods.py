@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from stirred.census.synthetic.household_life import SIZE_GROUP, SIZE_TRACT
 from stirred.census.synthetic.plans import StatePlan
@@ -40,9 +39,12 @@ class Neighbourhoods:
 
 def along(noise: Floats) -> Floats:
     """A stationary series of unit variance whose neighbours correlate: noise in columns, one row per tract."""
-    scaled = noise * np.sqrt(1.0 - ALONG**2)
+    scaled: Floats = noise * np.sqrt(1.0 - ALONG**2)
     scaled[:1] = noise[:1]
-    return np.asarray(lfilter([1.0], [1.0, -ALONG], scaled, axis=0), dtype=np.float64)
+    # by hand: importing scipy.signal takes longer than writing the demo census
+    for i in range(1, len(scaled)):
+        scaled[i] += ALONG * scaled[i - 1]
+    return scaled
 
 
 def softmax(logits: Floats) -> Floats:
