@@ -22,6 +22,7 @@ from stirred.spec.multiverse import (
     Multiverse,
     Restriction,
     SupportsCounts,
+    plural,
 )
 from stirred.spec.premetrics import Constant, Hamming, InputPremetric, RecordPremetric, SymmetricDifference
 from stirred.spec.propositions import exact_release
@@ -75,6 +76,7 @@ __all__ = [
     "compare",
     "compose",
     "exact_release",
+    "plural",
     "reading",
     "rho_squared_to_epsilon",
     "universe",

@@ -87,11 +87,13 @@ def from_json(document: Json) -> Specification:
             why=f"this program reads version {VERSION}",
             fix="use the release of stirred that wrote the file, or export it again",
         )
-    _validate(document)
     try:
+        _validate(document)
         return _specification(document)
     except StirredError:
         raise
+    except RecursionError:
+        raise InputError("cannot read this spec.json", why="it is nested too deeply", fix=_EXPORT) from None
     except (TypeError, ValueError, KeyError) as error:
         raise InputError(
             "cannot read this spec.json", why=f"its parts do not fit together: {error}"

@@ -143,7 +143,7 @@ class AtLeast(Invariant):
     label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.than, int) and self.than < 1:
+        if isinstance(self.than, bool) or (isinstance(self.than, int) and self.than < 1):
             raise SpecificationError("every count is at least 0", fix="than=1 or more")
         if isinstance(self.than, Margin) and self.than.by != self.statistic.by:
             raise SpecificationError(

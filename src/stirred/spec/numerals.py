@@ -7,6 +7,7 @@ from numbers import Rational
 from stirred.errors import BudgetError
 
 _SHAPE = re.compile(r"\s*[+-]?(\d+(/\d+)?|\d*\.\d+|\d+\.\d*)([eE][+-]?\d+)?\s*")
+_MOST_EXPONENT = 100_000  # 1e-99999999 is a number of a hundred million digits: nobody means it
 _CHUNK = 4000  # below the interpreter's limit on digits of one conversion
 
 
@@ -36,9 +37,17 @@ def fraction_of(value: object, what: str) -> Fraction:
 
 
 def _parsed(text: str, what: str) -> Fraction:
-    if not _SHAPE.fullmatch(text):
+    shape = _SHAPE.fullmatch(text)
+    if not shape:
         raise BudgetError(
             f"cannot read this {what}: {text[:40]!r}", why="it is no fraction", fix='write "1/20" or "0.05"'
+        )
+    exponent = (shape[3] or "")[1:].lstrip("+-").lstrip("0")
+    if len(exponent) > len(str(_MOST_EXPONENT)) or int(exponent or 0) > _MOST_EXPONENT:
+        raise BudgetError(
+            f"cannot read this {what}: {text[:40]!r}",
+            why=f"its exponent is beyond {_MOST_EXPONENT:,}",
+            fix='write "1/20" or "0.05"',
         )
     text = text.strip()
     if "/" in text:

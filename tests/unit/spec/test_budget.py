@@ -233,3 +233,10 @@ def test_integers_of_numpy_are_integers_and_its_floats_are_not() -> None:
     for bad in (np.float64(0.5), np.bool_(True)):
         with pytest.raises(BudgetError):
             Budget.of(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["1e99999999", "1e-99999999", "1e" + "9" * 5000])
+def test_an_exponent_nobody_means_is_refused_at_once(text: str) -> None:
+    with pytest.raises(BudgetError, match="exponent"):
+        Budget.of(text)
+    assert Budget.of("1e0000000003") == Budget.of(1000)

@@ -196,3 +196,18 @@ def test_parts_from_outside_are_registered_first() -> None:
     assert files.from_json(json.loads(files.dumps(spec))) == spec
     with pytest.raises(InputError, match="taken"):
         files.register("hamming", Tsallis)
+
+
+def test_a_file_nested_without_end_is_refused() -> None:
+    toy = Specification(
+        domain=Domain(name="toy"),
+        multiverse=Multiverse.none(),
+        input_premetric=Hamming("household"),
+        output_premetric=Multiplicative(),
+        budget=Budget.of(1),
+    )
+    document = files.to_json(toy)
+    for _ in range(400):
+        document["budget"] = {"kind": "sum", "of": [document["budget"]]}
+    with pytest.raises(InputError, match="nested"):
+        files.from_json(document)
