@@ -36,6 +36,7 @@ census = "../census/census.toml"
 [[mechanism]]
 name = "topdown"
 workload = "pl94-persons"
+replicates = 8
 """
 
 QUESTIONS = """

@@ -49,5 +49,9 @@ def build(config: models.SwapConfig | models.TopDownConfig) -> Mechanism:
     if config.rho_squared is not None:
         fraction(config.rho_squared, key="rho_squared")
     return TopDown(
-        workload=config.workload, mode=config.mode, rho_squared=config.rho_squared, keep_nmf=config.keep_nmf
+        workload=config.workload,
+        mode=config.mode,
+        rho_squared=config.rho_squared,
+        keep_nmf=config.keep_nmf,
+        replicates=config.replicates,
     )

@@ -32,6 +32,7 @@ class TopDownConfig(Strict):
     mode: Literal["gls", "classic"] = "gls"
     rho_squared: str | None = None
     keep_nmf: bool = False
+    replicates: int = Field(default=20, ge=0)  # runs on its own output, for the uncertainty of tables
 
 
 MechanismConfig = Annotated[SwapConfig | TopDownConfig, Field(discriminator="name")]

@@ -141,4 +141,10 @@ def _uncertain(
         return table_uncertainty(
             swapped, counted, by=by, match=mechanism.match, swap=moving, rate=mechanism.rate
         )
+    if mechanism.name == "topdown":
+        from stirred.publish.topdown_tables import uncertain
+
+        found = uncertain(release, schema, by, frame, folder)
+        if found is not None:
+            return found
     return _counts(frame, by)

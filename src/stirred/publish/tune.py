@@ -141,7 +141,9 @@ def tune_topdown(
             rho = Fraction(
                 f"{float(start * Fraction(2) ** (step // 4) * QUARTERS[step % 4]):.4g}"
             )  # a number people can read
-            tried[step] = _trial(stand_in, replace(topdown, rho_squared=rho), rho, target, runs, seed)
+            tried[step] = _trial(
+                stand_in, replace(topdown, rho_squared=rho, replicates=0), rho, target, runs, seed
+            )
             if progress:
                 progress("tune", len(tried), 9)
         return tried[step]

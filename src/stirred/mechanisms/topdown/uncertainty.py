@@ -35,6 +35,7 @@ from stirred.mechanisms.topdown.workload import Workload
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PRIOR = 4.0  # degrees of freedom with which cells of similar size lend each other their variance
+WHOLE = "_whole"  # stands for the variables of a table that has none
 CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
 
 
@@ -171,28 +172,25 @@ def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Flo
 
 def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> pl.DataFrame:
     """For each cell that the release or a replicate has: count, estimate, standard_error, low, high and bias."""
-    keys = list(by)
-    published = plain(records, keys).group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
-    runs = plain(again, keys, "replicate", "count")
-    sums = runs.group_by([*keys, "replicate"]).agg(pl.col("count").cast(pl.Int64).sum()).collect()
-    number = int(runs.select(pl.col("replicate").max()).collect().item()) + 1
-    counts = pl.concat([published.collect(), sums.select(*keys, pl.lit(0, pl.Int64).alias("count"))])
-    cells = counts.group_by(keys).agg(pl.col("count").sum()) if keys else counts.select(pl.col("count").sum())
-    cells = cells.sort(keys, nulls_last=False) if keys else cells
-    cells = cells.with_row_index("cell")
-    place = (
-        sums.join(cells.drop("count"), on=keys, nulls_equal=True)
-        if keys
-        else sums.with_columns(cell=pl.lit(0))
-    )
-    matrix = np.zeros((number, cells.height), np.int64)
+    keys = list(by) or [WHOLE]
+    published = plain(records, keys).group_by(keys).agg(pl.len().cast(pl.Int64).alias("count")).collect()
+    runs = plain(again, keys, "replicate", "count").collect()
+    sums = runs.group_by([*keys, "replicate"]).agg(pl.col("count").cast(pl.Int64).sum())
+    counts = pl.concat([published, sums.select(*keys, pl.lit(0, pl.Int64).alias("count"))])
+    cells = counts.group_by(keys).agg(pl.col("count").sum()).sort(keys, nulls_last=False)
+    number = cells.select(keys).with_row_index("cell")
+    place = sums.join(number, on=keys, nulls_equal=True)
+    matrix = np.zeros((runs["replicate"].n_unique(), cells.height), np.int64)
     matrix[place["replicate"].to_numpy(), place["cell"].to_numpy()] = place["count"].to_numpy()
     found = intervals(cells["count"].to_numpy(), matrix)
-    return cells.drop("cell").with_columns(**{name: pl.Series(value) for name, value in found.items()})
+    return cells.select(*by, "count").with_columns(
+        **{name: pl.Series(value) for name, value in found.items()}
+    )
 
 
 def plain(frame: pl.LazyFrame, keys: Sequence[str], *more: str) -> pl.LazyFrame:
     """The wanted columns, codes of areas as text: categories of two files cannot be compared."""
+    frame = frame.with_columns(pl.lit(0).alias(WHOLE))
     types = frame.collect_schema()
     coded = [name for name in keys if isinstance(types[name], pl.Categorical | pl.Enum)]
     return frame.select(*keys, *more).with_columns(pl.col(coded).cast(pl.String))

@@ -55,4 +55,5 @@ def _answers(measurements: Measurements, depth: int, node: int, name: str, numbe
     level, holder = allotment.holder(depth, np.array([node]))
     start = int(allotment.start[level[0]][holder[0]])
     query = allotment.workload.query(name)
-    return measurements.answers(int(level[0]), start, query, holder, numbers)[0].astype(np.float64)
+    noisy: Floats = measurements.answers(int(level[0]), start, query, holder, numbers)[0].astype(np.float64)
+    return noisy

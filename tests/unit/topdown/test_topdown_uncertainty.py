@@ -1,0 +1,177 @@
+"""Replicates of a release: from public arrays alone, keyed, unbiased where that is promised, and covering the truth."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom, chi2
+
+from stirred.chance import Key
+from stirred.engine import Local
+from stirred.errors import InputError
+from stirred.mechanisms.topdown import TopDown, Workload, unbiased, uncertainty
+from stirred.mechanisms.topdown.constraints import answers
+from stirred.mechanisms.topdown.run import Settings, run
+
+KEY = Key.for_tests(5)
+SMALL = Workload.preset("small")
+
+
+def outcome(census, **more):
+    settings = Settings(**more)
+    return run(census, SMALL, settings, key=KEY, engine=Local(workers=1)), settings
+
+
+def test_a_replicate_keeps_what_the_release_keeps(make_census):
+    census = make_census(1)
+    for mode in ("gls", "classic"):
+        made, settings = outcome(census, mode=mode)
+        parts = made.measurements.allotment, made.levels[-1], made.constraints, settings
+        again = uncertainty.replicates(*parts, key=KEY, count=3, engine=Local(workers=1))
+        assert len(again) == 3
+        for leaves in again:
+            for held in made.constraints.held:
+                if len(held.low) == len(made.spine.levels):
+                    value = answers(leaves, held.query)
+                    assert ((value >= held.low[-1]) & (value <= held.high[-1])).all()
+            assert leaves.counts.sum() == made.levels[0].counts.sum()  # the state's population is exact
+        assert len({leaves.counts.tobytes() for leaves in again}) == 3  # fresh noise every time
+
+
+def test_without_noise_a_replicate_is_the_release(make_census):
+    made, settings = outcome(make_census(2), noiseless=True)
+    leaves = made.levels[-1]
+    again = uncertainty.replicate(
+        made.measurements.allotment, leaves, made.constraints, settings, key=None, engine=Local(workers=1)
+    )
+    assert np.array_equal(again.cells, leaves.cells)
+    assert np.array_equal(again.counts, leaves.counts)
+
+
+def test_replicates_depend_on_the_release_and_not_on_the_census(make_census):
+    """The same released arrays with another census behind them: nothing but the release is looked at."""
+    made, settings = outcome(make_census(1))
+    other, _ = outcome(make_census(1), bypass=True)
+    for level in range(len(other.measurements.truth)):
+        other.measurements.truth[level] = made.levels[level]  # whatever the truth is, it is not read again
+    first = uncertainty.replicates(
+        made.measurements.allotment,
+        made.levels[-1],
+        made.constraints,
+        settings,
+        key=KEY,
+        count=1,
+        engine=Local(),
+    )[0]
+    second = uncertainty.replicates(
+        other.measurements.allotment,
+        made.levels[-1],
+        made.constraints,
+        settings,
+        key=KEY,
+        count=1,
+        engine=Local(),
+    )[0]
+    assert first.counts.tobytes() == second.counts.tobytes()
+
+
+def test_replicates_change_nothing_of_the_release(make_census):
+    census = make_census(3)
+    plain = TopDown(workload="small").release(census, key=KEY)
+    more = TopDown(workload="small", replicates=2).release(census, key=KEY)
+    assert plain.microdata["person"].equals(more.microdata["person"])
+    assert {"small-replicates", "small-unbiased"} <= set(more.tables)
+    again = TopDown(workload="small", replicates=2).release(census, key=KEY)
+    assert all(again.tables[name].equals(table) for name, table in more.tables.items())
+    with pytest.raises(InputError, match="at least two"):
+        TopDown(workload="small", replicates=1)
+
+
+def test_moments_against_a_direct_sum():
+    rng = np.random.default_rng(1)
+    count = rng.integers(0, 9, 50)
+    again = rng.integers(0, 12, (7, 50))
+    bias, error, freedom = uncertainty.moments(count, again)
+    for i in (0, 17, 49):
+        values = again[:, i].astype(float)
+        like = [
+            j
+            for j in range(50)
+            if np.digitize(count[j], uncertainty.CLASSES) == np.digitize(count[i], uncertainty.CLASSES)
+        ]
+        common = np.mean([np.var(again[:, j], ddof=1) for j in like])
+        want = (6 * np.var(values, ddof=1) + 4 * common) / 10
+        assert bias[i] == pytest.approx(values.mean() - count[i])
+        assert error[i] == pytest.approx(math.sqrt(want))
+    assert (freedom == 10).all()
+
+
+def test_a_cell_that_never_moved_is_not_called_exact():
+    count = np.array([0, 0, 0, 50])
+    again = np.array([[0, 0, 3, 50], [0, 0, 0, 50], [0, 0, 0, 50]])
+    found = uncertainty.intervals(count, again)
+    assert (found["standard_error"][:3] > 0).all()
+    assert found["standard_error"][3] == 0  # a size class in which nothing ever moves
+    assert (found["low"] >= 0).all()
+
+
+def test_tabulated_has_cells_of_the_release_and_of_replicates():
+    records = pl.LazyFrame({"area": ["a", "a", "b"]}, schema={"area": pl.Categorical})
+    again = pl.LazyFrame(
+        {"area": ["a", "b", "a", "c"], "replicate": [0, 0, 1, 1], "count": [3, 1, 1, 2]},
+        schema={"area": pl.Categorical, "replicate": pl.Int16, "count": pl.Int32},
+    )
+    found = uncertainty.tabulated(records, again, ["area"])
+    assert found.select("area", "count", "bias").rows() == [("a", 2, 0.0), ("b", 1, -0.5), ("c", 0, 1.0)]
+    whole = uncertainty.tabulated(records, again, [])
+    assert whole.select("count", "bias").rows() == [(3, 0.5)]
+
+
+def test_unbiased_marginals_have_the_variance_they_state(make_census):
+    """z-scores of all cells of 60 draws: mean square 1. Cells of a draw are correlated, so the false-alarm probability
+    is bounded through draws: the total of the root's children, one χ² each, two-sided 1e-6 in all."""
+    census = make_census(4)
+    query = SMALL.histogram.query("total", ())
+    scores = []
+    for draw in range(60):
+        made = run(census, SMALL, Settings(), key=Key.for_tests(draw), engine=Local(workers=1))
+        table = pl.DataFrame(pl.from_arrow(unbiased.estimates(SMALL, made.spine, made.informed)))
+        leaf = made.spine.levels[-1]
+        totals = table.filter(
+            pl.col("race").is_null(), pl.col("votingage").is_null(), pl.col("level") == leaf
+        )
+        truth = answers(made.measurements.truth[-1], query).ravel()
+        first = np.flatnonzero(totals["standard_deviation"].to_numpy() > 0)[0]
+        row = totals.row(int(first), named=True)
+        scores.append((row["estimate"] - truth[first]) / row["standard_deviation"])
+        state = table.filter(
+            pl.col("race").is_null(), pl.col("votingage").is_null(), pl.col("level") == "state"
+        )
+        assert state["standard_deviation"].to_list() == [0.0]  # the invariant
+        assert state["estimate"].to_list() == [float(truth.sum())]
+    square = float(np.sum(np.square(scores)))
+    assert chi2.ppf(5e-7, 60) < square < chi2.isf(5e-7, 60)
+
+
+def test_leaf_totals_agree_with_the_general_formula(make_census):
+    """An independent path: the full covariance of every leaf."""
+    made, _ = outcome(make_census(6))
+    informed = made.informed
+    algebra = informed.algebra
+    everything = unbiased.gls.covariances(algebra, informed.levels, informed.leaves)
+    want = unbiased.gls.variances(algebra, everything[-1], np.zeros(algebra.K, np.int64), 0)[:, 0]
+    _, variance = unbiased.leaf_totals(informed, everything[-2])
+    assert np.allclose(variance, want, atol=1e-9)
+
+
+def test_intervals_of_normal_replicates_cover():
+    """Truth known, release and replicates normal around it, no bias: 95 % of 4,000 independent cells; the binomial's
+    two-sided false-alarm probability is below 1e-6 (limits at 1e-7 each side, ± 1 % for the pooling of variances)."""
+    rng = np.random.default_rng(7)
+    truth = rng.integers(200, 499, 4000)
+    release = np.rint(rng.normal(truth, 6)).astype(np.int64)
+    again = np.rint(rng.normal(release, 6, (20, 4000))).astype(np.int64)
+    found = uncertainty.intervals(release, again)
+    hit = int(((found["low"] <= truth) & (truth <= found["high"])).sum())
+    assert binom.ppf(1e-7, 4000, 0.94) <= hit <= binom.isf(1e-7, 4000, 0.96)
