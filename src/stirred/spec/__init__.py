@@ -22,7 +22,6 @@ from stirred.spec.multiverse import (
     Multiverse,
     Restriction,
     SupportsCounts,
-    plural,
 )
 from stirred.spec.premetrics import Constant, Hamming, InputPremetric, RecordPremetric, SymmetricDifference
 from stirred.spec.propositions import exact_release
@@ -76,7 +75,6 @@ __all__ = [
     "compare",
     "compose",
     "exact_release",
-    "plural",
     "reading",
     "rho_squared_to_epsilon",
     "universe",

@@ -26,13 +26,22 @@ def _variables(margin: Margin, domain: Domain) -> str:
     if len(kept) <= MOST:
         return " × ".join(kept)
     if domain.has(margin.record_type):
-        names = domain.record_type(margin.record_type).names()
-        missing = names - domain.closure(margin.record_type, margin.by)
+        names = domain.record_type(margin.record_type).names() - domain.identifiers(margin.record_type)
+        missing = _told(names - domain.closure(margin.record_type, margin.by), domain)
         if len(missing) <= MOST:
             # in brackets: the sentence goes on with "and" and the next table
-            left_out = f" (not {', '.join(_ordered(missing, domain))})" if missing else ""
+            left_out = f" (not {', '.join(missing)})" if missing else ""
             return f"all {margin.record_type} variables{left_out}"
     return f"{' × '.join(kept[: MOST - 1])} and {len(kept) - MOST + 1} more variables"
+
+
+def _told(missing: frozenset[str], domain: Domain) -> list[str]:
+    """What is left out, with the finer areas in one word."""
+    start = next((place for place, level in enumerate(domain.spine) if level in missing), len(domain.spine))
+    finer = frozenset(domain.spine[start:])
+    if start == 0 or len(finer) < 2 or not finer <= missing:
+        return _ordered(missing, domain)
+    return [f"areas below {domain.spine[start - 1]}", *sorted(missing - finer)]
 
 
 def _generating(margin: Margin, domain: Domain) -> list[str]:

@@ -71,7 +71,7 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
     known = [domain.closure(unit, margin.by) for margin in margins]
     fixed = frozenset[str]().union(*known)
     variables = domain.record_type(unit).names() if domain.has(unit) else frozenset()
-    telling = variables - _finer_areas(domain, fixed) - _identifiers(domain, unit, variables)
+    telling = variables - _finer_areas(domain, fixed) - domain.identifiers(unit)
     if telling and telling <= fixed:
         return 2, f"every variable of a {unit} record is in an exact table, so no record can change alone"
     if any(not (a <= b or b <= a) for a in known for b in known):
@@ -86,12 +86,6 @@ def _finer_areas(domain: Domain, fixed: frozenset[str]) -> frozenset[str]:
     """The levels of the spine below the finest one that is fixed."""
     named = [place for place, level in enumerate(domain.spine) if level in fixed]
     return frozenset(domain.spine[named[-1] + 1 :]) if named else frozenset()
-
-
-def _identifiers(domain: Domain, unit: str, variables: frozenset[str]) -> frozenset[str]:
-    """The variables that determine a whole record by a declared dependency, geography apart."""
-    keys = {rule.of[0] for rule in domain.dependencies if rule.record_type == unit and len(rule.of) == 1}
-    return frozenset(key for key in keys - {*domain.spine} if variables <= domain.closure(unit, (key,)))
 
 
 def change(unit: str, distance: int, premetric: InputPremetric) -> str:

@@ -126,6 +126,16 @@ class Domain:
                         return variable.levels
         return None
 
+    def identifiers(self, record_type: str) -> frozenset[str]:
+        """The variables that determine a whole record by a declared dependency, geography apart."""
+        if not self.has(record_type):
+            return frozenset()
+        names = self.record_type(record_type).names()
+        keys = {
+            rule.of[0] for rule in self.dependencies if rule.record_type == record_type and len(rule.of) == 1
+        }
+        return frozenset(k for k in keys - {*self.spine} if names <= self.closure(record_type, (k,)))
+
     def rules(self, record_type: str) -> tuple[Dependency, ...]:
         """The functional dependencies of one record type, those of the spine included."""
         steps = tuple(
