@@ -156,7 +156,7 @@ def test_the_specification_comes_first_and_is_theorem_1_at_the_realised_b() -> N
     assert str(spec.input_premetric) == "d_Ham(household)"
     assert str(spec.output_premetric) == "D_mult"
     words = " ".join(invariant.words() for invariant in spec.multiverse)
-    assert "county × size × state × tract" in words
+    assert "households by state × size × county × tract" in words
 
 
 @pytest.mark.parametrize("rate", ["0", "1"])

@@ -18,6 +18,7 @@ from stirred.mechanisms.swapping import (
     UnitMatching,
     VaryingRates,
 )
+from stirred.spec import Budget
 
 KEY = Key.for_tests(1)
 BASE = {"match": ["state", "size"], "swap": ["county"], "rate": "1/5"}
@@ -121,7 +122,9 @@ def test_imputed_records_are_released_as_they_are_and_listed() -> None:
     ]
     assert marked[0] == marked[1]
     number = int(np.sum(table["allocated"].to_numpy()))
-    assert any(f"{number:,} imputed" in line for line in release.specification.untouched)
+    assert any(
+        f"{number:,} household records were imputed" in line for line in release.specification.untouched
+    )
     plain = PermutationSwapping(**BASE).specification(census(table))
     assert release.specification.budget < plain.budget
 
@@ -133,6 +136,55 @@ def test_noisy_tables_cover_empty_cells_and_release_no_record() -> None:
     found = release.tables["county × race"]
     levels = [len(table[name].unique()) for name in ("county", "race")]
     assert found.num_rows == levels[0] * levels[1]
+
+
+def test_a_noisy_key_prints_the_loss_found_at_its_own_noise() -> None:
+    found = {}
+    for change in ("1/10", "1/2", "1"):
+        bounds = make("6a", change=change).specification(census(household())).bounds
+        assert [bound.status for bound in bounds] == ["unknown", "estimated"]
+        assert f"probability {change}" in bounds[1].source
+        found[change] = bounds[1].budget
+    # the less noise, the closer to the exact strata of which the invariants do not speak
+    assert found["1"] < found["1/2"] < found["1/10"]
+    never = make("6a", change="0")
+    assert not never.specification(census(household())).bounds[1].budget.is_finite
+    with pytest.raises(PrivacyError, match="never changes"):
+        never.release(census(household()), key=KEY)
+
+
+def test_the_noise_after_the_swap_keeps_its_own_promise() -> None:
+    mechanism = make("6b", tables=[["county", "tenure"], ["county", "race"], ["size", "tenure"]])
+    swap, noise = (
+        mechanism.specification(census(household())),
+        mechanism.noise_specification(census(household())),
+    )
+    # two tables have a variable that moves and one that is held: ρ² = 2 · (√2)² / (2 · 4), by hand
+    assert noise.rho_squared == Budget.of("1/2")
+    assert str(noise.output_premetric) == "D_nor"
+    assert noise.multiverse == swap.multiverse
+    assert any("ρ² = 1/2" in note for note in swap.notes)
+    alone = make("6b", tables=[["size", "tenure"]]).noise_specification(census(household()))
+    assert alone.budget.is_zero  # such a table is an invariant
+
+
+def test_a_rate_that_looks_at_a_level_which_moves_along_is_law_1b() -> None:
+    rng = np.random.default_rng(5)
+    tract = rng.integers(0, 40, 3_000)
+    data = pa.table({"hid": np.arange(3_000), "county": tract // 10, "tract": tract, "kept": tract % 3})
+    schema = {"geography": {"spine": ["county", "tract"]}, "record": {"household": {"id": "hid"}}}
+    there = Census.of(schema, {"household": data})
+    names = {}
+    for by in ("county", "tract", "kept"):
+        rated = VaryingRates(swap=["tract"], rate="1/5", by=by, rates={"1": "1/2"})
+        names[by] = rated.specification(there).bounds[0].name
+    assert names == {
+        "county": "rates by own place",
+        "tract": "rates by own place",
+        "kept": "rates by held variables",
+    }
+    with pytest.raises(InputError, match="no rate can look at hid"):
+        VaryingRates(swap=["tract"], rate="1/5", by="hid", rates={"1": "1/2"}).specification(there)
 
 
 def test_places_prefer_to_be_near() -> None:

@@ -209,13 +209,15 @@ def noised_loss(law: Law, hold: Labels, swap: Labels, q: Fraction) -> Loss:
 
 
 SMALL = (((1, 1, 1, 1), (1, 1, 1, 1)), ((2, 2), (2, 2)), ((2, 1, 1), (2, 1, 1)))
-KEEP = Fraction(3, 4)  # the chance that a noisy key is the true one, in the enumerated chain
 
 
 def example_law(law: str, p: Fraction, **parameters: Fraction) -> Law:
     """A law of each variant at given rates, on strata of four records with places 0 … 3."""
     high = parameters.get("highest", p)
-    kernel = {0: {0: KEEP, 1: 1 - KEEP}, 1: {0: 1 - KEEP, 1: KEEP}}
+    other = (
+        parameters.get("change", Fraction(1, 2)) / 2
+    )  # redrawn between two keys, half of the time the same
+    kernel = {0: {0: 1 - other, 1: other}, 1: {0: other, 1: 1 - other}}
     makers: dict[str, Callable[[], Law]] = {
         "1a": lambda: held_law({h: high if h > 1 else p for h in range(4)}),
         "1b": lambda: place_law({(h, s): high if (h + s) % 2 else p for h in range(4) for s in range(4)}),

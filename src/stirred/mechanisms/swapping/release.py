@@ -57,6 +57,13 @@ class Destination:
             self.writer.close()
         return pads.dataset(self.path)
 
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        if self.writer is not None:
+            self.writer.close()
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
 
 def swapped_columns(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Column]:
     """The columns after the swap: the moving ones permuted together, all others the very same arrays."""
@@ -77,12 +84,12 @@ def _household_batches(
     progress: Progress,
 ) -> Iterator[tuple[slice, pa.RecordBatch]]:
     """Records in their published order, a row group at a time, each looked at by the checks on its way out."""
-    names = frame.roles.released
+    names, read = frame.roles.released, frame.read
 
     for start in range(0, max(order.size, 1), GROUP):
         rows = order[start : start + GROUP]
         progress("reorder", start, order.size)
-        taken = dict(zip(names, engine.map(lambda name: columns[name].taken(rows), list(names)), strict=True))  # noqa: B023
+        taken = dict(zip(read, engine.map(lambda name: columns[name].taken(rows), list(read)), strict=True))  # noqa: B023
         progress("verify", start, order.size)
         prints.add(taken, rows.size)
         progress("write", start, order.size)
@@ -96,7 +103,10 @@ def _household_batches(
 
 
 class Prints:
-    """The fingerprints of the margins, of what has left so far; ``owners`` keeps the held word of each record."""
+    """The fingerprints of the margins, of what has left so far.
+
+    ``owners`` keeps a word for each record, of what is held; of a record that takes no part, of its place too.
+    """
 
     def __init__(self, margins: Sequence[Margin], owners: NDArray[np.uint64] | None) -> None:
         self.margins = margins
@@ -113,6 +123,8 @@ class Prints:
             self.found[i] += Fingerprint.of(mixed)
             if self.owners is not None and i == HELD:
                 self.owners[self.at : self.at + rows] = mixed
+            elif self.owners is not None and i > HELD:
+                self.owners[self.at + margin.places(columns, slice(0, rows))] = mixed
         self.at += rows
 
 
@@ -146,13 +158,27 @@ class MemberPrint:
         """Look at some more members."""
         self.found += Fingerprint.of(verify.joined(self.owners[owner], packed))
 
+    @classmethod
+    def of_input(cls, owners: NDArray[np.uint64], group: Members) -> "MemberPrint":
+        """The fingerprint of the members as they were, in the order in which they lie in memory."""
+        seen = cls(owners)
+        for start in range(0, owners.size, GROUP):
+            stop = min(start + GROUP, owners.size)
+            counts = np.diff(group.starts[start : stop + 1])
+            part = group.words[group.starts[start] : group.starts[stop]]
+            seen.found += Fingerprint.of(verify.joined(np.repeat(owners[start:stop], counts), part))
+        return seen
 
-def _held_words(frame: Frame, margin: Margin) -> NDArray[np.uint64]:
-    parts = [
-        margin.scattered(frame.columns, slice(i, min(i + GROUP, frame.rows)))
-        for i in range(0, frame.rows, GROUP)
-    ]
-    return np.concatenate([np.empty(0, np.uint64), *parts])
+
+def _owner_words(frame: Frame, margins: Sequence[Margin]) -> NDArray[np.uint64]:
+    """The words of ``Prints.owners`` for the records as they were."""
+    found = np.empty(frame.rows, np.uint64)
+    for start in range(0, frame.rows, GROUP):
+        rows = slice(start, min(start + GROUP, frame.rows))
+        found[rows] = margins[HELD].scattered(frame.columns, rows)
+        for margin in margins[HELD + 1 :]:
+            found[start + margin.places(frame.columns, rows)] = margin.scattered(frame.columns, rows)
+    return found
 
 
 def publish(
@@ -167,28 +193,49 @@ def publish(
     progress: Progress,
 ) -> tuple[dict[str, pa.Table | pads.Dataset], tuple[Check, ...]]:
     """Write the records in their published order and hold the invariants against what was written."""
+    destinations: list[Destination] = []
+    try:
+        return _published(frame, columns, order, margins, before, engine, out, progress, destinations)
+    except BaseException:
+        # also when an invariant does not hold: what was written so far must not be found by anyone
+        for destination in destinations:
+            destination.discard()
+        raise
+
+
+def _published(
+    frame: Frame,
+    columns: dict[str, Column],
+    order: NDArray[np.uint32],
+    margins: Sequence[Margin],
+    before: Sequence[Fingerprint],
+    engine: Engine,
+    out: Path | None,
+    progress: Progress,
+    destinations: list[Destination],
+) -> tuple[dict[str, pa.Table | pads.Dataset], tuple[Check, ...]]:
     prints = Prints(margins, np.empty(frame.rows, np.uint64) if frame.members else None)
     destination = Destination(out, frame.roles.record_type, [frame.roles.identifier])
+    destinations.append(destination)
     for rows, batch in _household_batches(frame, columns, order, engine, prints, progress):
         destination.add(batch)
         progress("write", rows.stop, order.size)
     microdata = {frame.roles.record_type: destination.close()}
     checks = [margin.check(was, now) for margin, was, now in zip(margins, before, prints.found, strict=True)]
     if frame.members:
-        held_before = _held_words(frame, margins[HELD])
+        owners_before = _owner_words(frame, margins)
     for group in frame.members:
         destination = Destination(out, group.record_type, [group.identifier, group.link])
+        destinations.append(destination)
         assert prints.owners is not None
-        was, now = MemberPrint(held_before), MemberPrint(prints.owners)
-        for owner, packed in group.batches(np.arange(frame.rows, dtype=np.uint32)):
-            was.add(owner, packed)
+        was, now = MemberPrint.of_input(owners_before, group), MemberPrint(prints.owners)
         for batch in _member_batches(group, order, columns, now):
             destination.add(batch)
             progress(f"write {group.record_type}", now.found.rows, group.words.shape[0])
         microdata[group.record_type] = destination.close()
         told = (
             f"{group.record_type} records by all their variables and all held variables of their "
-            f"{frame.roles.record_type}"
+            f"{frame.roles.record_type}" + (", with the place of those not swapped" if frame.stays else "")
         )
         checks.append(Check(invariant=told, kept=was.found == now.found, numbers=now.found.rows))
     return microdata, verify.all_kept(checks)

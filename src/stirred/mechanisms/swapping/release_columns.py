@@ -59,10 +59,26 @@ class Column:
             return self.reach[1] - self.reach[0] + 1
         return int(self.codes.max()) - self.low + 1 if self.codes.size else 1
 
+    def compacted(self) -> "Column":
+        """The same column without values that no record has: a dictionary is published whole."""
+        if self.values is None:
+            return replace(self, reach=None)
+        used = np.unique(self.codes)
+        codes = np.searchsorted(used, self.codes).astype(self.codes.dtype)
+        return replace(self, codes=codes, values=self.values.take(pa.array(used)), reach=None)
+
     def measured(self) -> "Column":
         """The same column with its reach written down, so that it is looked for once."""
         low = self.low
         return replace(self, reach=(low, low + self.span - 1))
+
+
+def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
+    """The codes of some levels of a column, in order; a level no record has is left out."""
+    if column.values is None:
+        return np.array([int(level) for level in levels], np.int64)
+    wanted = pa.array(list(levels), pa.string()).cast(column.values.type)
+    return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
 
 
 class _Gatherer:

@@ -4,19 +4,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine
-from stirred.errors import DataError, PrivacyError
+from stirred.errors import DataError
 from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping.kernel_strata import Strata, strata
 from stirred.mechanisms.swapping.release_columns import Column, gather, words
 from stirred.mechanisms.swapping.release_members import Members, members
 from stirred.mechanisms.swapping.release_order import canonical_ids
 from stirred.mechanisms.swapping.release_roles import Roles
+from stirred.mechanisms.swapping.release_stays import Stay, Where, by_kind, refuse, without
 from stirred.mechanisms.swapping.verify import Fingerprint, Margin
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ class Frame:
     ids: NDArray[np.uint64]
     strata: Strata
     members: tuple[Members, ...] = ()
-    imputed: int = 0  # records left out of the swap because they were imputed
-    imputed_where: tuple[str, tuple[str, ...]] = ("", ())
+    stays: tuple[Stay, ...] = ()  # records that never take part
+    only: Where | None = None  # which records are released at all; None: all
 
     @property
     def rows(self) -> int:
@@ -43,28 +42,36 @@ class Frame:
         return int(self.ids.size)
 
     @property
-    def untouched(self) -> int:
-        """Records that take no part by their kind."""
-        return self.rows - int(self.strata.sizes.sum(dtype=np.int64))
+    def read(self) -> tuple[str, ...]:
+        """All variables that decide something: the released ones, and those that tell who takes part."""
+        return tuple(dict.fromkeys([*self.roles.released, *(stay.column for stay in self.stays)]))
 
     def of(self, names: tuple[str, ...]) -> list[Column]:
         """Some columns by name."""
         return [self.columns[name] for name in names]
 
-    def margins(self) -> tuple[Margin, Margin]:
-        """The two invariants of a swap: match × swap, and all that is held."""
+    def margins(self) -> tuple[Margin, ...]:
+        """What a swap keeps: match × swap, all that is held, and the records that take no part."""
         roles = self.roles
         moved = " × ".join((*roles.match, *roles.moving))
         return (
             Margin.of(f"{roles.record_type} records by {moved}", self.of((*roles.match, *roles.moving))),
             Margin.of(f"{roles.record_type} records by all held variables", self.of(roles.held)),
+            *(
+                Margin.of(
+                    stay.words(f"{roles.record_type} records"),
+                    self.of(roles.released),
+                    only=(self.columns[stay.column], stay.codes),
+                )
+                for stay in self.stays
+            ),
         )
 
     def digest(
         self, key: Key, engine: Engine, margins: tuple[Margin, ...]
     ) -> tuple[bytes, list[Fingerprint]]:
         """Order-free keyed digest of all that is read, and the fingerprint of each margin, in one pass."""
-        released = words(self.of(self.roles.released))
+        released = words(self.of(self.read))
 
         def part(rows: slice) -> tuple[object, list[Fingerprint]]:
             rows = slice(rows.start, min(rows.stop, self.rows))
@@ -91,8 +98,8 @@ class Frame:
 
 def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray[np.uint64]:
     if roles.identifier not in columns:
-        names = sorted(roles.released)
-        return canonical_ids([columns[name].codes for name in names], rows)
+        # all that is read: two records that differ only in whether they take part are not alike
+        return canonical_ids([columns[name].codes for name in sorted(columns)], rows)
     column = columns[roles.identifier]
     if column.values is not None and column.values.null_count:
         raise DataError(f"{roles.identifier} is empty in some records", why="an identifier names one record")
@@ -112,20 +119,6 @@ def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray
     return ids
 
 
-def taking_part(census: "Census", roles: Roles, columns: dict[str, Column]) -> NDArray[np.bool_] | None:
-    """Which records may be selected: the occupied homes where the schema tells kinds apart, otherwise all."""
-    kinds = census.schema.record(roles.record_type).kinds
-    if kinds is None or not kinds.occupied or kinds.column not in columns:
-        return None
-    column = columns[kinds.column]
-    if column.values is None:
-        wanted = np.array([int(level) for level in kinds.occupied])
-        return np.isin(column.codes, wanted)
-    levels = pa.array([str(level) for level in kinds.occupied]).cast(column.values.type)
-    places = pc.index_in(levels, value_set=column.values).drop_null().to_numpy()
-    return np.isin(column.codes, places)
-
-
 def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool = True) -> Frame:
     """Read what a swap needs, once."""
     names = list(dict.fromkeys([*roles.released, *([roles.identifier] if roles.identifier else [])]))
@@ -135,19 +128,13 @@ def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool =
     rows = next(iter(columns.values())).codes.size
     if rows >= 2**32 - 1:
         raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
-    part, dropped = taking_part(census, roles, columns), False
-    if part is not None and not part.all():
-        out = int((~part).sum())
-        if untouched == "refuse":
-            raise PrivacyError(
-                f"{out:,} {roles.record_type} records would be published untouched",
-                why="they are vacant units or group quarters, which the swap never moves",
-                fix='untouched="publish" lists them among the invariants, untouched="drop" leaves them out',
-            )
-        if untouched == "drop":
-            kept = np.flatnonzero(part).astype(np.uint32)
-            columns = {name: column.taken(kept) for name, column in columns.items()}
-            rows, part, dropped = kept.size, None, True
+    stay, only = by_kind(census, roles, columns), None
+    if stay is not None and untouched == "refuse":
+        refuse(stay, roles.record_type)
+    if stay is not None and untouched == "drop":
+        columns, only = without(census, roles, columns, stay)
+        rows, stay = next(iter(columns.values())).codes.size, None
+    part = None if stay is None or not stay.records else ~np.isin(columns[stay.column].codes, stay.codes)
     groups = tuple(
         members(
             census,
@@ -155,7 +142,7 @@ def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool =
             variables,
             columns[roles.identifier],
             roles.moving + roles.match,
-            some_dropped=dropped,
+            some_dropped=only is not None,
         )
         for record_type, variables in (roles.members if with_members else ())
     )
@@ -165,4 +152,6 @@ def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool =
         ids=_identifiers(roles, columns, rows),
         strata=strata([columns[name] for name in roles.match], rows=rows, taking_part=part),
         members=groups,
+        stays=() if stay is None else (stay,),
+        only=only,
     )

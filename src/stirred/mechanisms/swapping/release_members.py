@@ -5,7 +5,7 @@ in the order of their content, so that the order of the input leaves no trace.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,10 +36,13 @@ class Digit:
     span: int
     low: int = 0
     values: pa.Array | None = None  # sorted; None when the digit is the integer less ``low``
+    used: NDArray[np.uint64] | None = None  # places of values that some released record has; None: all
 
     def encode(self, array: pa.Array) -> Words:
         """The digit of each value; an empty value is the last one."""
         if self.values is None:
+            if array.null_count and not pa.types.is_unsigned_integer(array.type):
+                array = array.cast(pa.int64())  # the digit of an empty value may lie beyond a narrow type
             filled = array.fill_null(self.low + self.span - 1) if array.null_count else array
             numbers: Words = filled.to_numpy(zero_copy_only=False).astype(np.uint64)
             return numbers - np.uint64(self.low % 2**64)
@@ -55,7 +58,12 @@ class Digit:
         if self.values is None:
             numbers = (digits + np.uint64(self.low % 2**64)).astype(self.type.to_pandas_dtype())
             return pa.array(numbers, self.type, mask=empty)
-        return pa.DictionaryArray.from_arrays(pa.array(digits.astype(np.int32), mask=empty), self.values)
+        if self.used is None:
+            return pa.DictionaryArray.from_arrays(pa.array(digits.astype(np.int32), mask=empty), self.values)
+        places = np.searchsorted(self.used, digits).astype(np.int32)
+        return pa.DictionaryArray.from_arrays(
+            pa.array(places, mask=empty), self.values.take(pa.array(self.used))
+        )
 
 
 def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[list[Digit], frozenset[str]]:
@@ -230,14 +238,10 @@ class Members:
 
     def arrays(self, packed: Words) -> dict[str, pa.Array]:
         """The variables of packed members."""
-        result: dict[str, pa.Array] = {}
-        rest = [np.ascontiguousarray(packed[:, w]) for w in range(packed.shape[1])]
-        for digit in reversed(self.digits):
-            numbers, place = rest[digit.word], np.uint64(digit.span)
-            rest[digit.word] = numbers // place
-            result[digit.name] = digit.decode(
-                numbers - rest[digit.word] * place, holds_empty=digit.name in self.empty
-            )
+        result = {
+            digit.name: digit.decode(numbers, holds_empty=digit.name in self.empty)
+            for digit, numbers in _unpacked(self.digits, packed)
+        }
         return {digit.name: result[digit.name] for digit in self.digits}
 
     def digest(self, key: Key, ids: NDArray[np.uint64]) -> bytes:
@@ -255,6 +259,32 @@ class Members:
             for d in self.digits
         ]
         return key.digest(total.value(), *(label.encode() for label in labels))
+
+
+def _unpacked(digits: Sequence[Digit], packed: Words) -> Iterator[tuple[Digit, Words]]:
+    """Each digit of some packed members, the last first."""
+    rest = [np.ascontiguousarray(packed[:, w]) for w in range(packed.shape[1])]
+    for digit in reversed(digits):
+        numbers, place = rest[digit.word], np.uint64(digit.span)
+        rest[digit.word] = numbers // place
+        yield digit, numbers - rest[digit.word] * place
+
+
+def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
+    """Digits that forget the values of records which were left out: a dictionary is published whole."""
+    seen: dict[str, set[int]] = {digit.name: set() for digit in digits}
+    for start in range(0, placed.shape[0], 1 << 20):
+        for digit, numbers in _unpacked(digits, placed[start : start + (1 << 20)]):
+            if digit.values is not None:
+                seen[digit.name].update(np.unique(numbers).tolist())
+    found = []
+    for digit in digits:
+        if digit.values is None:
+            found.append(digit)
+        else:
+            held = sorted(place for place in seen[digit.name] if place < len(digit.values))
+            found.append(replace(digit, used=np.array(held, np.uint64)))
+    return found
 
 
 def _links(array: pa.Array, owner: Column) -> NDArray[Any]:
@@ -304,6 +334,8 @@ def members(
             owners, words = owners[owners != NOWHERE], words[owners != NOWHERE]
         _place(owners, words, cursor, placed)
     _sort(starts, placed)
+    if some_dropped:
+        digits = _only_used(digits, placed)
     there = census.columns(record_type)
     return Members(
         record_type=record_type,

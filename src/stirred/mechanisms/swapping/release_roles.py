@@ -98,13 +98,14 @@ def roles(
             why=f"{traitors[0]} says where the record really is",
             fix=f"swap it too, or leave it out: drop={sorted(set(traitors))}",
         )
+    areas = {*spine, *(off.name for off in census.schema.geography.off_spine if off.of in spine)}
     linked: list[tuple[str, tuple[str, ...]]] = []
     for other in census.schema.records:
         if carry and other.linked_to == record_type:
             variables = tuple(
                 name
                 for name in census.columns(other.name)
-                if name not in {other.id, other.household, *swap, *spine, *drop}
+                if name not in {other.id, other.household, *swap, *areas, *drop}
             )
             linked.append((other.name, variables))
     return Roles(

@@ -29,9 +29,12 @@ from stirred.spec import (
     Multiverse,
     Specification,
 )
+from stirred.spec.multiverse import plural
 
 if TYPE_CHECKING:
     from stirred.census import Census
+
+SHOWN = 3  # held variables that the name of their table lists; more of them stand in a note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,58 +100,79 @@ def specification(
     )
     proved = any(bound.status == "proved" for bound in all_bounds)
     claimed = claim(all_bounds) if proved else all_bounds[0]
-    invariants: list[Invariant] = [
-        Margin(roles.record_type, (*roles.match, *roles.moving)),
-        Margin(roles.record_type, roles.held),
-    ]
-    for group in frame.members:
-        names = tuple(digit.name for digit in group.digits)
-        invariants.append(
-            Custom(
-                name=f"{group.record_type}s within {roles.record_type}s",
-                determined_by=(
-                    Margin(group.record_type, (group.link, *names)),
-                    Margin(roles.record_type, (roles.identifier, *roles.held)),
-                ),
-                description=f"{group.record_type} records by all their variables, within the held variables of their "
-                f"{roles.record_type}",
-            )
-        )
     singles = int(found.strata[found.n == 1].sum())
-    words: list[str] = []
-    if frame.imputed:
-        words.append(
-            f"{frame.imputed:,} imputed {roles.record_type} records are never swapped and published as they are"
-        )
-        invariants.append(Margin(roles.record_type, roles.released, where=dict([frame.imputed_where])))
-    if frame.untouched - frame.imputed:
-        words.append(
-            f"{frame.untouched - frame.imputed:,} {roles.record_type} records take no part by their {roles.kind} "
-            "(vacant units, group quarters) and are published as they are"
-        )
-        invariants.append(_untouched(frame, census))
+    words = [stay.told(roles.record_type) for stay in frame.stays if stay.records]
     if singles:
         words.append(f"{singles:,} records are alone in their stratum and are published as they are")
     return Specification(
         domain=census.domain,
-        multiverse=Multiverse(frozenset(invariants)),
+        multiverse=Multiverse(frozenset(invariants(frame))),
         input_premetric=Hamming(roles.record_type),
         output_premetric=Multiplicative(),
         budget=claimed.budget,
         evidence=Evidence(status=claimed.status, source=claimed.source),
         bounds=all_bounds,
         untouched=tuple(words),
-        notes=_remarks(found, claimed.budget),
+        notes=(*_held(frame), *_remarks(found, claimed.budget)),
         varies=BudgetFunction(words=f"a function of b, here {found.b:,}, which the invariants determine"),
     )
 
 
-def _untouched(frame: Frame, census: "Census") -> Invariant:
+def invariants(frame: Frame) -> list[Invariant]:
+    """All that is exact: match × swap, all that is held, who lives together, and the records that take no part."""
     roles = frame.roles
-    kinds = census.schema.record(roles.record_type).kinds
-    assert kinds is not None
-    left_out = [str(level) for level in (*kinds.vacant, *kinds.group_quarters)]
-    return Margin(roles.record_type, roles.released, where={kinds.column: left_out} if left_out else None)
+    subject, among = plural(roles.record_type), ""
+    if frame.only:
+        ((column, levels),) = frame.only.items()
+        among = f" (only {column} = {' or '.join(levels)})"
+    place = [*(name for name in roles.spine if name in roles.moving)]
+    place += [name for name in roles.moving if name not in place]
+    shown = roles.hold if len(roles.hold) <= SHOWN else (f"all {len(roles.hold)} held variables",)
+    found: list[Invariant] = [
+        Margin(
+            roles.record_type,
+            (*roles.match, *roles.moving),
+            where=frame.only,
+            label=f"{subject} by {' × '.join((*roles.match, *place))}{among}",
+        ),
+        Margin(
+            roles.record_type,
+            roles.held,
+            where=frame.only,
+            label=f"{subject} by {' × '.join((*roles.match, *shown))}{among}" if roles.held else "",
+        ),
+        *(
+            Margin(roles.record_type, roles.released, where=stay.where, label=stay.words(subject))
+            for stay in frame.stays
+        ),
+    ]
+    for group in frame.members:
+        names = tuple(digit.name for digit in group.digits)
+        own = Margin(group.record_type, (group.link, *names))
+        people = plural(group.record_type)
+        found.append(
+            Custom(
+                name=f"{people} within {subject}",
+                determined_by=(own, Margin(roles.record_type, (roles.identifier, *roles.held))),
+                description=f"who belongs together: the {people} of every {roles.record_type} with all their "
+                "variables and all that is held, without its place",
+            )
+        )
+        if frame.stays:
+            found.append(
+                Custom(
+                    name=f"{people} of {subject} that take no part, with their places",
+                    determined_by=(own, Margin(roles.record_type, (roles.identifier, *roles.released))),
+                )
+            )
+    return found
+
+
+def _held(frame: Frame) -> tuple[str, ...]:
+    """The whole list of held variables, where the table's name only counts them."""
+    if len(frame.roles.hold) <= SHOWN:
+        return ()
+    return (f"held variables: {', '.join(sorted(frame.roles.hold))}",)
 
 
 def _remarks(found: Shapes, budget: Budget) -> tuple[str, ...]:

@@ -9,35 +9,27 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.swapping import kernel
+from stirred.mechanisms.swapping import release_statement as statement
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
 from stirred.mechanisms.swapping.kernel_moves import draw, stratum_sizes
 from stirred.mechanisms.swapping.kernel_strata import Strata as Coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.release import swapped_columns
-from stirred.mechanisms.swapping.release_columns import Column, Digits, ranked
+from stirred.mechanisms.swapping.release_columns import Column, Digits, level_codes, ranked
 from stirred.mechanisms.swapping.release_frame import Frame
+from stirred.mechanisms.swapping.release_stays import Stay
 from stirred.mechanisms.swapping.strata import Strata
 from stirred.mechanisms.swapping.variants_accounting import variant_bounds
-from stirred.spec import Bound
+from stirred.spec import Bound, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
-
-
-def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
-    """The codes of some levels of a column, in order; a level no record has is left out."""
-    if column.values is None:
-        return np.array([int(level) for level in levels])
-    wanted = pa.array(list(levels)).cast(column.values.type)
-    return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -108,19 +100,28 @@ class VaryingRates(PermutationSwapping):
             return "1c"
         return "1a" if self.by in held else "1b"
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
-        """Law 1 at the smallest and the largest rate."""
+    def bounds(self, strata: Strata, *, held: Sequence[str] = ()) -> tuple[Bound, ...]:
+        """Law 1 at the smallest and the largest rate; a variable that is not known to be held may move."""
         rates = self.all_rates()
-        held = () if self.by in self.swap else (self.by,)
         more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
         return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
+
+    def _promise(self, frame: Frame, census: "Census") -> Specification:
+        for name in (self.by, *self.rarity):
+            if name and name not in frame.roles.released:
+                raise InputError(
+                    f"no rate can look at {name}",
+                    why="the law is stated for rates that are functions of released variables",
+                    fix=did_you_mean(name, frame.roles.released),
+                )
+        # levels that move along are not held, though nobody named them
+        return statement.specification(
+            frame, census, lambda strata: self.bounds(strata, held=frame.roles.held)
+        )
 
     def classes(self, frame: Frame) -> NDArray[np.uint16]:
         """The class of every record, from the input file."""
         found = np.zeros(frame.rows, np.uint16)
-        for name in (self.by, *self.rarity):
-            if name and name not in frame.columns:
-                raise InputError(f"no rate can look at {name}", fix=did_you_mean(name, frame.columns))
         if self.by:
             column = frame.columns[self.by]
             for i, (level, _) in enumerate(self.rates):
@@ -193,12 +194,14 @@ class ImputedStay(PermutationSwapping):
         sizes = stratum_sizes(codes)
         whole = np.zeros(frame.strata.sizes.size, np.uint32)
         whole[: sizes.size] = sizes
-        return replace(
-            frame,
-            strata=Coded(codes=codes, sizes=whole),
-            imputed=int(marked.sum()),
-            imputed_where=(self.imputed, self.levels),
+        stay = Stay(
+            column=self.imputed,
+            levels=self.levels,
+            codes=level_codes(column, self.levels),
+            records=int(marked.sum()),
+            why="were imputed",
         )
+        return replace(frame, strata=Coded(codes=codes, sizes=whole), stays=(*frame.stays, stay))
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """The PSA's bounds over strata without imputed records."""

@@ -193,7 +193,7 @@ def variant_bounds(
     """Every bound of a variant, by the number of its law ("1a" … "6b"); parameters as the law names them.
 
     1a, 1b, 1c: ``rate`` is the smallest and ``highest`` the largest rate; 1c also ``counts_up_to``. 2: strata without
-    imputed records. 4: ``preference``. 5: strata are the *pools*, and ``alpha``. 6b: nothing more.
+    imputed records. 4: ``preference``. 5: strata are the *pools*, and ``alpha``. 6a: ``change``. 6b: nothing more.
 
     >>> [b.name for b in variant_bounds("4", [Stratum(n=9, hold_types=3, swap_types=4)], "1/20", preference=2)]
     ['near places preferred', 'near places preferred, largest loss found']
@@ -215,7 +215,11 @@ def variant_bounds(
         budget=found_loss(law, rate_of(rate), tuple(sorted(numbers.items()))).budget,
         status="estimated",
         source="enumeration of all pairs and outputs of universes of four records"
-        + (" (keys kept with probability 3/4)" if law == "6a" else ""),
+        + (
+            f" (two true keys, each redrawn between the two with probability {numbers.get('change', HALF)})"
+            if law == "6a"
+            else ""
+        ),
         tight="a lower bound for this law: no smaller budget can be claimed for every universe",
     )
     return (*upper, lower) if law in ENUMERATED and (kinds[:, 0] >= 4).any() else upper

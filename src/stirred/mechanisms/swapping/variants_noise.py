@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key, discrete_gaussian
 from stirred.engine import Engine
-from stirred.errors import InputError
+from stirred.errors import InputError, PrivacyError
 from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
 from stirred.mechanisms.swapping.kernel_moves import draw
@@ -23,7 +23,7 @@ from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.strata import Strata
 from stirred.mechanisms.swapping.variants_accounting import variant_bounds
 from stirred.mechanisms.swapping.variants_moves import _coins
-from stirred.spec import Bound
+from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, Specification
 from stirred.spec.numerals import fraction_of
 
 if TYPE_CHECKING:
@@ -66,8 +66,18 @@ class NoisyKey(PermutationSwapping):
         )
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
-        """Law 6a: unknown."""
-        return variant_bounds("6a", strata, self.rate)
+        """Law 6a: unknown, beside the largest loss found by enumeration."""
+        return variant_bounds("6a", strata, self.rate, change=self.change)
+
+    def refuse_degenerate(self) -> None:
+        """Stop also where the key is never noisy: then fewer invariants are stated than are kept."""
+        PermutationSwapping.refuse_degenerate(self)
+        if not self.change:
+            raise PrivacyError(
+                "a noisy key that never changes protects nothing",
+                why="its strata are exact, which the stated invariants do not say (ε = ∞)",
+                fix="give change above 0, or use PermutationSwapping",
+            )
 
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw the noisy key of every record, then swap within its strata."""
@@ -103,7 +113,8 @@ def _uniform(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int64]
 class NoisyTables(PermutationSwapping):
     r"""Law 6b: tables of the swapped file, each cell with discrete Gaussian noise of variance about $\sigma^2$.
 
-    The swap's guarantee holds by post-processing. Every combination of levels gets noise, the empty ones too.
+    The swap's guarantee holds by post-processing. Every combination of levels gets noise, the empty ones too. The noise
+    has a guarantee of its own, in another flavor: ``noise_specification``.
     """
 
     name: ClassVar[str] = "swapping-noisy-tables"
@@ -125,6 +136,37 @@ class NoisyTables(PermutationSwapping):
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """Law 6b: the swap's, by post-processing."""
         return variant_bounds("6b", strata, self.rate)
+
+    def _promise(self, frame: Frame, census: "Census") -> Specification:
+        swap = PermutationSwapping._promise(self, frame, census)
+        own = self._noise(swap, frame)
+        told = (
+            f"with the same invariants the noise alone keeps ρ² = {own.rho_squared.exact} (D_nor: zCDP), whatever the swap "
+            f"does: {own.evidence.source}"
+        )
+        return replace(swap, notes=(*swap.notes, told))
+
+    def noise_specification(self, census: "Census") -> Specification:
+        r"""What the noise promises of the census, through the swap: $\rho^2 = T/\sigma^2$ with the swap's invariants.
+
+        T counts the tables with a variable that moves and one that is held; the others are invariants.
+        """
+        frame = self.frame(census)
+        return self._noise(PermutationSwapping._promise(self, frame, census), frame)
+
+    def _noise(self, swap: Specification, frame: Frame) -> Specification:
+        moving, hold = {*frame.roles.moving}, {*frame.roles.hold}
+        tables = sum(1 for by in self.tables if moving & {*by} and hold & {*by})
+        return replace(
+            swap,
+            output_premetric=NormalizedRenyi(),
+            budget=Budget.sqrt(tables / self.sigma_squared) if tables else Budget.zero(),
+            evidence=Evidence(
+                status="proved", source="proof.md, Theorem M (ii): coupled swaps differ in at most Δ records"
+            ),
+            bounds=(),
+            varies=None,
+        )
 
     def made_tables(self, columns: dict[str, Column], run: Key) -> dict[str, pa.Table]:
         """Every cell of every table with its own noise."""

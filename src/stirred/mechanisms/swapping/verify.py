@@ -2,7 +2,8 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -73,16 +74,31 @@ class Margin:
     name: str
     digits: tuple[Digits, ...]
     salts: NDArray[np.uint64]
+    only: tuple[Column, NDArray[Any]] | None = None  # of the records with these codes; None: of all
 
     @classmethod
-    def of(cls, name: str, columns: Sequence[Column]) -> "Margin":
+    def of(
+        cls, name: str, columns: Sequence[Column], *, only: tuple[Column, NDArray[Any]] | None = None
+    ) -> "Margin":
         """A margin over the given columns."""
         digits = words(columns)
         salts = np.frombuffer(secrets.token_bytes(8 * len(digits)), np.uint64)
-        return cls(name=name, digits=digits, salts=salts)
+        return cls(name=name, digits=digits, salts=salts, only=only)
+
+    def places(self, columns: Mapping[str, Column], rows: slice) -> NDArray[np.intp]:
+        """Which of some rows a restricted margin counts, from 0."""
+        assert self.only is not None
+        column, codes = self.only
+        return np.flatnonzero(np.isin(columns[column.name].codes[rows], codes))
 
     def scattered(self, columns: Mapping[str, Column], rows: slice) -> NDArray[np.uint64]:
-        """One word for each of some rows, equal for equal values."""
+        """One word for each of some rows that the margin counts, equal for equal values."""
+        if self.only is not None:
+            chosen = (self.places(columns, rows) + rows.start).astype(np.uint32)
+            columns = {
+                c.name: columns[c.name].taken(chosen) for digits in self.digits for c in digits.columns
+            }
+            rows = slice(0, chosen.size)
         mixed = np.zeros(rows.stop - rows.start, np.uint64)
         for digits, salt in zip(self.digits, self.salts, strict=True):
             _fold(mixed, digits.on(columns).numbers(rows), salt)
@@ -91,6 +107,13 @@ class Margin:
     def cells(self) -> int:
         """How many cells are not empty; for large files a bound on that number."""
         rows = self.digits[0].columns[0].codes.size if self.digits else 0
+        if self.only is not None:
+            own = {self.only[0].name: self.only[0]}
+            chosen = self.places(own, slice(0, rows)).astype(np.uint32)
+            parts = tuple(
+                replace(d, columns=tuple(column.taken(chosen) for column in d.columns)) for d in self.digits
+            )
+            return replace(self, digits=parts, only=None).cells()
         if not self.digits or not rows:
             return min(rows, 1)
         if rows > COUNTED:

@@ -1,0 +1,92 @@
+"""Records that never take part: published as they are, hence invariants, or left out together with every trace."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import PrivacyError
+from stirred.mechanisms.swapping.release_columns import Column, level_codes
+from stirred.mechanisms.swapping.release_roles import Roles
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Where = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """The records with one of these levels of a variable: no swap touches them."""
+
+    column: str
+    levels: tuple[str, ...]
+    codes: NDArray[Any]
+    records: int
+    why: str
+
+    @property
+    def where(self) -> Where:
+        """The same as a restriction of a table."""
+        return {self.column: self.levels}
+
+    def words(self, subject: str) -> str:
+        """What is invariant, short enough for a sentence."""
+        return f"{subject} that {self.why} ({self.column} = {' or '.join(self.levels)}), with all variables and places"
+
+    def told(self, record_type: str) -> str:
+        """How many they are and what becomes of them."""
+        return (
+            f"{self.records:,} {record_type} records {self.why}, are never swapped and published as they are"
+        )
+
+
+def by_kind(census: "Census", roles: Roles, columns: dict[str, Column]) -> Stay | None:
+    """Vacant units and group quarters, where the schema tells kinds apart; listed even when there are none today."""
+    kinds = census.schema.record(roles.record_type).kinds
+    if kinds is None or not (kinds.vacant or kinds.group_quarters):
+        return None
+    levels = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
+    column = columns[kinds.column]
+    codes = level_codes(column, levels)
+    return Stay(
+        column=kinds.column,
+        levels=levels,
+        codes=codes,
+        records=int(np.isin(column.codes, codes).sum()),
+        why="take no part by their kind",
+    )
+
+
+def without(
+    census: "Census", roles: Roles, columns: dict[str, Column], stay: Stay
+) -> tuple[dict[str, Column], Where]:
+    """The columns of the records that may move, and the restriction that says which these are.
+
+    Values that only the others have go too: the dictionary of a column is published whole.
+    """
+    kinds = census.schema.record(roles.record_type).kinds
+    assert kinds is not None
+    column = columns[stay.column]
+    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
+    if named:
+        keep = np.isin(column.codes, level_codes(column, named))
+    else:
+        keep = ~np.isin(column.codes, stay.codes)
+        kept = column.taken(np.flatnonzero(keep).astype(np.uint32)).arrow().drop_null().unique()
+        named = tuple(sorted(str(value) for value in kept.to_pylist()))
+    rows = np.flatnonzero(keep).astype(np.uint32)
+    return {name: held.taken(rows).compacted().measured() for name, held in columns.items()}, {
+        stay.column: named
+    }
+
+
+def refuse(stay: Stay, record_type: str) -> None:
+    """Stop where records would be published untouched."""
+    if stay.records:
+        raise PrivacyError(
+            f"{stay.records:,} {record_type} records would be published untouched",
+            why="they are vacant units or group quarters, which the swap never moves",
+            fix='untouched="publish" lists them among the invariants, untouched="drop" leaves them out',
+        )
