@@ -140,7 +140,7 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
             raise InputError(
                 f"{name} is no geography beside the spine",
                 why="only public geography may shape the tree, and the census declares what is geography",
-                fix=f"declare it under [[geography.off_spine]]; {did_you_mean(name, known)}",
+                fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
             )
         off = known[name]
         if not off.of:
@@ -155,7 +155,7 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
                 f"{name} needs a file of its own",
                 why="the tree lists all areas, and only records say where those without a file lie: the tree would "
                 "tell which areas have records",
-                fix="give [[geography.off_spine]] its files",
+                fix=f"give [geography.off_spine.{name}] its files",
             )
         records = [record.name for record in schema.records if not record.linked_to]
         holder = next((record for record in records if name in census.columns(record)), None)

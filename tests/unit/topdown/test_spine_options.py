@@ -1,0 +1,196 @@
+"""Other trees for the same geography: exact budgets on every path, only whole states are exact, ordinary tables come out."""
+
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.errors import InputError
+from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.spine import Allotment, Spine
+from stirred.mechanisms.topdown.spine_options import SpineOptions
+
+SPINE = ("state", "county", "tract", "block_group", "block")
+KEY = Key.for_tests(11)
+OPTIONS = [
+    SpineOptions(aian="aiannh"),
+    SpineOptions(block_groups=("place",)),
+    SpineOptions(aian="aiannh", block_groups=("place", "aiannh")),
+    SpineOptions(block_groups=()),
+]
+
+
+def leaves(seed: int, *, states: int = 2, width: int = 4) -> pl.DataFrame:
+    """A random tree with a place and, for some blocks, an AIAN area."""
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[str, ...]] = [()]
+    for depth in range(len(SPINE)):
+        rows = [
+            (*row, f"{row[-1] if row else ''}{i}")
+            for row in rows
+            for i in range(states if depth == 0 else int(rng.integers(1, width + 1)))
+        ]
+    frame = pl.DataFrame(rows, schema=list(SPINE), orient="row")
+    return frame.with_columns(
+        place=pl.Series(rng.choice(["", "p1", "p2"], frame.height)),
+        aiannh=pl.Series(rng.choice(["9999", "9999", "0010", "2040"], frame.height)),
+    )
+
+
+def census(seed: int, *, states: int = 2) -> Census:
+    """People in those blocks; the geographies beside the spine stand with the households."""
+    rng = np.random.default_rng(seed)
+    frame = leaves(seed, states=states, width=3)
+    homes = frame.select(pl.all().repeat_by(2).explode()).with_row_index("household_id")
+    homes = homes.with_columns(pl.col("household_id").cast(pl.Int64), kind=pl.lit(1), gq_type=pl.lit(0))
+    people = pl.DataFrame({
+        "household_id": rng.integers(0, homes.height, 3 * homes.height),
+        "age": rng.integers(0, 90, 3 * homes.height),
+        "hispanic": rng.integers(1, 3, 3 * homes.height),
+        "race": rng.choice([1, 2, 4, 63], 3 * homes.height),
+    })  # fmt: skip
+    schema = {
+        "geography": {
+            "spine": list(SPINE),
+            "off_spine": {"place": {"of": "block"}, "aiannh": {"of": "block"}},
+        },
+        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+    }
+    return Census.of(schema, {"household": homes, "person": people})
+
+
+@pytest.mark.parametrize("preset", ["small", "pl94-persons"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_path_spends_exactly_the_total(options, preset):
+    """Summed here again in Fractions, leaf by leaf, from what each geounit on its path spends."""
+    workload = Workload.preset(preset)
+    for seed in range(6):
+        for states in (1, 2):
+            frame, levels, adapted = options.tree(leaves(seed, states=states), SPINE, workload)
+            spine = Spine.of(frame, levels, root="us")
+            for bypass in (True, False):
+                allotment = Allotment.of(spine, adapted, bypass=bypass)
+                for leaf in range(0, spine.size(len(spine.levels) - 1), 7):
+                    spent, node = Fraction(0), leaf
+                    for d in range(len(spine.levels) - 1, -1, -1):
+                        start = int(allotment.start[d][node])
+                        if start >= 0:
+                            spent += sum(allotment.rho[start, d].values(), Fraction(0))
+                        node = int(spine.parent[d][node])
+                    assert spent == workload.rho_squared
+
+
+def test_states_have_at_most_two_parts_and_parts_are_not_mixed():
+    source = leaves(1)
+    frame, levels, _ = OPTIONS[0].tree(source, SPINE, Workload.preset("small"))
+    assert levels == ("state", "state_part", "county_part", "tract_part", "block_group_part", "block")
+    assert frame.group_by("state").agg(pl.col("state_part").n_unique())["state_part"].max() == 2
+    both = frame.join(source.select("block", "aiannh"), on="block")
+    inside = both.group_by("tract_part").agg((pl.col("aiannh") != "9999").n_unique().alias("kinds"))
+    assert inside["kinds"].max() == 1
+    # the same border at every level: a part's flag is that of all its ancestors
+    flags = frame.select(pl.col(level).str.slice(0, 1) for level in levels[1:-1])
+    assert all(flags[name].equals(flags["state_part"], check_names=False) for name in flags.columns)
+
+
+def test_groups_share_entities_and_obey_the_square_root_rule():
+    rng = np.random.default_rng(3)
+    n = 900
+    source = pl.DataFrame({
+        "state": ["s"] * n, "tract": [f"t{i % 2}" for i in range(n)], "block_group": ["x"] * n,
+        "block": [f"b{i:04}" for i in range(n)], "place": rng.choice(["", "a", "b"], n),
+    }).with_columns(block_group=pl.col("tract") + "x")  # fmt: skip
+    frame, levels, _ = SpineOptions(block_groups=("place",)).tree(
+        source, ("state", "tract", "block_group", "block"), Workload.preset("small")
+    )
+    assert levels == ("state", "tract", "block_group_optimized", "block")
+    both = frame.join(source.select("block", "place"), on="block").group_by("block_group_optimized")
+    found = both.agg(pl.col("place").n_unique(), pl.len(), pl.col("tract").n_unique().alias("tracts"))
+    assert found["place"].max() == 1
+    assert found["tracts"].max() == 1
+    assert found["len"].max() <= isqrt(450) + 12 + 1
+    # no more groups than needed: an entity of m blocks has ⌈m/limit⌉
+    sizes = source.group_by("tract", "place").len()["len"].to_numpy()
+    assert found.height == int(np.ceil(sizes / (isqrt(450) + 13)).sum())
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("options", OPTIONS[:3], ids=str)
+@pytest.mark.parametrize("states", [1, 2])
+def test_without_noise_the_ordinary_tables_come_back(options, mode, states):
+    data = census(2, states=states)
+    mechanism = TopDown(workload="small", mode=mode, rho_squared="inf", spine=options)
+    release = mechanism.release(data, key=KEY)
+    made = pl.DataFrame(release.microdata["person"])
+    assert made.columns == [*SPINE, "race", "votingage"]
+    want = data.scan("person", [*SPINE]).collect()
+    for level in SPINE:
+        ours = made.select(pl.col(level).cast(pl.String)).group_by(level).len().sort(level)
+        assert ours.equals(want.group_by(level).len().sort(level))
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+def test_with_noise_only_whole_states_are_exact(mode):
+    """The invariant is the state's population; its AIAN part is noisy (a mutant that fixed the parts would fail)."""
+    data = census(4)
+    plain = TopDown(workload="small", mode=mode)
+    split = TopDown(workload="small", mode=mode, rho_squared="1/100", spine=OPTIONS[0])
+    assert split.specification(data).multiverse == plain.specification(data).multiverse
+    release = split.release(data, key=KEY)
+    assert all(check.kept for check in release.checks)
+    aian = data.scan("household", ["block", "aiannh"]).unique().collect()
+    made = pl.DataFrame(release.microdata["person"]).with_columns(pl.col("state", "block").cast(pl.String))
+    truth = data.scan("person", ["state", "block"]).collect()
+    assert made.group_by("state").len().sort("state").equals(truth.group_by("state").len().sort("state"))
+
+    def part(frame: pl.DataFrame) -> int:
+        return frame.join(aian, on="block").filter(pl.col("aiannh") != "9999").height
+
+    assert part(made) != part(truth)
+
+
+def test_the_specification_names_the_spine_and_streams_differ():
+    data = census(1)
+    ordinary = TopDown(workload="small")
+    split = TopDown(workload="small", spine=OPTIONS[2])
+    assert (
+        split.parameters() != ordinary.parameters()
+    )  # the key is bound to them: no noise is used on two trees
+    notes = " ".join(split.specification(data).notes)
+    assert "AIAN" in notes
+    assert "optimized block groups" in notes
+    assert "AIAN" not in " ".join(ordinary.specification(data).notes)
+
+
+def test_a_workload_file_may_name_the_spine():
+    from importlib import resources
+
+    text = (resources.files("stirred.mechanisms.topdown") / "presets" / "small.toml").read_text("utf8")
+    text = text + '\n[spine]\naian = "aiannh"\noptimized_block_groups = ["place"]\n'
+    workload = Workload.parse(text)
+    assert workload.spine == SpineOptions(aian="aiannh", block_groups=("place",))
+    assert "AIAN" in " ".join(TopDown(workload=workload).specification(census(1)).notes)
+
+
+def test_only_declared_geography_shapes_the_tree():
+    data = census(1)
+    with pytest.raises(InputError, match="no geography beside the spine"):
+        TopDown(workload="small", spine=SpineOptions(aian="gq_type")).release(data, key=KEY)
+
+
+def test_rules_about_areas_that_are_cut_are_refused():
+    from dataclasses import replace
+
+    from stirred.mechanisms.topdown.workload import Rule
+
+    small = Workload.preset("small")
+    county = replace(
+        small, rules=(*small.rules, Rule(name="county", kind="exact", query="total", level="county"))
+    )
+    with pytest.raises(InputError, match="cuts into parts"):
+        OPTIONS[0].tree(leaves(1), SPINE, county)
+    OPTIONS[1].tree(leaves(1), SPINE, county)  # optimized block groups leave counties whole
