@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
     from stirred.mechanisms.base import Release
     from stirred.mechanisms.topdown import TopDown
+    from stirred.mechanisms.topdown.spine_options import SpineOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +53,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--emphasis", type=int, default=1, metavar="N",
         help="weigh the totals of the lowest level N times in the solve: less bias, more error (gls; 30 to 100)",
     )  # fmt: skip
+    parser.add_argument(
+        "--aian", metavar="GEOGRAPHY",
+        help="split states into AIAN areas and the remainder: the off-spine geography that marks them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--optimized-block-groups", nargs="*", action="extend", metavar="GEOGRAPHY",
+        help="block groups made anew: leaves in the same off-spine geographies, at most √n + 13 in a tract of n",
+    )  # fmt: skip
+    parser.add_argument(
+        "--replicates", type=int, default=0, metavar="N",
+        help="run N times more on the released records, for their uncertainty (no privacy cost; 20 is usual)",
+    )  # fmt: skip
     parser.add_argument("--no-bypass", action="store_true", help="measure geounits with one child twice")
     parser.add_argument("--check", action="store_true", help="say what would be promised, and stop")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -73,6 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         given=None if arguments.given is None else Path(arguments.given),
         names=arguments.names,
         emphasis=arguments.emphasis,
+        spine=_spine(arguments),
+        replicates=arguments.replicates,
         resume=None if part is None else part / "state",
     )
     census = read(arguments.census)
@@ -84,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(
             f"{out.name} exists already", why="a packet is never overwritten", fix="choose another --out"
         )
+    mechanism.require_given()
     mechanism.specification(census)  # all that can be refused is refused before a key is made
     key = key_for(out, arguments.key)
     data = part / "public" / "data"
@@ -102,6 +118,15 @@ def run(arguments: argparse.Namespace) -> int:
     console().print(f"packet: {out}")
     console().print(str(release.specification))
     return 0
+
+
+def _spine(arguments: argparse.Namespace) -> "SpineOptions | None":
+    from stirred.mechanisms.topdown.spine_options import SpineOptions
+
+    groups = arguments.optimized_block_groups
+    if arguments.aian is None and groups is None:
+        return None
+    return SpineOptions(aian=arguments.aian, block_groups=None if groups is None else tuple(groups))
 
 
 def _budget(text: str | None) -> Fraction | str | None:
