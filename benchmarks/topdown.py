@@ -136,7 +136,7 @@ def _generic(estimator: Estimator, depth: int, above: object, most: int) -> dict
         children = np.arange(first, last)
         allowed = estimator.constraints.allowed(depth, children, cells)
         live = np.flatnonzero(allowed.any(axis=1))
-        if len(live) < 2 or len(live) * len(cells) > 60_000:
+        if len(live) < 2 or len(live) * len(cells) > 12_000:
             continue
         problem, *_ = estimator.problem(depth, children[live], cells, counts, allowed[live])
         t0 = time.process_time()
@@ -153,7 +153,7 @@ def _generic(estimator: Estimator, depth: int, above: object, most: int) -> dict
         worst = max(worst, float(np.abs(ours.x - theirs.x).max()))
         ours_f, theirs_f = generic.least_squares(problem, ours.x), generic.least_squares(problem, theirs.x)
         relative = max(relative, (ours_f - theirs_f) / max(1.0, abs(theirs_f)))
-        if compared < 3 and len(live) <= 60:
+        if compared < 3 and len(live) <= 12:  # wider ones take minutes each without the reduction
             unreduced += _unreduced(estimator, depth, children[live], cells, counts)
             compared += 1
     return {

@@ -56,8 +56,8 @@ def errors(path: Path, draws: int, lowest: str) -> dict[tuple[str, str], tuple[f
 
 @pytest.mark.slow
 def test_gls_cuts_the_error_of_tracts(tmp_path):
-    """Ratio of mean absolute errors over all tracts of three draws at most 0.85, expected near 0.78; its standard error over 750
-    tract errors is about 0.02, so a right program fails with a chance of about 2e-4, and the keys are fixed."""
+    """Ratio of mean absolute errors over all tracts of three draws at most 0.85, expected near 0.78; its standard error
+    over 750 tract errors is about 0.02: a right program fails with a chance of about 2e-4, and the keys are fixed."""
     write_preset("state", tmp_path / "census", households=120_000)
     got = errors(tmp_path / "census" / "census.toml", 3, "tract")
     assert got["gls", "tract"][0] / got["classic", "tract"][0] <= 0.85

@@ -121,6 +121,16 @@ class TopDown:
             total = total + part
         return total
 
+    def require_given(self) -> None:
+        """A product that continues another needs its packet; refused before any noise is drawn."""
+        for workload in self.workloads:
+            if workload.given and self.given is None:
+                raise InputError(
+                    f"workload {workload.name} continues {workload.given}",
+                    why="its microdata must agree with what was published",
+                    fix="--given a packet that stirred topdown --workload pl94 wrote",
+                )
+
     def _notes(self, workload: Workload) -> tuple[str, ...]:
         notes: tuple[str, ...] = (
             f"{workload.name}: ρ² = {'∞' if self.noiseless else workload.rho_squared} (the usual zCDP parameter)",
@@ -148,6 +158,7 @@ class TopDown:
         progress: Progress | None = None,
     ) -> Release:
         """Run every workload; with ``out`` the microdata (and the noisy measurement file) are written there."""
+        self.require_given()
         specification = self.specification(census)
         settings = Settings(
             mode=self.mode,

@@ -9,7 +9,6 @@ import polars as pl
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.errors import InputError
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.checkpoint import Checkpoint
 from stirred.mechanisms.topdown.constraints import Constraints, answers, compiled_rules
@@ -78,12 +77,7 @@ def run(
     allotment = Allotment.of(spine, workload, bypass=settings.bypass)
     earlier = None
     if workload.given:
-        if given is None:
-            raise InputError(
-                f"workload {workload.name} continues {workload.given}",
-                why="its microdata must agree with what was published",
-                fix="--given a packet that stirred topdown --workload pl94 wrote",
-            )
+        assert given is not None, "checked before the run"
         earlier = agreement(census, workload, spine, given)
     constraints = compiled_rules(census, workload, spine, truth, earlier)
     digest = _input_digest(key, spine, truth[-1], constraints)
