@@ -11,7 +11,7 @@ import pyarrow as pa
 from stirred.census import parse
 from stirred.census.failures import explain
 from stirred.census.geography import attach
-from stirred.census.once import each_once
+from stirred.census.once import require_once
 from stirred.census.readers import open_source, to_lazy
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import loosely, raw, typed
@@ -37,6 +37,9 @@ class Census:
     schema: Schema
     files: Mapping[str, pl.LazyFrame] = field(default_factory=dict, repr=False)
     folder: Path = field(default_factory=Path, repr=False)
+    _linkable: set[str] = field(
+        default_factory=set, repr=False
+    )  # record types whose identifiers name one each
 
     @staticmethod
     def of(schema: Schema | Mapping[str, object], tables: Mapping[str, object]) -> "Census":
@@ -110,8 +113,8 @@ class Census:
                 ]
                 there = [*keep, *wanted]
                 keys = (record.household, other.id)
-                homes = each_once(self.scan(other.name), other, wanted)
-                frame = _join(frame.select(keep), homes, keys, wanted, ordered=ordered)
+                self._require_once(other)
+                frame = _join(frame.select(keep), self.scan(other.name), keys, wanted, ordered=ordered)
         frame = attach(self.schema, frame, [name for name in columns if name not in there], self.folder)
         there = frame.collect_schema().names()
         for name in columns:
@@ -120,6 +123,13 @@ class Census:
                     f"{record.name} records have no column {name}", fix=did_you_mean(name, there)
                 )
         return frame.select(columns)
+
+    def _require_once(self, record: RecordSchema) -> None:
+        """Look at the identifiers of a record type, once, before anything is joined by them."""
+        if record.name not in self._linkable:
+            with unshown(record.name):
+                require_once(self.scan(record.name).select(record.id), self.count(record.name), record)
+            self._linkable.add(record.name)
 
     def _needed(self, names: list[str]) -> list[str]:
         """The columns asked for, and the levels of the spine that off-spine codes are looked up by."""
@@ -212,6 +222,7 @@ class Census:
             yield self
             return
         home = self.schema.record(record.linked_to)
+        self._require_once(home)
         parts = -(-self.count(home.name) // HOMES_AT_ONCE)
         if parts <= 1:
             yield self
@@ -227,7 +238,13 @@ class Census:
         hashed = {name: key.hash() for name, key in keys.items()}
         for part in range(parts):
             some = {name: self.file(name).filter(hashed[name] % parts == part) for name in sides}
-            yield Census(schema=self.schema, files={**self.files, **some}, folder=self.folder)
+            # what names one record in the whole does so in each part
+            yield Census(
+                schema=self.schema,
+                files={**self.files, **some},
+                folder=self.folder,
+                _linkable=self._linkable,
+            )
 
 
 def read(path: str | Path) -> Census:

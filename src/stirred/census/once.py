@@ -1,41 +1,58 @@
 """Identifiers that name one record each: a join by an identifier used twice would count persons twice."""
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from stirred.census.schema import RecordSchema
 from stirred.errors import DataError
 
-TIMES = "\x00times"
+PART = 20_000_000  # identifiers held at once
+BATCH = 1 << 20
 
 
-def each_once(frame: pl.LazyFrame, record: RecordSchema, columns: Sequence[str]) -> pl.LazyFrame:
-    """One row per identifier with the columns asked for; an identifier used twice stops the query.
+def used_again(ids: pl.LazyFrame, rows: int) -> int:
+    """How many records of one column of identifiers have one that an earlier record has; empty ones do not count.
 
-    >>> homes = pl.LazyFrame({"id": [1, 2, None, None], "county": ["a", "b", "c", "d"]})
-    >>> each_once(homes, RecordSchema(name="household", id="id"), ["county"]).collect().height
-    2
+    Identifiers that rise from record to record are seen to be unique as they stream by; others are looked at in parts
+    by their hash, so that memory stays bounded either way.
+
+    >>> used_again(pl.LazyFrame({"id": [1, 2, 5, None]}), 4), used_again(pl.LazyFrame({"id": [5, 2, 5, 5]}), 4)
+    (0, 2)
     """
-    named = frame.filter(pl.col(record.id).is_not_null())
-    values = [pl.first(name) for name in dict.fromkeys(columns) if name != record.id]
-    counted = named.group_by(record.id).agg(*values, pl.len().alias(TIMES))
-    once = pl.col(TIMES).map_batches(_Once(record), return_dtype=pl.Boolean, is_elementwise=True)
-    return counted.filter(once).drop(TIMES)
+    named = ids.drop_nulls()
+    if _rising(named):
+        return 0
+    key = pl.first()
+    parts = max(1, -(-rows // PART))
+    surplus = 0
+    for part in range(parts):
+        some = named if parts == 1 else named.filter(key.hash() % parts == part)
+        counted = some.select(pl.len().cast(pl.Int64) - key.n_unique().cast(pl.Int64)).collect(
+            engine="streaming"
+        )
+        assert isinstance(counted, pl.DataFrame)
+        surplus += int(counted.item())
+    return surplus
 
 
-class _Once:
-    """True for every row, or an error that tells how many identifiers of a batch are used twice."""
+def require_once(ids: pl.LazyFrame, rows: int, record: RecordSchema) -> None:
+    """Stop when two records of a type share an identifier."""
+    again = used_again(ids, rows)
+    if again:
+        raise DataError(
+            f"{record.name}.{record.id}: {again:,} identifiers were used before by another record",
+            why="records linked to them would be counted more than once",
+            fix="see all problems with: stirred data check census.toml",
+        )
 
-    def __init__(self, record: RecordSchema) -> None:
-        self.record = record
 
-    def __call__(self, times: pl.Series) -> pl.Series:
-        again = int((times > 1).sum())
-        if again:
-            raise DataError(
-                f"{self.record.name}.{self.record.id}: {again} identifiers of a batch are used by several records",
-                why="records linked to them would be counted more than once",
-                fix="see all problems with: stirred data check census.toml",
-            )
-        return pl.repeat(value=True, n=len(times), eager=True, dtype=pl.Boolean)
+def _rising(ids: pl.LazyFrame) -> bool:
+    last: pl.Series | None = None
+    for batch in ids.collect_batches(chunk_size=BATCH, maintain_order=True, lazy=True, engine="streaming"):
+        values = batch.to_series()
+        values = values if last is None else pl.concat([last, values])
+        if not (
+            values > values.shift()
+        ).all():  # the first has nothing before it, and an empty answer is no no
+            return False
+        last = values.tail(1)
+    return True

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.census import Census, expand, read
+from stirred.census.once import used_again
 from stirred.census.parse import parse
 from stirred.errors import DataError, InputError, SchemaError
 
@@ -358,3 +359,15 @@ def test_identifiers_beyond_63_bits_are_joined_in_parts(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 1)
     assert census.counts("person", ["county"])["count"].to_pylist() == [3]
+
+
+@given(st.lists(st.none() | st.integers(0, 12), max_size=30), st.sampled_from([1, 2, 1000]), st.booleans())
+def test_identifiers_used_again_are_counted_in_any_order(
+    ids: list[int | None], batch: int, text: bool
+) -> None:
+    named = [i for i in ids if i is not None]
+    column = pl.Series("id", ids, dtype=pl.Int64).cast(pl.String if text else pl.Int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stirred.census.once.BATCH", batch)
+        patch.setattr("stirred.census.once.PART", 5)
+        assert used_again(column.to_frame().lazy(), len(ids)) == len(named) - len(set(named))

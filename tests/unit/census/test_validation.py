@@ -100,7 +100,8 @@ def test_kinds_of_units() -> None:
 
 
 def test_links_are_checked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.census.validation.links.PART", 10)
+    for room in ("validation.links", "once"):
+        monkeypatch.setattr(f"stirred.census.{room}.PART", 10)
     ids = [*range(100), *range(7)]
     persons = [*range(100), *range(1000, 1013)]
     result = linked({"h": ids, "size": [1] * len(ids)}, persons)

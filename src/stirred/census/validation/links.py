@@ -9,10 +9,10 @@ import polars as pl
 
 from stirred.census.census import Census
 from stirred.census.domain import largest_household
+from stirred.census.once import PART, used_again
 from stirred.census.schema import RecordSchema
 from stirred.census.validation.problems import Problem
 
-PART = 20_000_000  # identifiers held at once
 USED_TWICE = "identifiers used before by another record"
 
 
@@ -43,12 +43,7 @@ def _one(frame: pl.LazyFrame) -> int:
 
 
 def _duplicates(census: Census, record: RecordSchema, rows: int) -> Iterator[Problem]:
-    ids = census.scan(record.name).select(record.id)
-    parts = _parts(rows)
-    surplus = 0
-    for part in range(parts):
-        some = _part(ids, record.id, part, parts)
-        surplus += _one(some.select(pl.len().cast(pl.Int64) - pl.col(record.id).n_unique().cast(pl.Int64)))
+    surplus = used_again(census.scan(record.name).select(record.id), rows)
     if surplus:
         yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE, count=surplus)
 
