@@ -157,8 +157,8 @@ def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Flo
     r"""Bias-corrected estimate $x - \hat b$, its standard error and interval; no count is below zero.
 
     The interval is $x - \hat b \pm t\,s\sqrt{1 + 1/R}$: the last factor is the error of the bias itself. A number
-    published as 0 may come from a true 4, whose noise the replicates of a 0 do not show: where the upper limit lies in a
-    higher size class, bias and spread of that class decide whether it reaches further.
+    published as 0 may come from a true 4, whose noise the replicates of a 0 do not show: the typical bias and spread of
+    the size class in which the upper limit lies decide whether it reaches further.
 
     >>> found = intervals(np.array([100, 100]), np.array([[101, 98], [99, 102], [102, 99], [98, 101]]))
     >>> found["estimate"].tolist(), found["standard_error"].round(3).tolist()
@@ -173,7 +173,7 @@ def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Flo
     typical_bias = np.bincount(place, bias, len(members)) / np.maximum(members, 1)
     typical_spread = np.sqrt(np.bincount(place, spread**2, len(members)) / np.maximum(members, 1))
     further = count - typical_bias[upper] + t * typical_spread[upper] * wider
-    high = np.where((upper > place) & (members[upper] >= FEW), np.maximum(high, further), high)
+    high = np.where(members[upper] >= FEW, np.maximum(high, further), high)
     return {
         "estimate": np.maximum(count - bias, 0.0),
         "standard_error": spread * wider,
