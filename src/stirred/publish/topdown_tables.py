@@ -11,6 +11,7 @@ from stirred.census.geography import attach
 from stirred.mechanisms.base import Release
 
 Z95 = 1.959963984540054
+SHARPER = 0.5  # replicates are used where their standard error is below this part of the exact one
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
 OWN = ("level", "code", "estimate", "standard_deviation")
 
@@ -29,7 +30,8 @@ def uncertain(
     """Count, estimate, standard error and 95 % interval of every cell; None where the run made no replicates.
 
     The interval is for the true number, not for the published one. Where the table is a marginal of geounits that were
-    measured, it is the unbiased estimate's, whose variance is exact; elsewhere the mechanism is run again on its output.
+    measured, it is the unbiased estimate's, whose variance is exact, unless that is more than twice as wide as what the
+    replicates show (blocks); elsewhere the mechanism is run again on its output.
     """
     from stirred.mechanisms.topdown.uncertainty import tabulated
 
@@ -55,7 +57,9 @@ def uncertain(
         if keys
         else result.join(exact, how="cross")
     )
-    known = pl.col("_sd").is_not_null()
+    # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
+    sharp = _spread(joined["standard_error"]) < SHARPER * _spread(joined["_sd"])
+    known = (pl.col("_sd") == 0) if sharp else pl.col("_sd").is_not_null()
     margin = Z95 * pl.col("_sd")
     return joined.with_columns(
         estimate=pl.when(known).then("_estimate").otherwise("estimate"),
@@ -88,3 +92,10 @@ def _unbiased(release: Release, schema: Schema, by: Sequence[str]) -> pl.DataFra
         pl.col("estimate").alias("_estimate"),
         pl.col("standard_deviation").alias("_sd"),
     )
+
+
+def _spread(errors: pl.Series) -> float:
+    """The root mean square of what is known and not exact; infinite when nothing is."""
+    found = errors.drop_nulls()
+    found = found.filter(found > 0)
+    return float((found**2).mean() or 0.0) ** 0.5 if found.len() else float("inf")  # type: ignore[arg-type]
