@@ -20,6 +20,7 @@ from stirred.mechanisms.topdown.targets import Informed, Targets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+SMALL = 1_000  # answers of a query whose sums the rounding of a large root keeps
 MANY = 4_000  # cells from which the start of a solve matters
 GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
 
@@ -94,6 +95,13 @@ class Estimator:
             linear, groups, weights[0], exact, sums, families, start=None if start is None else start[0]
         )
         certificate.add(solution)
+        if len(cells) >= MANY:
+            # Most fractions are far below one half: keep the small queries' sums, or rounding would distort them.
+            partition = self._coarse(cells)
+            low, high = (
+                np.full((1, int(partition.max()) + 1), -FREE),
+                np.full((1, int(partition.max()) + 1), FREE),
+            )
         values = round_root(solution.x, exact, sums, partition, low, high)
         self._check(0, node, cells, values[None])
         return Sparse.of(
@@ -285,6 +293,16 @@ class Estimator:
         only = frozenset(name for name, own in zip(names, fine, strict=True) if own)
         result: Floats = self.targets.linear(depth, nodes, cells, only) / total[:, None]
         return result
+
+    def _coarse(self, cells: Ints) -> NDArray[np.int32]:
+        """The common refinement of all small queries: cells that none of them tells apart share a group."""
+        label = np.zeros(len(cells), np.int64)
+        for query in self.allotment.workload.queries:
+            if 1 < query.size <= SMALL:
+                label = np.unique(label * (query.size + 1) + query.of(cells) + 1, return_inverse=True)[
+                    1
+                ].ravel()
+        return label.astype(np.int32)
 
     def _crowded(self, depth: int) -> bool:
         """Whether a whole earlier product is held."""

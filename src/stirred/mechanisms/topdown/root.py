@@ -81,13 +81,16 @@ def round_root(
 ) -> Ints:
     """Integers near x (1, n) with the exact sums kept; without any the total is rounded to the nearest integer."""
     supply = np.array([int(np.rint(x.sum()))]) if np.isnan(sums).any() else sums.astype(np.int64)
-    if len(supply) == 1:
-        net = network(x, supply, np.ones(x.shape, bool), partition, low, high)
-    else:
-        net = network(
-            x, supply, np.ones(x.shape, bool), partition, low, high, column_of=exact.astype(np.int64)
-        )
-    result = rounded(net)
+    column_of = np.zeros(x.shape[1], np.int64) if len(supply) == 1 else exact.astype(np.int64)
+    result = None
+    for allowed in (
+        x > 1e-7,
+        np.ones(x.shape, bool),
+    ):  # few cells are positive; all of them only if that is not enough
+        net = network(x, supply, allowed, partition, low, high, column_of=column_of)
+        result = rounded(net) if (net.capacity >= 0).all() else None
+        if result is not None:
+            break
     if result is None:
         raise InfeasibleError("the root's histogram has no rounding that keeps its exact sums")
     values: Ints = result[0]

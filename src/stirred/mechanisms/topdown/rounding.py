@@ -71,9 +71,8 @@ def network(
     np.subtract.at(left, column_of, floor.sum(axis=0))
     cost = 1.0 - 2.0 * fraction[child, cell]
     group_sum, group_floor = np.zeros((C, m)), np.zeros((C, m), np.int64)
-    for j in range(n):
-        group_sum[:, groups[j]] += x[:, j]
-        group_floor[:, groups[j]] += floor[:, j]
+    np.add.at(group_sum.T, groups, x.T)
+    np.add.at(group_floor.T, groups, floor.T)
     low_group = np.maximum(np.floor(group_sum + snap), low).astype(np.int64) - group_floor
     high_group = np.minimum(np.ceil(group_sum - snap), high).astype(np.int64) - group_floor
     total, total_floor = group_sum.sum(axis=1), group_floor.sum(axis=1)
