@@ -47,6 +47,7 @@ name = "topdown"
 workload = "pl94-persons"     # pl94-persons, pl94-units, dhc-persons, dhc-units, small, or a TOML file
 mode = "gls"                  # gls (default, more accurate at the same noise) or classic
 # rho_squared = "2.5562"      # exact text; without it the preset's published budget
+replicates = 20               # runs on its own output, for the intervals of tables; no privacy cost
 
 [publish]
 microdata = true

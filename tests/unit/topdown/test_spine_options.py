@@ -194,3 +194,52 @@ def test_rules_about_areas_that_are_cut_are_refused():
     with pytest.raises(InputError, match="cuts into parts"):
         OPTIONS[0].tree(leaves(1), SPINE, county)
     OPTIONS[1].tree(leaves(1), SPINE, county)  # optimized block groups leave counties whole
+
+
+def test_the_command_line_takes_both_options(tmp_path, capsys):
+    from stirred.cli.main import main
+
+    data = census(5, states=1)
+    for record in ("household", "person"):
+        data.scan(record).collect().write_parquet(tmp_path / f"{record}.parquet")
+    (tmp_path / "census.toml").write_text(
+        'name = "parts"\n[geography]\nspine = ["state", "county", "tract", "block_group", "block"]\n'
+        '[geography.off_spine.place]\nof = "block"\n[geography.off_spine.aiannh]\nof = "block"\n'
+        '[record.household]\nfiles = ["household.parquet"]\nid = "household_id"\n'
+        '[record.person]\nfiles = ["person.parquet"]\nhousehold = "household_id"\nof = "household"\n'
+    )
+    words = [
+        "topdown",
+        str(tmp_path / "census.toml"),
+        "--workload",
+        "small",
+        "--out",
+        str(tmp_path / "packet"),
+    ]
+    assert (
+        main([*words, "--aian", "aiannh", "--optimized-block-groups", "place", "--replicates", "2", "--json"])
+        == 0
+    )
+    capsys.readouterr()
+    people = pl.read_parquet(tmp_path / "packet" / "public" / "data" / "person.parquet")
+    assert people.height == data.count("person")
+    assert people.columns[:5] == list(SPINE)
+    card = (tmp_path / "packet" / "public" / "card.md").read_text("utf8")
+    assert "AIAN" in card
+    again = pl.read_parquet(tmp_path / "packet" / "public" / "tables" / "small-replicates.parquet")
+    assert again.group_by("replicate").agg(pl.col("count").sum())["count"].unique().to_list() == [
+        people.height
+    ]
+
+
+def test_a_level_that_is_added_is_not_called_missing():
+    data = census(1)
+    flat = leaves(1).select("state", "tract", "block")
+    frame, levels, adapted = SpineOptions(block_groups=()).tree(
+        flat, ("state", "tract", "block"), Workload.preset("small")
+    )
+    assert levels == ("state", "tract", "block_group_optimized", "block")
+    assert "block_group_optimized" in adapted.levels
+    assert frame.height == flat.height
+    notes = " ".join(TopDown(workload="small", spine=SpineOptions(block_groups=())).specification(data).notes)
+    assert "no level block_group" not in notes

@@ -111,7 +111,9 @@ class TopDown:
     def specification(self, census: "Census") -> Specification:
         """The promise: zCDP per person, on the multiverse of the invariants that the rules use."""
         parts = [
-            statement.specification(census, w, None if self.noiseless else w.rho_squared, self._notes(w))
+            statement.specification(
+                census, w, None if self.noiseless else w.rho_squared, self._notes(w), added=self._added(w)
+            )
             for w in self.workloads
         ]
         if self.given is not None:
@@ -130,6 +132,11 @@ class TopDown:
                     why="its microdata must agree with what was published",
                     fix="--given a packet that stirred topdown --workload pl94 wrote",
                 )
+
+    def _added(self, workload: Workload) -> tuple[str, ...]:
+        """Levels that the census may lack and the spine has."""
+        options = self.spine or workload.spine
+        return ("block_group",) if options and options.block_groups is not None else ()
 
     def _notes(self, workload: Workload) -> tuple[str, ...]:
         notes: tuple[str, ...] = (

@@ -27,9 +27,14 @@ def budget(rho_squared: Fraction | None) -> Budget:
 
 
 def specification(
-    census: "Census", workload: Workload, rho_squared: Fraction | None, notes: tuple[str, ...]
+    census: "Census",
+    workload: Workload,
+    rho_squared: Fraction | None,
+    notes: tuple[str, ...],
+    *,
+    added: tuple[str, ...] = (),
 ) -> Specification:
-    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload."""
+    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``added`` are levels that a spine of its own brings in."""
     person = "person" in census.schema.record_types
     unit = "person" if person else workload.record
     evidence = PROVED if unit == workload.record else PUBLISHED
@@ -40,14 +45,15 @@ def specification(
         output_premetric=NormalizedRenyi(),
         budget=budget(rho_squared),
         evidence=evidence,
-        notes=(*notes, *moved_notes(census, workload)),
+        notes=(*notes, *moved_notes(census, workload, added)),
     )
 
 
-def moved_notes(census: "Census", workload: Workload) -> tuple[str, ...]:
+def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Where the parts of levels went that the census lacks."""
     present = [
-        any(n in census.schema.spine for n in (level, *ALIASES.get(level, ()))) for level in workload.levels
+        any(n in (*census.schema.spine, *added) for n in (level, *ALIASES.get(level, ())))
+        for level in workload.levels
     ]
     notes = []
     for i, level in enumerate(workload.levels):
