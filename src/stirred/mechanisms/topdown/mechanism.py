@@ -188,12 +188,13 @@ class TopDown:
             self._kept(outcome, specification)
             bureau = self.names == "bureau"
             cells = workload.histogram.cells
-            spine, leaves = outcome.published, outcome.levels[-1]
-            leaves = ordinary(spine, outcome.spine, leaves, cells)
-            pieces = output.microdata(workload, spine, leaves, bureau=bureau)
+            spine, levels = outcome.published, outcome.levels
+            if spine is not outcome.spine:
+                levels = upward(spine, ordinary(spine, outcome.spine, levels[-1], cells), cells)
+            pieces = output.microdata(workload, spine, levels[-1], bureau=bureau)
             place = None if out is None else out / f"{workload.record}.parquet"
             microdata[workload.record] = output.collected(pieces, place)
-            tables[f"{workload.name}-totals"] = output.totals(spine, upward(spine, leaves, cells))
+            tables[f"{workload.name}-totals"] = output.totals(spine, levels)
             tables[f"{workload.name}-solves"] = output.certificates(outcome.certificates)
             if outcome.informed is not None:
                 tables[f"{workload.name}-estimates"] = output.estimates(outcome.spine, outcome.informed)
