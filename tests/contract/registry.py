@@ -13,6 +13,8 @@ from typing import Any
 
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.workload import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -37,7 +39,53 @@ class Case:
     make: Callable[[], Mechanism]
 
 
+WORKLOAD = """name = "contract"
+title = "Age by sex, four cells"
+source = "made for these tests"
+record = "person"
+rho_squared = "2"
+levels = ["state", "county", "tract"]
+[[axis]]
+name = "votingage"
+labels = ["under 18", "18 and over"]
+source = { column = "age", cuts = [18] }
+[[axis]]
+name = "sex"
+labels = ["f", "m"]
+[axis.source]
+cases = [{ sex = ["f"] }, {}]
+[[query]]
+name = "total"
+[[query]]
+name = "detailed"
+of = ["votingage", "sex"]
+[level_shares]
+state = "1/2"
+county = "1/4"
+tract = "1/4"
+[query_shares.state]
+total = "1/2"
+detailed = "1/2"
+[query_shares.county]
+total = "1/2"
+detailed = "1/2"
+[query_shares.tract]
+total = "1/2"
+detailed = "1/2"
+[passes]
+state = [["*"]]
+county = [["*"]]
+tract = [["*"]]
+[[rule]]
+name = "state population"
+kind = "exact"
+query = "total"
+level = "state"
+"""
+
 CASES = [
+    Case("topdown", lambda: TopDown(workload=Workload.parse(WORKLOAD))),
+    Case("topdown-classic", lambda: TopDown(workload=Workload.parse(WORKLOAD), mode="classic")),
     Case("own-mechanism", lambda: example("own_mechanism").NoisyCounts()),
     Case(
         "permutation-swapping",

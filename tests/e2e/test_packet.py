@@ -183,3 +183,24 @@ def test_the_registry_entry_fits_the_registry(packet: Path) -> None:
     schema = yaml.safe_load(shared("registry", "deployments-schema.yaml").read_text())
     entry = yaml.safe_load((packet / "public" / "registry.yaml").read_text())
     assert [error.message for error in Draft202012Validator(schema).iter_errors(entry)] == []
+
+
+def test_a_census_that_changed_since_is_not_resumed(tmp_path: Path, town: Path) -> None:
+    from stirred.chance import Key
+    from stirred.errors import PrivacyError
+    from stirred.publish import load, run
+
+    write_census(tmp_path)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    plan, key = load(tmp_path / "plan.toml"), Key.load(town / "town.key")
+
+    def interrupted(step: str, done: int, total: int) -> None:
+        if step == "tables":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, tmp_path / "out", key=key, progress=interrupted)
+    assert (tmp_path / "out.part" / "public" / "data").exists()
+    write_census(tmp_path, households=601)
+    with pytest.raises(PrivacyError, match="changed since"):
+        run(plan, tmp_path / "out", key=key)

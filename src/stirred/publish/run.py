@@ -97,7 +97,7 @@ def run(
     say("promise", 1, 1)
     part = out.with_name(out.name + ".part")
     (part / "state").mkdir(parents=True, exist_ok=True)
-    _same_run(part, plan, key)
+    _same_run(part, plan, key, census)
     public = part / PUBLIC
     public.mkdir(exist_ok=True)
     releases: list[Release] = []
@@ -139,19 +139,30 @@ def _silent(step: str, done: int, total: int) -> None:
     """No progress is shown."""
 
 
-def _same_run(part: Path, plan: Plan, key: Key) -> None:
-    """A half-finished run may only be resumed by the same plan and key."""
-    identity = key.digest(b"run", plan.digest.encode()).hex()
+def _same_run(part: Path, plan: Plan, key: Key, census: Census) -> None:
+    """A half-finished run may only be resumed by the same plan and key, on files that did not change since."""
+    identity = key.digest(b"run", plan.digest.encode(), _files(census)).hex()
     place = part / "state" / "run"
     if place.exists() and place.read_text() != identity:
         raise PrivacyError(
-            "an interrupted run of another plan or key lies there",
-            why=f"{part.name} was begun with something else",
-            fix=f"finish it with its own plan and key, or delete the folder {part.name}",
+            "an interrupted run of something else lies there",
+            why=f"{part.name} was begun with another plan or key, or the files of the census changed since",
+            fix=f"finish it with what it was begun with, or delete the folder {part.name}",
         )
     temporary = place.with_suffix(".new")
     temporary.write_text(identity)
     temporary.replace(place)
+
+
+def _files(census: Census) -> bytes:
+    """Names, sizes and times of the census's files: whether it may have changed, without reading it."""
+    told = []
+    for record in census.schema.records:
+        for pattern in record.source.files:
+            for path in sorted(census.folder.glob(pattern)):
+                inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+                told += [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in inside if p.is_file()]
+    return repr(told).encode()
 
 
 def _release(

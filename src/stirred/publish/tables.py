@@ -43,6 +43,8 @@ def joined(release: Release, schema: Schema, record_type: str) -> pl.LazyFrame:
         return own
     other = schema.record(record.linked_to)
     there = set(own.collect_schema().names())
+    if record.household not in there:  # TopDown's persons and units are two tables without a link
+        return own
     home = lazy(release.microdata[record.linked_to])
     wanted = [name for name in home.collect_schema().names() if name not in there or name == other.id]
     return own.join(home.select(wanted), left_on=record.household, right_on=other.id, how="left")

@@ -16,11 +16,11 @@ REPLICATES, UNBIASED = "-replicates", "-unbiased"
 OWN = ("level", "code", "estimate", "standard_deviation")
 
 
-def companion(release: Release, suffix: str, columns: Sequence[str]) -> pa.Table | None:
-    """The release's own table of that kind whose columns are those of the records."""
+def workload(release: Release, columns: Sequence[str]) -> str | None:
+    """The workload that made the records with these columns, where the run made replicates of it."""
     for name, table in release.tables.items():
-        if name.endswith(suffix) and set(columns) <= set(table.column_names):
-            return table
+        if name.endswith(REPLICATES) and set(columns) <= set(table.column_names):
+            return name.removesuffix(REPLICATES)
     return None
 
 
@@ -37,17 +37,16 @@ def uncertain(
 
     here = frame.collect_schema().names()
     own = [name for name in here if name not in {off.name for off in schema.geography.off_spine}]
-    replicates = companion(release, REPLICATES, own)
-    if replicates is None:
+    name = workload(release, own)
+    if name is None:
         return None
-    found = pl.from_arrow(replicates)
-    assert isinstance(found, pl.DataFrame)
+    found = pl.DataFrame(pl.from_arrow(release.tables[name + REPLICATES]))
     again = found.lazy()
     lacking = [name for name in by if name not in found.columns]
     if lacking and folder is not None:
         again = attach(schema, again, lacking, folder)
     result = tabulated(frame, again, by).drop("bias")
-    exact = _unbiased(release, schema, by)
+    exact = _unbiased(release.tables.get(name + UNBIASED), schema, by)
     if exact is None:
         return result
     keys = [name for name in by if name in exact.columns]
@@ -69,12 +68,11 @@ def uncertain(
     ).select(*by, "count", "estimate", "standard_error", "low", "high")
 
 
-def _unbiased(release: Release, schema: Schema, by: Sequence[str]) -> pl.DataFrame | None:
+def _unbiased(table: pa.Table | None, schema: Schema, by: Sequence[str]) -> pl.DataFrame | None:
     """Estimates and standard deviations of the table's cells, keyed as the table is, where the tree estimate has them."""
     places = [name for name in schema.spine if name in by]
     axes = [name for name in by if name not in places]
-    table = companion(release, UNBIASED, axes)
-    if table is None:
+    if table is None or not set(axes) <= set(table.column_names):
         return None
     frame = pl.DataFrame(pl.from_arrow(table))
     others = [name for name in frame.columns if name not in OWN and name not in axes]
