@@ -15,9 +15,9 @@ def mape_chart(document: Mapping[str, Any]) -> Any:
     """Boxplots of the MAPE by swap rate."""
     return (
         alt.Chart(alt.InlineData(values=list(document["rows"])))
-        .mark_boxplot(extent="min-max", size=24)
+        .mark_boxplot(extent="min-max", size=24, median={"color": "black"})
         .encode(
-            x=alt.X("percent:O", title="swap rate (%)"),
+            x=alt.X("percent:O", title="swap rate (%)", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("mape:Q", title="MAPE of county × tenure", axis=alt.Axis(format="%")),
         )
         .properties(width=480, height=300, title="What swapping changes, 20 runs at each rate")
@@ -26,13 +26,13 @@ def mape_chart(document: Mapping[str, Any]) -> Any:
 
 def budget_chart(document: Mapping[str, Any]) -> Any:
     """Swap rate against ε, a curve for each b, with diamonds at the smallest ε."""
-    x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(domainMax=22))
+    x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(domain=[0, 22]))
     y = alt.Y("percent:Q", title="swap rate (%)")
-    color = alt.Color("b:O", title="b")
+    color = alt.Color("b:O", title="b", scale=alt.Scale(scheme="viridis"), legend=alt.Legend(symbolOpacity=1))
     curves = alt.Chart(alt.InlineData(values=list(document["rows"]))).mark_line(clip=True)
     curves = curves.encode(x=x, y=y, color=color, order="percent:Q")
     diamonds = alt.Chart(alt.InlineData(values=list(document["diamonds"]))).mark_point(
-        shape="diamond", filled=True, size=90
+        shape="diamond", filled=True, size=90, opacity=1
     )
     diamonds = diamonds.encode(x=x, y=y, color=color)
     dotted = alt.Chart(alt.InlineData(values=[{"percent": p} for p in document["dotted_percent"]]))

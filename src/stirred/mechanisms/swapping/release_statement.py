@@ -103,7 +103,9 @@ def specification(
     singles = int(found.strata[found.n == 1].sum())
     words = [stay.told(roles.record_type) for stay in frame.stays if stay.records]
     if singles:
-        words.append(f"{singles:,} records are alone in their stratum and are published as they are")
+        words.append(
+            f"{singles:,} {'records are' if singles > 1 else 'record is'} alone in their stratum: published as they are"
+        )
     return Specification(
         domain=census.domain,
         multiverse=Multiverse(frozenset(invariants(frame))),
@@ -154,14 +156,14 @@ def invariants(frame: Frame) -> list[Invariant]:
             Custom(
                 name=f"{people} within {subject}",
                 determined_by=(own, Margin(roles.record_type, (roles.identifier, *roles.held))),
-                description=f"who belongs together: the {people} of every {roles.record_type} with all their "
-                "variables and all that is held, without its place",
+                description=f"the {people} of every {roles.record_type} together with all that is held but without "
+                "its place",
             )
         )
         if frame.stays:
             found.append(
                 Custom(
-                    name=f"{people} of {subject} that take no part, with their places",
+                    name=f"{people} of {subject} that take no part with their places",
                     determined_by=(own, Margin(roles.record_type, (roles.identifier, *roles.released))),
                 )
             )

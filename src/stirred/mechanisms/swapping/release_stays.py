@@ -33,13 +33,11 @@ class Stay:
 
     def words(self, subject: str) -> str:
         """What is invariant, short enough for a sentence."""
-        return f"{subject} that {self.why} ({self.column} = {' or '.join(self.levels)}), with all variables and places"
+        return f"{subject} that {self.why} ({self.column} = {' or '.join(self.levels)}) with all variables and places"
 
     def told(self, record_type: str) -> str:
         """How many they are and what becomes of them."""
-        return (
-            f"{self.records:,} {record_type} records {self.why}, are never swapped and published as they are"
-        )
+        return f"{self.records:,} {record_type} records {self.why}: they are never swapped and published as they are"
 
 
 def by_kind(census: "Census", roles: Roles, columns: dict[str, Column]) -> Stay | None:
