@@ -94,6 +94,19 @@ def test_a_number_is_looked_up_with_its_interval(town):
     assert "exact" in look_up(packet, {"state": str(state["state"])}).sentence()
 
 
+def test_persons_and_units_keep_their_own_intervals(town):
+    """Both files in one release: the households of a block are exact, its persons are not."""
+    text = PLAN.format(replicates=2).replace('"small"', '"pl94"').replace('by = ["county"]', 'by = ["block"]')
+    text += '[[table]]\nname = "units-by-block"\nrecord_type = "household"\nby = ["block"]\n'
+    (town / "plan.toml").write_text(text, encoding="utf-8")
+    run(load(town / "plan.toml"), town / "both", key=Key.for_tests(1))
+    units = pl.read_parquet(town / "both" / "public" / "tables" / "units-by-block.parquet")
+    assert (units["standard_error"] == 0).all()
+    assert (units["estimate"] == units["count"]).all()
+    persons = pl.read_parquet(town / "both" / "public" / "tables" / "persons-by-county.parquet")
+    assert (persons["standard_error"] > 0).all()
+
+
 def test_one_replicate_is_refused(town):
     (town / "plan.toml").write_text(PLAN.format(replicates=1), encoding="utf-8")
     with pytest.raises(StirredError, match="at least two"):
