@@ -1,6 +1,7 @@
 """From a swapped frame to what may be published: fresh order, fresh identifiers, no trace of the input's layout."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,13 +25,15 @@ HELD = 1  # the place of the margin of all held variables among the margins
 
 
 class Destination:
-    """Where the batches of one record type go: memory, or one Parquet file."""
+    """Where the batches of one record type go: memory, or one Parquet file, written while the next batch is made."""
 
     def __init__(self, out: Path | None, name: str, counted: Sequence[str] = ()) -> None:
         self.counted = [column for column in counted if column]  # ascending numbers: their steps are stored
         self.path = None if out is None else out / f"{name.replace(' ', '_')}.parquet"
         self.batches: list[pa.RecordBatch] = []
         self.writer: pq.ParquetWriter | None = None
+        self.hand = ThreadPoolExecutor(1)  # one: batches stand in the file in the order in which they came
+        self.writing: Future[None] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take one batch; its schema carries no metadata of the input."""
@@ -47,18 +50,27 @@ class Destination:
                 use_dictionary=others,
                 column_encoding=steps or None,
             )
-        self.writer.write_batch(batch, row_group_size=GROUP)
+        self._finish()  # never more than one batch waits in memory
+        self.writing = self.hand.submit(self.writer.write_batch, batch, row_group_size=GROUP)
+
+    def _finish(self) -> None:
+        if self.writing is not None:
+            self.writing.result()
+            self.writing = None
 
     def close(self) -> pa.Table | pads.Dataset:
         """All that was written."""
         if self.path is None:
             return pa.Table.from_batches(self.batches)
+        self._finish()
+        self.hand.shutdown()
         if self.writer is not None:
             self.writer.close()
         return pads.dataset(self.path)
 
     def discard(self) -> None:
         """Leave nothing behind."""
+        self.hand.shutdown()
         if self.writer is not None:
             self.writer.close()
         if self.path is not None:

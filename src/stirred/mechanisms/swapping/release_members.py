@@ -164,7 +164,8 @@ def _collect(
     at = 0
     for i in range(rows.size):
         for j in range(starts[rows[i]], starts[rows[i] + 1]):
-            out[at] = placed[j]
+            for w in range(placed.shape[1]):  # by single words: a row as a slice costs several times as much
+                out[at, w] = placed[j, w]
             owner[at] = first + i
             at += 1
 
