@@ -6,10 +6,13 @@ from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
+from stirred.census import Census
 from stirred.chance import Key
+from stirred.mechanisms.swapping import NoisyKey
 from stirred.mechanisms.swapping.kernel_moves import Moves, draw
 from stirred.mechanisms.swapping.kernel_strata import Strata
 from stirred.mechanisms.swapping.variants_moves import non_vacuous, rearranged
@@ -164,3 +167,30 @@ def test_two_swaps_one_after_the_other() -> None:
             chance = (pair if left else 1 - pair) * (pair if right else 1 - pair)
             expected[table((*a, *b))] += weight * chance  # type: ignore[assignment]
     assert check(expected, second) > FALSE_ALARM
+
+
+def test_a_noisy_key() -> None:
+    """Law 6a through the mechanism: pools of four, keys redrawn between 0 and 1, a swap within equal noisy keys."""
+    rate, change = Fraction(1, 3), Fraction(1, 2)
+    law: Law = {}
+    for keys in product((0, 1), repeat=N):
+        weight = Fraction(1)
+        for key, true in zip(keys, HOLD, strict=True):
+            weight *= change / 2 + (1 - change if key == true else 0)
+        for g in permutations(range(N)):
+            if any(keys[i] != keys[j] for i, j in enumerate(g)):
+                continue
+            chance = weight
+            for key in set(keys):
+                inside = [i for i in range(N) if keys[i] == key]
+                m, k = len(inside), sum(g[i] != i for i in inside)
+                if m > 1:
+                    chance *= rate**k * (1 - rate) ** (m - k) / DERANGEMENTS[k]
+                    chance /= 1 - m * rate * (1 - rate) ** (m - 1)
+            law[g] = law.get(g, Fraction(0)) + chance
+    schema = {"geography": {"spine": ["pool"]}, "record": {"household": {"id": "hid"}}}
+    data = pa.table({"hid": IDS, "pool": CODES, "size": HELD, "shop": VALUES})
+    mechanism = NoisyKey(match=["pool", "size"], swap=["shop"], rate=rate, noisy="size", change=change)
+    release = mechanism.release(Census.of(schema, {"household": data}), key=Key.for_tests(6))
+    after = release.microdata["household"].sort_by([("pool", "ascending"), ("size", "ascending")])
+    assert check(outputs(law), after["shop"].to_numpy().reshape(STRATA, N)) > FALSE_ALARM

@@ -119,7 +119,7 @@ def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray
     return ids
 
 
-def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool = True) -> Frame:
+def load(census: "Census", roles: Roles, *, untouched: str) -> Frame:
     """Read what a swap needs, once."""
     names = list(dict.fromkeys([*roles.released, *([roles.identifier] if roles.identifier else [])]))
     if roles.kind and roles.kind not in names:
@@ -144,7 +144,7 @@ def load(census: "Census", roles: Roles, *, untouched: str, with_members: bool =
             roles.moving + roles.match,
             some_dropped=only is not None,
         )
-        for record_type, variables in (roles.members if with_members else ())
+        for record_type, variables in roles.members
     )
     return Frame(
         roles=roles,
