@@ -1,10 +1,14 @@
 """From a plan's [[mechanism]] to the mechanism itself."""
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from stirred.errors import PlanError
 from stirred.mechanisms.base import Mechanism
 from stirred.publish import models
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.topdown.spine_options import SpineOptions
 
 
 def fraction(text: str, *, key: str) -> Fraction:
@@ -21,6 +25,15 @@ def fraction(text: str, *, key: str) -> Fraction:
             why=f"{text!r} is neither p/q nor a decimal",
             fix=f'{key} = "1/20"',
         ) from None
+
+
+def _spine(config: models.TopDownConfig) -> "SpineOptions | None":
+    from stirred.mechanisms.topdown.spine_options import SpineOptions
+
+    groups = config.optimized_block_groups
+    if config.aian is None and groups is None:
+        return None
+    return SpineOptions(aian=config.aian, block_groups=None if groups is None else tuple(groups))
 
 
 def build(config: models.SwapConfig | models.TopDownConfig) -> Mechanism:
@@ -54,4 +67,5 @@ def build(config: models.SwapConfig | models.TopDownConfig) -> Mechanism:
         rho_squared=config.rho_squared,
         keep_nmf=config.keep_nmf,
         replicates=config.replicates,
+        spine=_spine(config),
     )

@@ -32,6 +32,8 @@ class TopDownConfig(Strict):
     mode: Literal["gls", "classic"] = "gls"
     rho_squared: str | None = None
     keep_nmf: bool = False
+    aian: str | None = None  # the geography that splits states into AIAN areas and the remainder
+    optimized_block_groups: list[str] | None = None  # the geographies whose areas new block groups respect
     replicates: int = Field(default=20, ge=0)  # runs on its own output, for the uncertainty of tables
 
 

@@ -9,6 +9,7 @@ import pytest
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import StirredError
+from stirred.mechanisms.topdown.spine_options import SpineOptions
 from stirred.publish.lookup import look_up
 from stirred.publish.plan import load
 from stirred.publish.run import run
@@ -105,6 +106,16 @@ def test_persons_and_units_keep_their_own_intervals(town):
     assert (units["estimate"] == units["count"]).all()
     persons = pl.read_parquet(town / "both" / "public" / "tables" / "persons-by-county.parquet")
     assert (persons["standard_error"] > 0).all()
+
+
+def test_a_plan_may_name_another_tree(town):
+    text = PLAN.format(replicates=0).replace(
+        '"small"', '"small"\naian = "aiannh"\noptimized_block_groups = ["place"]'
+    )
+    (town / "plan.toml").write_text(text, encoding="utf-8")
+    assert load(town / "plan.toml").mechanisms[0].spine == SpineOptions(
+        aian="aiannh", block_groups=("place",)
+    )
 
 
 def test_one_replicate_is_refused(town):
