@@ -71,6 +71,9 @@ class Estimator:
         """The histogram of the root."""
         spine, workload = self.allotment.spine, self.allotment.workload
         node = np.zeros(1, np.int64)
+        if not spine.size(0):  # a census without areas holds nobody
+            nobody = Sparse.of(node[:0], node[:0], node[:0], 0, workload.histogram.cells)
+            return nobody, Certificate(spine.levels[0])
         cells = np.arange(workload.histogram.cells)
         possible = self.constraints.possible(cells) & self.constraints.allowed(0, node, cells)[0]
         cells = cells[possible]

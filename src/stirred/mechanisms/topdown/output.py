@@ -37,7 +37,8 @@ def microdata(
 ) -> Iterator[pa.Table]:
     """One row per record, by area and cell, in pieces: an order that says nothing about the confidential file."""
     names = dict(workload.columns) if bureau else {}
-    first = 1 if spine.levels[0] == "root" or str(spine.codes[0][0]) == "" else 0
+    unnamed = spine.size(0) and str(spine.codes[0][0]) == ""  # a root that stands for no area
+    first = 1 if spine.levels[0] == "root" or unnamed else 0
     levels = list(enumerate(spine.levels))[first:]
     dictionaries = {d: _codes(spine, d) for d, _ in levels}
     node, entry = leaves.nodes, 0
