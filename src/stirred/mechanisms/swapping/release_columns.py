@@ -81,6 +81,13 @@ def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
     return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
 
 
+def plain(array: pa.Array) -> pa.Array:
+    """Values without a dictionary and with one zero: −0.0 and 0.0 sort as equals, so their order would be the input's."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    return pc.add(array, pa.scalar(0, array.type)) if pa.types.is_floating(array.type) else array
+
+
 class _Gatherer:
     """Collects one column batch by batch into one array."""
 
@@ -114,9 +121,7 @@ class _Gatherer:
                     (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
                 )
             return
-        if pa.types.is_dictionary(array.type):
-            array = array.cast(array.type.value_type)
-        coded = array.dictionary_encode(null_encoding="encode")
+        coded = plain(array).dictionary_encode(null_encoding="encode")
         self.codes[start:stop] = coded.indices.to_numpy(zero_copy_only=False)
         self.parts.append((start, stop, coded.dictionary))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.compiled import compiled
 from stirred.errors import DataError
-from stirred.mechanisms.swapping.release_columns import Column
+from stirred.mechanisms.swapping.release_columns import Column, plain
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -41,14 +41,12 @@ class Digit:
     def encode(self, array: pa.Array) -> Words:
         """The digit of each value; an empty value is the last one."""
         if self.values is None:
-            if array.null_count and not pa.types.is_unsigned_integer(array.type):
-                array = array.cast(pa.int64())  # the digit of an empty value may lie beyond a narrow type
+            if array.null_count:  # the digit of an empty value may lie beyond a narrow type
+                array = array.cast(pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64())
             filled = array.fill_null(self.low + self.span - 1) if array.null_count else array
             numbers: Words = filled.to_numpy(zero_copy_only=False).astype(np.uint64)
             return numbers - np.uint64(self.low % 2**64)
-        if pa.types.is_dictionary(array.type):
-            array = array.cast(array.type.value_type)
-        places = pc.index_in(array, value_set=self.values).fill_null(len(self.values))
+        places = pc.index_in(plain(array), value_set=self.values).fill_null(len(self.values))
         digits: Words = places.to_numpy(zero_copy_only=False).astype(np.uint64)
         return digits
 
@@ -103,7 +101,7 @@ def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[li
             )
             if pa.types.is_dictionary(column.type):
                 column = column.cast(column.type.value_type).unique().sort()
-            values = column.combine_chunks()
+            values = plain(column.combine_chunks())
             values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
             kind = values.type
             span = len(values) + gap
