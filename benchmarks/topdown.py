@@ -18,8 +18,9 @@ from stirred.census import read
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import generic
+from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.constraints import compiled_rules
-from stirred.mechanisms.topdown.estimate import Certificate, Estimator
+from stirred.mechanisms.topdown.estimate import Estimator
 from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.solve import solve
 from stirred.mechanisms.topdown.spine import Allotment, Spine

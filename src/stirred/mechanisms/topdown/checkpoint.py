@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.errors import PrivacyError
-from stirred.mechanisms.topdown.estimate import Certificate
+from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.tabulate import Sparse
 
 

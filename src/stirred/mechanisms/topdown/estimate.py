@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from stirred.engine import Engine, Progress
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown import generic
+from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.constraints import Constraints
 from stirred.mechanisms.topdown.constraints import Held as Bounds
 from stirred.mechanisms.topdown.root import round_root, solve_root
@@ -23,37 +24,6 @@ Ints = NDArray[np.int64]
 SMALL = 1_000  # answers of a query whose sums the rounding of a large root keeps
 MANY = 4_000  # cells from which the start of a solve matters
 GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
-
-
-@dataclass(slots=True)
-class Certificate:
-    """How the solves of one level went: the worst certified distance, the worst violation, how often each method ran."""
-
-    level: str
-    parents: int = 0
-    distance: float = 0.0
-    violation: float = 0.0
-    iterations: int = 0
-    multipliers: int = 0
-    generic: int = 0
-
-    def add(self, solution: Solution) -> None:
-        """Count one parent."""
-        self.parents += 1
-        self.distance = max(self.distance, solution.distance)
-        self.violation = max(self.violation, solution.violation)
-        self.iterations += solution.iterations
-        self.multipliers += solution.method.endswith("multipliers")
-        self.generic += solution.method == "piqp"
-
-    def join(self, other: "Certificate") -> None:
-        """Add another part of the same level."""
-        self.parents += other.parents
-        self.distance = max(self.distance, other.distance)
-        self.violation = max(self.violation, other.violation)
-        self.iterations += other.iterations
-        self.multipliers += other.multipliers
-        self.generic += other.generic
 
 
 @dataclass(frozen=True, slots=True)

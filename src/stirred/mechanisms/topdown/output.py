@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown import gls
-from stirred.mechanisms.topdown.estimate import Certificate
+from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.histogram import Axis
 from stirred.mechanisms.topdown.spine import Spine
 from stirred.mechanisms.topdown.tabulate import Sparse

@@ -10,9 +10,10 @@ import polars as pl
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.mechanisms.base import Check
+from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.checkpoint import Checkpoint
 from stirred.mechanisms.topdown.constraints import Constraints, answers, compiled_rules
-from stirred.mechanisms.topdown.estimate import Certificate, Estimator
+from stirred.mechanisms.topdown.estimate import Estimator
 from stirred.mechanisms.topdown.given import agreement
 from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.spine import Allotment, Spine
