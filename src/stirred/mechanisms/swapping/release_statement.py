@@ -104,7 +104,9 @@ def specification(
     words = [stay.told(roles.record_type) for stay in frame.stays if stay.records]
     if singles:
         words.append(
-            f"{singles:,} {'records are' if singles > 1 else 'record is'} alone in their stratum: published as they are"
+            "1 record is alone in its stratum and published as it is"
+            if singles == 1
+            else f"{singles:,} records are alone in their stratum and published as they are"
         )
     return Specification(
         domain=census.domain,
