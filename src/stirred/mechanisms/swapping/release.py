@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,6 +194,18 @@ def _owner_words(frame: Frame, margins: Sequence[Margin]) -> NDArray[np.uint64]:
     return found
 
 
+@contextmanager
+def _all_or_nothing() -> Iterator[list[Destination]]:
+    """Destinations that leave nothing behind when something fails, an invariant that does not hold included."""
+    destinations: list[Destination] = []
+    try:
+        yield destinations
+    except BaseException:
+        for destination in destinations:
+            destination.discard()
+        raise
+
+
 def publish(
     frame: Frame,
     columns: dict[str, Column],
@@ -205,52 +218,35 @@ def publish(
     progress: Progress,
 ) -> tuple[dict[str, pa.Table | pads.Dataset], tuple[Check, ...]]:
     """Write the records in their published order and hold the invariants against what was written."""
-    destinations: list[Destination] = []
-    try:
-        return _published(frame, columns, order, margins, before, engine, out, progress, destinations)
-    except BaseException:
-        # also when an invariant does not hold: what was written so far must not be found by anyone
-        for destination in destinations:
-            destination.discard()
-        raise
-
-
-def _published(
-    frame: Frame,
-    columns: dict[str, Column],
-    order: NDArray[np.uint32],
-    margins: Sequence[Margin],
-    before: Sequence[Fingerprint],
-    engine: Engine,
-    out: Path | None,
-    progress: Progress,
-    destinations: list[Destination],
-) -> tuple[dict[str, pa.Table | pads.Dataset], tuple[Check, ...]]:
-    prints = Prints(margins, np.empty(frame.rows, np.uint64) if frame.members else None)
-    destination = Destination(out, frame.roles.record_type, [frame.roles.identifier])
-    destinations.append(destination)
-    for rows, batch in _household_batches(frame, columns, order, engine, prints, progress):
-        destination.add(batch)
-        progress("write", rows.stop, order.size)
-    microdata = {frame.roles.record_type: destination.close()}
-    checks = [margin.check(was, now) for margin, was, now in zip(margins, before, prints.found, strict=True)]
-    if frame.members:
-        owners_before = _owner_words(frame, margins)
-    for group in frame.members:
-        destination = Destination(out, group.record_type, [group.identifier, group.link])
+    with _all_or_nothing() as destinations:
+        prints = Prints(margins, np.empty(frame.rows, np.uint64) if frame.members else None)
+        destination = Destination(out, frame.roles.record_type, [frame.roles.identifier])
         destinations.append(destination)
-        assert prints.owners is not None
-        was, now = MemberPrint.of_input(owners_before, group), MemberPrint(prints.owners)
-        for batch in _member_batches(group, order, columns, now):
+        for rows, batch in _household_batches(frame, columns, order, engine, prints, progress):
             destination.add(batch)
-            progress(f"write {group.record_type}", now.found.rows, group.words.shape[0])
-        microdata[group.record_type] = destination.close()
-        told = (
-            f"{group.record_type} records by all their variables and all held variables of their "
-            f"{frame.roles.record_type}" + (", with the place of those not swapped" if frame.stays else "")
-        )
-        checks.append(Check(invariant=told, kept=was.found == now.found, numbers=now.found.rows))
-    return microdata, verify.all_kept(checks)
+            progress("write", rows.stop, order.size)
+        microdata = {frame.roles.record_type: destination.close()}
+        checks = [
+            margin.check(was, now) for margin, was, now in zip(margins, before, prints.found, strict=True)
+        ]
+        if frame.members:
+            owners_before = _owner_words(frame, margins)
+        for group in frame.members:
+            destination = Destination(out, group.record_type, [group.identifier, group.link])
+            destinations.append(destination)
+            assert prints.owners is not None
+            was, now = MemberPrint.of_input(owners_before, group), MemberPrint(prints.owners)
+            for batch in _member_batches(group, order, columns, now):
+                destination.add(batch)
+                progress(f"write {group.record_type}", now.found.rows, group.words.shape[0])
+            microdata[group.record_type] = destination.close()
+            told = (
+                f"{group.record_type} records by all their variables and all held variables of their "
+                f"{frame.roles.record_type}"
+                + (", with the place of those not swapped" if frame.stays else "")
+            )
+            checks.append(Check(invariant=told, kept=was.found == now.found, numbers=now.found.rows))
+        return microdata, verify.all_kept(checks)
 
 
 def table(columns: dict[str, Column], names: Sequence[str]) -> pa.Table:
