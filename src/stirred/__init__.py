@@ -11,8 +11,17 @@ if _TYPE_CHECKING:
     from stirred.engine import Local as Local
     from stirred.mechanisms.base import Mechanism as Mechanism
     from stirred.mechanisms.base import Release as Release
+    from stirred.mechanisms.swapping import ImputedStay as ImputedStay
+    from stirred.mechanisms.swapping import NearPlaces as NearPlaces
+    from stirred.mechanisms.swapping import NoisyKey as NoisyKey
+    from stirred.mechanisms.swapping import NoisyTables as NoisyTables
+    from stirred.mechanisms.swapping import NoVacuous as NoVacuous
     from stirred.mechanisms.swapping import PermutationSwapping as PermutationSwapping
+    from stirred.mechanisms.swapping import UnitMatching as UnitMatching
+    from stirred.mechanisms.swapping import VaryingRates as VaryingRates
+    from stirred.mechanisms.topdown import ExactMargins as ExactMargins
     from stirred.mechanisms.topdown import TopDown as TopDown
+    from stirred.mechanisms.topdown import Workload as Workload
     from stirred.publish import Packet as Packet
     from stirred.publish import Plan as Plan
     from stirred.publish import load as load
@@ -45,7 +54,9 @@ _HOMES: dict[str, str] = {
     "Census": "stirred.census",
     "Custom": "stirred.spec",
     "Domain": "stirred.spec",
+    "ExactMargins": "stirred.mechanisms.topdown",
     "Hamming": "stirred.spec",
+    "ImputedStay": "stirred.mechanisms.swapping",
     "Invariant": "stirred.spec",
     "Key": "stirred.chance",
     "Ledger": "stirred.spec",
@@ -54,6 +65,10 @@ _HOMES: dict[str, str] = {
     "Mechanism": "stirred.mechanisms.base",
     "Multiplicative": "stirred.spec",
     "Multiverse": "stirred.spec",
+    "NearPlaces": "stirred.mechanisms.swapping",
+    "NoVacuous": "stirred.mechanisms.swapping",
+    "NoisyKey": "stirred.mechanisms.swapping",
+    "NoisyTables": "stirred.mechanisms.swapping",
     "NormalizedRenyi": "stirred.spec",
     "Packet": "stirred.publish",
     "PermutationSwapping": "stirred.mechanisms.swapping",
@@ -62,7 +77,10 @@ _HOMES: dict[str, str] = {
     "Specification": "stirred.spec",
     "SymmetricDifference": "stirred.spec",
     "TopDown": "stirred.mechanisms.topdown",
+    "UnitMatching": "stirred.mechanisms.swapping",
+    "VaryingRates": "stirred.mechanisms.swapping",
     "Verdict": "stirred.spec",
+    "Workload": "stirred.mechanisms.topdown",
     "catalog": "stirred.catalog",
     "compare": "stirred.spec",
     "load": "stirred.publish",

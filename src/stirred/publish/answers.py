@@ -22,7 +22,7 @@ from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish.plan import Plan, Questions
-from stirred.publish.tables import joined
+from stirred.publish.tables import joined, taking_part
 
 
 def assessment(
@@ -120,9 +120,7 @@ def _areas(
         if record_type not in release.microdata or record_type not in census.schema.record_types:
             continue
         frame = records(record_type)
-        kinds = census.schema.record(record_type).kinds
-        if kinds is not None and kinds.column in frame.collect_schema().names():
-            frame = frame.filter(pl.col(kinds.column).cast(pl.String).is_in([str(k) for k in kinds.occupied]))
+        frame = taking_part(census.schema, record_type, frame)
         counts = [pl.len().alias(name)]
         if record_type == "person" and "age" in frame.collect_schema().names():
             adult = pl.col("age") >= 18

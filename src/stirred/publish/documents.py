@@ -19,7 +19,7 @@ from stirred.publish.export.script import script
 from stirred.publish.plan import Plan, Reason
 from stirred.publish.receipt import versions
 from stirred.publish.save import marked
-from stirred.publish.tables import lazy
+from stirred.publish.tables import lazy, taking_part
 from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.spec import Budget, Specification
 from stirred.spec.card import Card
@@ -102,11 +102,7 @@ def _reason(reason: Reason) -> tuple[str, str]:
 
 def _swaps(mechanism: PermutationSwapping, schema: Schema, release: Release) -> Section:
     units = lazy(release.microdata[mechanism.resolution])
-    kinds = schema.record(mechanism.resolution).kinds
-    if kinds is not None and kinds.occupied and kinds.column in units.collect_schema().names():
-        units = units.filter(
-            pl.col(kinds.column).cast(pl.String).is_in([str(level) for level in kinds.occupied])
-        )
+    units = taking_part(schema, mechanism.resolution, units)
     match = [pl.col(name).alias(f"match {index}") for index, name in enumerate(mechanism.match)]
     sizes = units.group_by(match).agg(pl.len().alias("size")) if match else units.select(size=pl.len())
     strata = sizes.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()

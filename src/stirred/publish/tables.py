@@ -50,6 +50,15 @@ def joined(release: Release, schema: Schema, record_type: str) -> pl.LazyFrame:
     return own.join(home.select(wanted), left_on=record.household, right_on=other.id, how="left")
 
 
+def taking_part(schema: Schema, record_type: str, records: pl.LazyFrame) -> pl.LazyFrame:
+    """The records that a swap may move: all but vacant units and group quarters, which it publishes as they are."""
+    kinds = schema.record(record_type).kinds
+    if kinds is None or kinds.column not in records.collect_schema().names():
+        return records
+    still = [str(level) for level in (*kinds.vacant, *kinds.group_quarters)]
+    return records.filter(~pl.col(kinds.column).cast(pl.String).is_in(still))
+
+
 def check_variables(census: Census, table: TablePlan) -> None:
     """A table's variables must exist before anything runs."""
     census.schema.record(table.record_type)
@@ -134,9 +143,7 @@ def _uncertain(
         names = units.collect_schema().names()
         moving = [name for name in dict.fromkeys([*moving, *off_spine]) if name in names]
         counted = frame.select(pl.col(link).alias(UNIT), *by).collect()
-        if home.kinds is not None and home.kinds.occupied and home.kinds.column in names:
-            levels = [str(level) for level in home.kinds.occupied]
-            units = units.filter(pl.col(home.kinds.column).cast(pl.String).is_in(levels))
+        units = taking_part(schema, mechanism.resolution, units)
         swapped = units.select(pl.col(home.id).alias(UNIT), *mechanism.match, *moving).collect()
         assert isinstance(counted, pl.DataFrame)
         assert isinstance(swapped, pl.DataFrame)

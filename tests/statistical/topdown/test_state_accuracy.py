@@ -1,6 +1,6 @@
 """Accuracy on the synthetic Rhode Island with all 2,016 cells: the tree estimate against the classic one, same noise.
 
-As a script it prints the table of docs/explain/topdown.md: ``python test_state_accuracy.py CENSUS.toml DRAWS LOWEST``.
+As a script it prints the tables of docs/explain/topdown.md: ``python test_state_accuracy.py CENSUS.toml DRAWS LOWEST``.
 """
 
 import sys
@@ -21,15 +21,39 @@ from stirred.mechanisms.topdown.spine import Allotment, Spine
 from stirred.mechanisms.topdown.tabulate import Sparse, histograms, leaf_table
 from stirred.mechanisms.topdown.targets import Informed, Raw
 
+# Where the size bins start: the size of a geounit is its true population, empty ones make the first bin of blocks.
+BINS = {
+    "county": [0],
+    "tract": [0, 500, 1500],
+    "block_group": [0, 300],
+    "block": [0, 1, 5, 20, 50, 100, 200, 500],
+}
+Means = tuple[float, ...]
 
-def errors(path: Path, draws: int, lowest: str) -> dict[tuple[str, str], tuple[float, float]]:
-    """Mean absolute error of totals and L1 error of cells per geounit, by mode and level down to ``lowest``."""
+
+def by_size(off: np.ndarray, size: np.ndarray, starts: list[int]) -> tuple[list[int], Means, Means]:
+    """Geounits, mean error and mean absolute error in each size bin; nan where nobody is."""
+    place = np.digitize(size, starts)
+    inside = [place == i for i in range(1, len(starts) + 1)]
+    return (
+        [int(here.sum()) for here in inside],
+        tuple(float(off[here].mean()) if here.any() else float("nan") for here in inside),
+        tuple(float(np.abs(off[here]).mean()) if here.any() else float("nan") for here in inside),
+    )
+
+
+def errors(
+    path: Path, draws: int, lowest: str
+) -> dict[tuple[str, str], tuple[float, float, list[int], Means, Means]]:
+    """By mode and level down to ``lowest``: mean absolute error of totals, L1 error of cells per geounit, and the number
+    of geounits, the bias and the mean absolute error of totals in each size bin."""
     census, workload = read(path), Workload.preset("pl94-persons")
     spine = Spine.of(leaf_table(census, workload), census.schema.spine, root="us")
     truth = histograms(census, workload, spine)
     allotment = Allotment.of(spine, workload)
     constraints = compiled_rules(census, workload, spine, truth)
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    found: dict[tuple[str, str], list[tuple[float, float, Means, Means]]] = {}
+    geounits: dict[str, list[int]] = {}
     for draw in range(draws):
         measurements = Measurements(allotment, truth, Key.for_tests(200 + draw).bind("state"))
         weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
@@ -46,12 +70,20 @@ def errors(path: Path, draws: int, lowest: str) -> dict[tuple[str, str], tuple[f
                     np.r_[level.nodes, want.nodes], np.r_[level.cells, want.cells], np.r_[level.counts, -want.counts],
                     spine.size(d), 2016,
                 )  # fmt: skip
-                pair = (
-                    float(np.abs(level.totals - want.totals).mean()),
-                    float(np.abs(apart.counts).sum() / spine.size(d)),
-                )
-                found.setdefault((mode, spine.levels[d]), []).append(pair)
-    return {name: tuple(np.mean(values, axis=0)) for name, values in found.items()}
+                off, name = level.totals - want.totals, spine.levels[d]
+                geounits[name], bias, spread = by_size(off, want.totals, BINS[name])
+                cells = float(np.abs(apart.counts).sum() / spine.size(d))
+                found.setdefault((mode, name), []).append((float(np.abs(off).mean()), cells, bias, spread))
+    return {
+        name: (
+            float(np.mean([v[0] for v in values])),
+            float(np.mean([v[1] for v in values])),
+            geounits[name[1]],
+            tuple(np.mean([v[2] for v in values], axis=0)),
+            tuple(np.mean([v[3] for v in values], axis=0)),
+        )
+        for name, values in found.items()
+    }
 
 
 @pytest.mark.slow
@@ -65,5 +97,8 @@ def test_gls_cuts_the_error_of_tracts(tmp_path):
 
 
 if __name__ == "__main__":
-    for name, (total, cells) in errors(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]).items():
+    for name, (total, cells, size, bias, spread) in errors(
+        Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    ).items():
         print(*name, f"total {total:.3f} cells {cells:.2f}", flush=True)
+        print("  geounits", size, "bias", np.round(bias, 2), "error", np.round(spread, 2), flush=True)

@@ -35,7 +35,7 @@ class TopDown:
     ``rho_squared`` replaces the workload's total (the usual zCDP ρ); ``"inf"`` adds no noise, for tests.
 
     >>> TopDown(workload="pl94").rho_squared_spent
-    Fraction(46067112610117, 17508174012729)
+    Fraction(46066969010197, 17508174012729)
     """
 
     name: ClassVar[str] = "topdown"
