@@ -19,9 +19,9 @@ if _TYPE_CHECKING:
     from stirred.mechanisms.swapping import PermutationSwapping as PermutationSwapping
     from stirred.mechanisms.swapping import UnitMatching as UnitMatching
     from stirred.mechanisms.swapping import VaryingRates as VaryingRates
-    from stirred.mechanisms.topdown import ExactMargins as ExactMargins
     from stirred.mechanisms.topdown import TopDown as TopDown
     from stirred.mechanisms.topdown import Workload as Workload
+    from stirred.mechanisms.topdown.margins import ExactMargins as ExactMargins
     from stirred.publish import Packet as Packet
     from stirred.publish import Plan as Plan
     from stirred.publish import load as load
@@ -54,7 +54,7 @@ _HOMES: dict[str, str] = {
     "Census": "stirred.census",
     "Custom": "stirred.spec",
     "Domain": "stirred.spec",
-    "ExactMargins": "stirred.mechanisms.topdown",
+    "ExactMargins": "stirred.mechanisms.topdown.margins",
     "Hamming": "stirred.spec",
     "ImputedStay": "stirred.mechanisms.swapping",
     "Invariant": "stirred.spec",
