@@ -3,6 +3,7 @@
   stirred reproduce table-1940                    Table 1: counties of Massachusetts before and after a swap
   stirred reproduce table-1940 --rate 1/20 --seed 7 --json
   stirred reproduce figure-mape --out figures/    Figure 1 as PNG, SVG, CSV and JSON
+  stirred reproduce exact-margins                 Example 1: one table with exact margins, three mechanisms
   stirred reproduce all --out paper/
 
 The 1940 parts use a synthetic census that has the paper's own table; give --ipums FILE to use your IPUMS 1940
@@ -40,6 +41,12 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "Figure 1: what swapping changes",
     ),
     "figure-budget": ("stirred.paper.budget_curves", "figure_budget", (), "Figure 2: swap rate against ε"),
+    "exact-margins": (
+        "stirred.paper.exact_margins",
+        "exact_margins",
+        ("seed",),
+        "Example 1: one table with exact margins, published in three ways",
+    ),
 }
 
 
