@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from stirred.engine import Progress as ProgressEvents
+from stirred.engine import silent
 
 
 @contextmanager
 def bars(*, quiet: bool = False) -> Iterator[ProgressEvents]:
     """Bars on standard error while the block runs; nothing when it is quiet or no terminal."""
     if quiet or not sys.stderr.isatty():
-        yield _nothing
+        yield silent
         return
     columns = (
         TextColumn("{task.description:>12}"),
@@ -34,10 +35,6 @@ def bars(*, quiet: bool = False) -> Iterator[ProgressEvents]:
             shown.update(tasks[step], completed=done, total=max(total, 1))
 
         yield report
-
-
-def _nothing(step: str, done: int, total: int) -> None:
-    """No progress is shown."""
 
 
 @contextmanager

@@ -13,6 +13,13 @@ class Progress(Protocol):
     def __call__(self, step: str, done: int, total: int) -> None: ...
 
 
+def silent(step: str, done: int, total: int) -> None:
+    """Progress that is told to nobody.
+
+    >>> silent("read", 0, 1)
+    """
+
+
 class Engine(Protocol):
     """Runs pure kernels over independent groups (a stratum, a geounit, a parent), in any order."""
 

@@ -7,7 +7,7 @@ from stirred.assess.assessment import Assessment
 from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.engine import Progress
+from stirred.engine import Progress, silent
 from stirred.publish.answers import assessment
 from stirred.publish.packet import Packet
 from stirred.publish.plan import Plan, load
@@ -82,7 +82,7 @@ PLANS = {
 
 def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     """Synthesise, plan, run and compare; returns the report. What is already there is taken up."""
-    say = progress or _silent
+    say = progress or silent
     census = out / "census"
     if not (census / "census.toml").exists():
         say("census", 0, 1)
@@ -117,10 +117,6 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     temporary.write_text(render(report), encoding="utf-8")
     temporary.replace(target)
     return target
-
-
-def _silent(step: str, done: int, total: int) -> None:
-    """No progress is shown."""
 
 
 def _key(path: Path) -> Key:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.engine import Engine, Local, Progress
+from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Mechanism, Release
 from stirred.mechanisms.topdown import TopDown
@@ -91,7 +91,7 @@ def run(
 ) -> Packet:
     """Run a plan and leave a sealed packet at ``out``."""
     out = Path(out)
-    say: Progress = progress or _silent
+    say: Progress = progress or silent
     say("promise", 0, 1)
     census, specification = prepare(plan, out)
     say("promise", 1, 1)
@@ -133,10 +133,6 @@ def run(
     shutil.rmtree(part / "state")
     part.replace(out)
     return Packet(out)
-
-
-def _silent(step: str, done: int, total: int) -> None:
-    """No progress is shown."""
 
 
 def _same_run(part: Path, plan: Plan, key: Key, census: Census) -> None:

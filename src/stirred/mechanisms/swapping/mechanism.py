@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from stirred.chance import Key
-from stirred.engine import Engine, Local, Progress
+from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import Check, Release
 from stirred.mechanisms.swapping import release_statement as statement
@@ -182,7 +182,7 @@ class PermutationSwapping:
     ) -> Release:
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
         self.refuse_degenerate()
-        place, report = engine or cast(Engine, Local()), progress or _silent
+        place, report = engine or cast(Engine, Local()), progress or silent
         report("read", 0, 1)
         frame = self.frame(census)
         report("read", 1, 1)
@@ -217,7 +217,3 @@ class PermutationSwapping:
             input_digest=run.digest(b"input", digest).hex(),
             private=key.private,
         )
-
-
-def _silent(step: str, done: int, total: int) -> None:
-    del step, done, total

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from stirred.chance import Key
-from stirred.engine import Engine, Progress
+from stirred.engine import Engine, Progress, silent
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.checkpoint import Checkpoint
@@ -66,7 +66,7 @@ def run(
     given: Path | None = None,
 ) -> Outcome:
     """Run one workload; finished levels of an interrupted run in ``resume`` are taken up."""
-    say: Progress = progress or _silent
+    say: Progress = progress or silent
     say(f"{workload.name}: tabulate", 0, 1)
     geography = leaf_table(census, workload)
     spine = published = Spine.of(geography, census.schema.spine, root=workload.levels[0])
@@ -167,7 +167,3 @@ def _input_digest(key: Key, spine: Spine, leaf: Sparse, constraints: Constraints
         arrays.append(text.str.len_bytes().to_numpy())
         labels.append(str(text.str.join("").item()).encode())
     return key.digest(*(array.tobytes() for array in arrays), *labels)
-
-
-def _silent(step: str, done: int, total: int) -> None:
-    """No progress is shown."""
