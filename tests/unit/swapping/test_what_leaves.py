@@ -155,7 +155,7 @@ def test_mutant_group_quarters_exchange_their_persons(
     alike = table.filter(pl.col("kind") == 3).filter(
         (pl.col("size") == 2) & (pl.col("tenure") == 1)
     )  # equal in all that is held, apart in their places
-    one, other = (int(alike.unique("block", keep="first")["index"][i]) for i in (0, 1))
+    one, other = alike.unique("block", keep="first", maintain_order=True)["index"].to_list()[:2]
     original = Members.batches
 
     def exchanged(self: Members, order: np.ndarray, **options: int) -> object:
