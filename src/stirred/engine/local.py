@@ -1,10 +1,22 @@
-"""This machine as an engine: threads over kernels that release the interpreter lock."""
+"""This machine as an engine: threads over kernels that release the interpreter lock, and parts on disk."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.engine.base import Flow
+from stirred.engine.local_flow import LocalFlow, LocalParts
+from stirred.engine.memory import LIBRARIES, available, bound
+from stirred.engine.plain import ROWS, plain, plain_schema
+
+if TYPE_CHECKING:
+    from stirred.census import Census
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -12,7 +24,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """Runs kernels on this machine; results never depend on the number of workers.
+    """Runs kernels on this machine; results never depend on the number of workers nor on the memory.
+
+    ``memory`` bounds what a run may hold ("8 GB"; by default most of what is free); a job that would hold more is cut
+    into parts that lie in ``scratch`` (by default the system's folder for temporary files).
 
     >>> list(Local(workers=2).map(len, ["a", "bb"]))
     [1, 2]
@@ -20,6 +35,12 @@ class Local:
 
     name: ClassVar[str] = "local"
     workers: int = os.cpu_count() or 1
+    memory: str | int | None = None
+    scratch: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory is not None:
+            bound(self.memory)
 
     def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """Results in the order of the tasks."""
@@ -28,3 +49,47 @@ class Local:
             return
         with ThreadPoolExecutor(self.workers) as pool:
             yield from pool.map(kernel, tasks)
+
+    @property
+    def room(self) -> int:
+        """How many bytes records may take."""
+        whole = bound(self.memory) if self.memory is not None else available()
+        return max(whole - LIBRARIES, LIBRARIES // 4)
+
+    def fits(self, size: int) -> bool:
+        """Whether that many bytes stay within the bound."""
+        return size <= self.room
+
+    def parts_for(self, size: int) -> int:
+        """As many as let every worker hold a part, and what becomes of it, four times over."""
+        return max(1, -(-4 * self.workers * size // self.room))
+
+    def census(self, census: "Census") -> "Census":
+        """Itself: counting streams on this machine already."""
+        return census
+
+    def records(self, census: "Census", record_type: str, columns: Sequence[str]) -> Flow:
+        """Records as they stream from their files."""
+        names = list(columns)
+
+        def batches() -> Iterator[pa.Table]:
+            for batch in census.batches(record_type, names, rows=ROWS):
+                yield plain(batch)
+
+        kinds = next((b.schema for b in census.batches(record_type, names, rows=1)), None)
+        schema = kinds if kinds is not None else census.table(record_type, names).schema
+        return LocalFlow(batches, plain_schema(schema), self.workers)
+
+    def released(self, data: pa.Table | pads.Dataset) -> Flow:
+        """Released records as they stream from their file."""
+
+        def batches() -> Iterator[pa.Table]:
+            for batch in data.to_batches():
+                for start in range(0, batch.num_rows, ROWS):
+                    yield plain(batch.slice(start, ROWS))
+
+        return LocalFlow(batches, plain_schema(data.schema), self.workers)
+
+    def exchange(self, *flows: Flow, by: str, parts: int) -> LocalParts:
+        """Parts on disk."""
+        return LocalParts.of(flows, by, parts, self.workers, self.scratch)

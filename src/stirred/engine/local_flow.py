@@ -1,0 +1,178 @@
+"""Flows and parts on one machine: batches stream by, parts lie on disk until they are asked for."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
+from stirred.engine.threads import in_order
+
+GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFlow:
+    """Batches from an iterator that can be started again; ``kernels`` run on each, in threads."""
+
+    batches: Callable[[], Iterator[pa.Table]]
+    schema: pa.Schema
+    workers: int
+    kernels: tuple[BatchKernel, ...] = ()
+
+    def map(self, kernel: BatchKernel, schema: pa.Schema) -> "LocalFlow":
+        """One more kernel on every batch."""
+        return LocalFlow(self.batches, schema, self.workers, (*self.kernels, kernel))
+
+    def run(self) -> Iterator[pa.Table]:
+        """Every batch after all kernels."""
+        return in_order(self._through, self.batches(), self.workers)
+
+    def _through(self, table: pa.Table) -> pa.Table:
+        for kernel in self.kernels:
+            table = kernel(table)
+        return table.cast(self.schema)
+
+    def gathered(self) -> pa.Table:
+        """All rows."""
+        return pa.concat_tables([self.schema.empty_table(), *self.run()])
+
+
+class Store:
+    """A private folder with a file for each part and flow, removed when nobody needs it any more."""
+
+    def __init__(self, scratch: Path | None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="stirred-", dir=scratch))  # mode 0700
+        self.drop = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def place(self, flow: int, part: int) -> Path:
+        """The file of one part of one flow."""
+        return self.folder / f"{flow}-{part}.arrow"
+
+    def fill(self, flow: int, batches: Iterator[pa.Table], schema: pa.Schema, by: str, parts: int) -> None:
+        """Cut every batch by the column that names the part, and append the pieces to their files."""
+        writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        try:
+            for table in batches:
+                number = table.column(by).to_numpy()
+                order = np.argsort(number, kind="stable")
+                edges = np.searchsorted(number[order], np.arange(parts + 1))
+                taken = table.take(pa.array(order)).combine_chunks()
+                for part in np.flatnonzero(np.diff(edges)).tolist():
+                    if part not in writers:
+                        writers[part] = pa.ipc.new_stream(
+                            str(self.place(flow, part)), schema, options=options
+                        )
+                    writers[part].write_table(taken.slice(edges[part], edges[part + 1] - edges[part]))
+        finally:
+            for writer in writers.values():
+                writer.close()
+
+    def put(self, flow: int, part: int, table: pa.Table) -> None:
+        """Write one whole part."""
+        with pa.ipc.new_stream(str(self.place(flow, part)), table.schema) as writer:
+            writer.write_table(table)
+
+    def get(self, flow: int, part: int, schema: pa.Schema) -> pa.Table:
+        """Read one whole part."""
+        path = self.place(flow, part)
+        if not path.exists():
+            return schema.empty_table()
+        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
+            return reader.read_all()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalParts:
+    """Parts in a store, with kernels that run when rows are asked for; ``workers`` parts are in memory at once."""
+
+    store: Store
+    schemas: tuple[pa.Schema, ...]  # of what lies in the store
+    number: int
+    workers: int
+    scratch: Path | None
+    kernels: tuple[tuple[PartKernel, pa.Schema], ...] = field(default=())
+
+    @staticmethod
+    def of(flows: Sequence[Flow], by: str, parts: int, workers: int, scratch: Path | None) -> "LocalParts":
+        """Exchange flows."""
+        store = Store(scratch)
+        for i, flow in enumerate(flows):
+            assert isinstance(flow, LocalFlow)
+            store.fill(i, flow.run(), flow.schema, by, parts)
+        return LocalParts(store, tuple(flow.schema for flow in flows), parts, workers, scratch)
+
+    def map(self, kernel: PartKernel, schema: pa.Schema) -> "LocalParts":
+        """One more kernel on every part."""
+        kernels = (*self.kernels, (kernel, schema))
+        return LocalParts(self.store, self.schemas, self.number, self.workers, self.scratch, kernels)
+
+    def tables(self, part: int) -> tuple[pa.Table, ...]:
+        """One part after all kernels."""
+        found = tuple(self.store.get(i, part, schema) for i, schema in enumerate(self.schemas))
+        for kernel, schema in self.kernels:
+            found = (kernel(part, *found).cast(schema),)
+        return found
+
+    def one(self, part: int) -> pa.Table:
+        """One part of which there is a single table."""
+        (table,) = self.tables(part)
+        return table
+
+    def run(self, steps: Steps | None) -> Iterator[pa.Table]:
+        """Every part in order."""
+        for done, table in enumerate(in_order(self.one, range(self.number), self.workers), 1):
+            yield table
+            if steps is not None:
+                steps(done, self.number)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a part after all kernels."""
+        if self.kernels:
+            return self.kernels[-1][1]
+        (schema,) = self.schemas
+        return schema
+
+    def kept(self, steps: Steps | None = None) -> "LocalParts":
+        """The same parts in a store of their own."""
+        if not self.kernels:
+            return self
+        store = Store(self.scratch)
+        for part, table in enumerate(self.run(steps)):
+            if table.num_rows:
+                store.put(0, part, table)
+        return LocalParts(store, (self.schema,), self.number, self.workers, self.scratch)
+
+    def flow(self) -> LocalFlow:
+        """The rows of all parts."""
+        return LocalFlow(lambda: self.run(None), self.schema, self.workers)
+
+    def gathered(self, steps: Steps | None = None) -> pa.Table:
+        """All rows in the order of the parts."""
+        return pa.concat_tables([self.schema.empty_table(), *self.run(steps)])
+
+    def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
+        """One Parquet file; it appears whole or not at all."""
+        path = folder / f"{name}.parquet"
+        temporary = folder / f"{name}.parquet.part"
+        try:
+            with pq.ParquetWriter(temporary, self.schema, compression="snappy") as writer:
+                for table in self.run(steps):
+                    writer.write_table(table, row_group_size=GROUP)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return pads.dataset(path)
+
+    def drop(self) -> None:
+        """Remove the files."""
+        self.store.drop()

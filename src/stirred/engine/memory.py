@@ -1,0 +1,57 @@
+"""How much memory there is, and how people write it."""
+
+import os
+import re
+from pathlib import Path
+
+from stirred.errors import InputError
+
+LIBRARIES = 600_000_000  # what the libraries take before the first record is read
+UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+}
+
+
+def bytes_of(words: str | int) -> int:
+    """A number of bytes as people write it.
+
+    >>> bytes_of("8 GB"), bytes_of("512MiB")
+    (8000000000, 536870912)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(words))
+    if found is None or found[2].lower() not in UNITS:
+        raise InputError(f"{words!r} is no amount of memory", fix='memory = "8 GB"')
+    return int(float(found[1]) * UNITS[found[2].lower()])
+
+
+def bound(words: str | int) -> int:
+    """The same, refused where nothing could run within it."""
+    size = bytes_of(words)
+    if size < 2 * LIBRARIES:
+        raise InputError(
+            f"{words} of memory are too few",
+            why=f"the libraries alone take {LIBRARIES // 10**6} MB",
+            fix='memory = "2 GB" or more',
+        )
+    return size
+
+
+def available() -> int:
+    """Three quarters of the memory that is free now, within the limit of a container where there is one."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    told = Path("/proc/meminfo")
+    if told.exists():
+        line = next(line for line in told.read_text().splitlines() if line.startswith("MemAvailable"))
+        free = int(line.split()[1]) * 1024
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and limit.read_text().strip().isdigit():
+        free = min(free, int(limit.read_text()))
+    return free * 3 // 4

@@ -1,0 +1,33 @@
+"""Tables without dictionaries: the form in which rows travel, because two batches may number the same text differently."""
+
+import pyarrow as pa
+
+ROWS = 1 << 18  # rows of a batch
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which values travel.
+
+    >>> plain_type(pa.dictionary(pa.int32(), pa.large_string()))
+    DataType(string)
+    """
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return kind
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema in which rows travel: no dictionaries, no metadata."""
+    return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
+
+
+def plain(data: pa.Table | pa.RecordBatch) -> pa.Table:
+    """The same values without dictionaries and metadata.
+
+    >>> plain(pa.table({"a": pa.array(["x", "y"]).dictionary_encode()})).schema.field("a").type
+    DataType(string)
+    """
+    table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    return table.cast(plain_schema(table.schema))

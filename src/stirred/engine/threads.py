@@ -1,0 +1,28 @@
+"""Work in threads with results in order and no more of them waiting than there are threads."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_order(kernel: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
+    """The results in the order of the tasks; tasks are taken one by one, so that a stream is never held whole.
+
+    >>> list(in_order(len, ["a", "bb", ""], 2))
+    [1, 2, 0]
+    """
+    if workers == 1:
+        yield from map(kernel, tasks)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[R]] = deque()
+        for task in tasks:
+            waiting.append(pool.submit(kernel, task))
+            if len(waiting) >= workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
