@@ -5,11 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from stirred.mechanisms.swapping.uncertainty import Cells, estimate
 
 Z95 = 1.959963984540054
 _CROSS = 4_000_000  # (stratum, cell) pairs handled at a time
+_GRAIN = (
+    2.0**20
+)  # moments are added as whole numbers of 2⁻²⁰: the sum does not depend on the order of the strata
 
 
 def table_uncertainty(
@@ -46,15 +50,52 @@ def table_uncertainty(
             low=pl.col("count").cast(pl.Float64),
             high=pl.col("count").cast(pl.Float64),
         )
+    return finished([parted(units, counted, by=by, match=match, swap=swap, rate=rate)], keys)
+
+
+def parted(
+    units: pl.DataFrame,
+    counted: pl.DataFrame,
+    *,
+    by: Sequence[str],
+    match: Sequence[str],
+    swap: Sequence[str],
+    rate: Fraction,
+) -> pl.DataFrame:
+    """The counts and moments of whole strata, as whole numbers: those of other strata can be added by ``finished``."""
+    keys = list(by)
+    moving = [name for name in keys if name in set(swap)]
+    held = [name for name in keys if name not in set(swap)]
+    published = counted.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
+    whole = pl.lit(0, pl.Int64)
     fixed = (
         counted.join(units, on="unit", how="anti")
         .group_by(keys)
-        .agg(pl.len().cast(pl.Float64).alias("estimate"))
+        .agg((pl.len().cast(pl.Int64) * int(_GRAIN)).alias("estimate"))
+        .select(*keys, whole.alias("count"), "estimate", whole.alias("variance"))
     )
     moments = _moments(units, counted, keys, held, moving, list(match), rate)
-    fixed = fixed.with_columns(variance=pl.lit(0.0)).select(moments.columns)
-    both = pl.concat([moments.with_columns(_m=pl.lit(0)), fixed.with_columns(_m=pl.lit(1))])
-    return _finish(published, _summed(both, keys), keys)
+    return _summed(
+        pl.concat(
+            [
+                published.select(*keys, "count", whole.alias("estimate"), whole.alias("variance")),
+                fixed,
+                moments.select(*keys, whole.alias("count"), "estimate", "variance"),
+            ]
+        ),
+        keys,
+    )
+
+
+def finished(parts: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
+    """The table from the moments of all its strata."""
+    whole = _summed(pl.concat(parts), keys)
+    return _finish(
+        whole.with_columns(
+            pl.col("estimate").cast(pl.Float64) / _GRAIN, pl.col("variance").cast(pl.Float64) / _GRAIN
+        ),
+        keys,
+    )
 
 
 def _moments(
@@ -116,45 +157,35 @@ def _moments(
             rate,
         )
         results.append(
-            cross.select(*keys, "_m", pl.Series("estimate", value), pl.Series("variance", spread)).pipe(
-                _summed, keys
-            )
+            cross.select(keys)
+            .with_columns(estimate=_whole(value), variance=_whole(spread))
+            .group_by(keys)
+            .agg(pl.col("estimate", "variance").sum())
         )
     if not results:
         return (
             whole.select(held)
             .head(0)
             .join(places.select(moving).head(0), how="cross")
-            .with_columns(estimate=pl.lit(0.0), variance=pl.lit(0.0))
+            .with_columns(estimate=pl.lit(0, pl.Int64), variance=pl.lit(0, pl.Int64))
         )
-    parts = [frame.with_columns(_m=pl.lit(index)) for index, frame in enumerate(results)]
-    return _summed(pl.concat(parts), keys)
+    return pl.concat(results)
+
+
+def _whole(values: NDArray[np.float64]) -> pl.Series:
+    return pl.Series(np.rint(values * _GRAIN).astype(np.int64))
 
 
 def _summed(frame: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Sums over strata by cell, added in a fixed order: the last bit of a sum must not depend on threads."""
-    frame = frame.sort(*keys, "_m", nulls_last=False)
-    if frame.is_empty():
-        return frame.drop("_m")
-    change = frame.select(pl.struct(keys).rle_id().alias("id"))["id"].to_numpy().astype(np.int64)
-    starts = np.flatnonzero(np.diff(change, prepend=change[0] - 1))
-    sums = {name: np.add.reduceat(frame[name].to_numpy(), starts) for name in ("estimate", "variance")}
-    return (
-        frame[starts].select(keys).with_columns(**{name: pl.Series(values) for name, values in sums.items()})
-    )
+    """Sums of whole numbers by cell."""
+    return frame.group_by(keys).agg(pl.col("count", "estimate", "variance").sum())
 
 
-def _finish(published: pl.DataFrame, moments: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def _finish(moments: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Every cell with an estimate, those published as zero too; intervals do not go below zero."""
     error = pl.col("variance").sqrt()
     return (
-        moments.join(published, on=keys, how="full", coalesce=True, nulls_equal=True)
-        .with_columns(
-            pl.col("count").fill_null(0),
-            pl.col("estimate").fill_null(pl.col("count").cast(pl.Float64)),
-            pl.col("variance").fill_null(0.0),
-        )
-        .with_columns(
+        moments.with_columns(
             error.alias("standard_error"),
             (pl.col("estimate") - Z95 * error).clip(lower_bound=0.0).alias("low"),
             (pl.col("estimate") + Z95 * error).clip(lower_bound=0.0).alias("high"),
