@@ -9,8 +9,10 @@ import pyarrow.dataset as pads
 
 from stirred.census import Census, Schema
 from stirred.census.geography import attach
+from stirred.engine import Engine, Local
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
+from stirred.publish import sharded_tables
 from stirred.publish.plan import TablePlan
 
 UNIT = "unit"
@@ -77,12 +79,20 @@ def check_variables(census: Census, table: TablePlan) -> None:
 
 
 def tabulate(
-    release: Release, schema: Schema, table: TablePlan, mechanism: Mechanism, *, folder: Path | None = None
+    release: Release,
+    schema: Schema,
+    table: TablePlan,
+    mechanism: Mechanism,
+    *,
+    folder: Path | None = None,
+    engine: Engine | None = None,
 ) -> pa.Table:
     """The table with count, estimate, standard error and interval of every cell; ``folder`` holds the files of areas."""
     frame = _records(release, schema, table, folder)
-    result = _uncertain(release, schema, table, mechanism, frame, folder)
-    return result.to_arrow(compat_level=pl.CompatLevel.oldest())
+    result = _uncertain(release, schema, table, mechanism, frame, folder, engine or Local())
+    # text as text: what a file of dictionaries looks like depends on who wrote it
+    text = result.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    return text.sort(list(table.by), nulls_last=False).to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def counted(release: Release, schema: Schema, table: TablePlan, *, folder: Path | None = None) -> pa.Table:
@@ -124,10 +134,15 @@ def _uncertain(
     mechanism: Any,
     frame: pl.LazyFrame,
     folder: Path | None,
+    engine: Engine,
 ) -> pl.DataFrame:
     by = list(table.by)
+    records = sharded_tables.Records(
+        engine=engine, release=release, schema=schema, record_type=table.record_type, folder=folder
+    )
+    whole = engine.fits(records.size(len(frame.collect_schema())))
     if mechanism.name == "permutation-swapping":
-        from stirred.mechanisms.swapping.tables_uncertainty import table_uncertainty
+        from stirred.mechanisms.swapping.tables_uncertainty import exact, kept, table_uncertainty
 
         home = schema.record(mechanism.resolution)
         link = (
@@ -142,6 +157,12 @@ def _uncertain(
             units = attach(schema, units, off_spine, folder)
         names = units.collect_schema().names()
         moving = [name for name in dict.fromkeys([*moving, *off_spine]) if name in names]
+        if kept(by, match=mechanism.match, swap=moving):
+            return exact(_counts(frame, by) if whole else sharded_tables.counts(records, by))
+        if not whole and not home.linked_to:  # members that are swapped by themselves are counted in memory
+            return sharded_tables.uncertain(
+                records, by, match=mechanism.match, swap=moving, rate=mechanism.rate
+            )
         counted = frame.select(pl.col(link).alias(UNIT), *by).collect()
         units = taking_part(schema, mechanism.resolution, units)
         swapped = units.select(pl.col(home.id).alias(UNIT), *mechanism.match, *moving).collect()
@@ -156,4 +177,4 @@ def _uncertain(
         found = uncertain(release, schema, by, frame, folder)
         if found is not None:
             return found
-    return _counts(frame, by)
+    return _counts(frame, by) if whole else sharded_tables.counts(records, by)

@@ -38,19 +38,22 @@ def table_uncertainty(
     [('a', 2, 0.0), ('b', 1, 0.0)]
     """
     keys = list(by)
-    moving = [name for name in keys if name in set(swap)]
-    held = [name for name in keys if name not in set(swap)]
-    published = (
-        counted.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count")).sort(keys, nulls_last=False)
-    )
-    if not moving or set(held) <= set(match):
-        return published.with_columns(
-            estimate=pl.col("count").cast(pl.Float64),
-            standard_error=pl.lit(0.0),
-            low=pl.col("count").cast(pl.Float64),
-            high=pl.col("count").cast(pl.Float64),
-        )
+    if kept(by, match=match, swap=swap):
+        published = counted.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
+        return exact(published.sort(keys, nulls_last=False))
     return finished([parted(units, counted, by=by, match=match, swap=swap, rate=rate)], keys)
+
+
+def kept(by: Sequence[str], *, match: Sequence[str], swap: Sequence[str]) -> bool:
+    """Whether the swap keeps the table exactly: nothing in it moves, or all that stays is matched (Proposition 4)."""
+    held = {name for name in by if name not in set(swap)}
+    return len(held) == len(set(by)) or held <= set(match)
+
+
+def exact(published: pl.DataFrame) -> pl.DataFrame:
+    """A table of exact counts in the layout of the others."""
+    count = pl.col("count").cast(pl.Float64)
+    return published.with_columns(estimate=count, standard_error=pl.lit(0.0), low=count, high=count)
 
 
 def parted(
