@@ -6,6 +6,8 @@ An interrupted run is taken up where it stopped; the same key and census give th
 
   stirred run plan.toml --out packet/
   stirred run plan.toml --out packet/ --key office.key     (made there if it does not exist)
+  stirred run plan.toml --out packet/ --memory "8 GB"      (a census larger than that is worked through in parts)
+  stirred run plan.toml --out packet/ --engine spark --master spark://host:7077
 
 Exit codes: 0 done, 2 wrong input or a refusal (nothing was written), 130 interrupted (run again to resume).
 """
@@ -13,6 +15,7 @@ Exit codes: 0 done, 2 wrong input or a refusal (nothing was written), 130 interr
 import argparse
 from pathlib import Path
 
+from stirred.cli.engines import add_engine_arguments, chosen_engine
 from stirred.cli.keys import key_for
 from stirred.cli.output import console, print_json
 from stirred.cli.progress import bars, logged
@@ -26,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--public-only", action="store_true", help="make no internal comparison with the truth"
     )
+    add_engine_arguments(parser, default=None)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -37,10 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     out = Path(arguments.out)
     plan = load(arguments.plan)
-    prepare(plan, out)  # all that can be refused is refused before a key is made
-    key = key_for(out, arguments.key)
-    with bars(quiet=arguments.json) as shown, logged(out.with_name(out.name + ".log"), shown) as progress:
-        packet = run_plan(plan, out, key=key, progress=progress, internal=not arguments.public_only)
+    with chosen_engine(arguments, planned=plan.engine) as engine:
+        ready = prepare(plan, out, engine)  # all that can be refused is refused before a key is made
+        key = key_for(out, arguments.key)
+        with bars(quiet=arguments.json) as shown, logged(out.with_name(out.name + ".log"), shown) as progress:
+            packet = run_plan(
+                plan, out, key=key, progress=progress, internal=not arguments.public_only, prepared=ready
+            )
     if arguments.json:
         print_json(
             {

@@ -16,10 +16,12 @@ import shutil
 from pathlib import Path
 
 from stirred.census import read
+from stirred.cli.engines import add_engine_arguments, chosen_engine
 from stirred.cli.keys import key_for
 from stirred.cli.output import console, print_json
 from stirred.cli.progress import bars
 from stirred.errors import InputError
+from stirred.mechanisms.base import stated
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import save
 from stirred.spec.card import Card
@@ -51,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="the packet to write; must not exist")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")
     parser.add_argument("--promise", action="store_true", help="print the specification and stop")
+    add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
@@ -71,7 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     census = read(arguments.census)
     mechanism.roles(census)
     if arguments.promise:
-        promise = mechanism.specification(census)
+        with chosen_engine(arguments) as engine:
+            promise = stated(mechanism, engine.census(census), engine)
         if arguments.json:
             print_json({"specification": str(promise), "epsilon": promise.budget.exact})
         else:
@@ -93,9 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:
-        with bars(quiet=arguments.json) as progress:
-            release = mechanism.release(census, key=key, out=work, progress=progress)
-        save(release, arguments.out)
+        with chosen_engine(arguments) as engine, bars(quiet=arguments.json) as progress:
+            release = mechanism.release(
+                engine.census(census), key=key, engine=engine, out=work, progress=progress
+            )
+            save(release, arguments.out, engine=engine.name)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     if arguments.json:

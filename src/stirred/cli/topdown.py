@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stirred.cli.engines import add_engine_arguments, chosen_engine
 from stirred.cli.keys import key_for
 from stirred.cli.output import console, print_json, table
 from stirred.cli.progress import bars, logged
@@ -67,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--no-bypass", action="store_true", help="measure geounits with one child twice")
     parser.add_argument("--check", action="store_true", help="say what would be promised, and stop")
+    add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -105,9 +107,16 @@ def run(arguments: argparse.Namespace) -> int:
     data = part / "public" / "data"
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
-    with bars(quiet=arguments.json) as shown, logged(out.with_name(out.name + ".log"), shown) as progress:
-        release = mechanism.release(census, key=key, out=data, progress=progress)
-    _write(release, mechanism, part / "public")
+    log = out.with_name(out.name + ".log")
+    with (
+        chosen_engine(arguments) as engine,
+        bars(quiet=arguments.json) as shown,
+        logged(log, shown) as progress,
+    ):
+        release = mechanism.release(
+            engine.census(census), key=key, engine=engine, out=data, progress=progress
+        )
+        _write(release, mechanism, part / "public", engine.name)
     shutil.rmtree(part / "state", ignore_errors=True)
     part.replace(out)
     if arguments.json:
@@ -181,7 +190,7 @@ def _up(rho_squared: Fraction) -> str:
     return f"{-((-rho_squared.numerator * 10_000) // rho_squared.denominator) / 10_000:.4f}"
 
 
-def _write(release: "Release", mechanism: "TopDown", folder: Path) -> None:
+def _write(release: "Release", mechanism: "TopDown", folder: Path, engine: str) -> None:
     """The documents of the public part: specification, card, tables, receipt, checksums."""
     import pyarrow.parquet as pq
 
@@ -208,6 +217,7 @@ def _write(release: "Release", mechanism: "TopDown", folder: Path) -> None:
             "format": 1,
             "private": release.private,
             "title": f"TopDown, workload {mechanism.workload}",
+            "engine": engine,
             "versions": versions(),
             "mechanisms": [{
                 "name": release.mechanism,

@@ -1,5 +1,6 @@
 """The contract every mechanism keeps, and what it hands over."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,3 +71,10 @@ class Mechanism(Protocol):
     ) -> Release:
         """Run; with ``out`` the microdata are streamed to Parquet there instead of being held in memory."""
         ...
+
+
+def stated(mechanism: Mechanism, census: "Census", engine: Engine | None = None) -> Specification:
+    """The mechanism's promise; the engine goes to those whose promise reads more than a few counts."""
+    if engine is not None and "engine" in inspect.signature(mechanism.specification).parameters:
+        return mechanism.specification(census, engine=engine)  # type: ignore[call-arg]
+    return mechanism.specification(census)

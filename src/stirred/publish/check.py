@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from stirred.census import Census
+from stirred.engine import Engine
+from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
-from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.base import Mechanism, stated
 from stirred.publish.plan import Plan
 from stirred.publish.run import promise
 from stirred.publish.tables import check_variables
@@ -62,12 +64,13 @@ class Explanation:
         }
 
 
-def explain(plan: Plan, census: Census | None = None) -> Explanation:
+def explain(plan: Plan, census: Census | None = None, engine: Engine | None = None) -> Explanation:
     """Everything ``plan check`` tells; writes nothing."""
-    census = plan.census() if census is None else census
+    place = engine or engine_named(plan.engine)
+    census = place.census(plan.census() if census is None else census)
     for table in plan.tables:
         check_variables(census, table)
-    whole = promise(plan, census)
+    whole = promise(plan, census, place)
     kept = tuple(
         Kept(words=invariant.words(), numbers=_numbers(invariant, census)) for invariant in whole.multiverse
     )
@@ -81,7 +84,7 @@ def explain(plan: Plan, census: Census | None = None) -> Explanation:
         warning=card.warning(),
         specification=whole,
         kept=kept,
-        parts=tuple(_part(mechanism.name, mechanism.specification(census)) for mechanism in plan.mechanisms),
+        parts=tuple(_part(mechanism.name, stated(mechanism, census, place)) for mechanism in plan.mechanisms),
         unexplained=unexplained,
         records=records,
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),

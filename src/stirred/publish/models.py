@@ -105,7 +105,7 @@ class PlanConfig(Strict):
 
     title: str
     census: str
-    engine: Literal["local"] = "local"
+    engine: Literal["local", "spark"] = "local"
     mechanism: list[MechanismConfig] = Field(min_length=1)
     table: list[TableConfig] = []
     publish: PublishConfig = PublishConfig()

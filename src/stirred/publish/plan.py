@@ -258,6 +258,6 @@ def _hint(key: str) -> str:
         "match": 'a list of variables: match = ["state", "size"]',
         "swap": 'a list of variables: swap = ["county", "block"]',
         "by": 'a list of variables: by = ["county", "tenure"]',
-        "engine": 'engine = "local"',
+        "engine": 'engine = "local" or engine = "spark"',
     }
     return hints.get(key, "see docs/reference/plan-toml.md")

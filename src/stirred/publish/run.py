@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.engine import Engine, Local, Progress, silent
+from stirred.engine import Engine, Progress, silent
+from stirred.engine.choice import engine_named
 from stirred.errors import BudgetError, InputError, PrivacyError
-from stirred.mechanisms.base import Check, Mechanism, Release
+from stirred.mechanisms.base import Check, Mechanism, Release, stated
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import documents
 from stirred.publish.packet import INTERNAL, PUBLIC, Packet, seal
@@ -35,9 +36,9 @@ log = logging.getLogger("stirred.run")
 OWN = "mechanism"  # the folder of what a mechanism adds to the records
 
 
-def promise(plan: Plan, census: Census) -> Specification:
+def promise(plan: Plan, census: Census, engine: Engine | None = None) -> Specification:
     """The specification of all that the plan publishes: the mechanisms' composed, within the plan's limit."""
-    whole = [mechanism.specification(census) for mechanism in plan.mechanisms]
+    whole = [stated(mechanism, census, engine) for mechanism in plan.mechanisms]
     total = whole[0]
     for specification in whole[1:]:
         total = total + specification
@@ -53,7 +54,16 @@ def promise(plan: Plan, census: Census) -> Specification:
     return total
 
 
-def prepare(plan: Plan, out: Path) -> tuple[Census, Specification]:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan that nothing speaks against: its census, its promise and the engine it runs on."""
+
+    census: Census
+    specification: Specification
+    engine: Engine
+
+
+def prepare(plan: Plan, out: Path, engine: Engine | None = None) -> Prepared:
     """Everything that can be refused is refused here, before a key is drawn or a byte is written."""
     if out.exists():
         raise InputError(
@@ -67,17 +77,18 @@ def prepare(plan: Plan, out: Path) -> tuple[Census, Specification]:
             why="its folder does not exist or may not be written to",
             fix="make the folder first, or choose another --out",
         )
-    census = plan.census()
+    place = engine or engine_named(plan.engine)
+    census = place.census(plan.census())
     for table in plan.tables:
         check_variables(census, table)
-    specification = promise(plan, census)
+    specification = promise(plan, census, place)
     if not specification.budget.is_finite:
         raise PrivacyError(
             "the plan protects nothing",
             why="its protection loss budget is infinite",
             fix="a swap rate lies strictly between 0 and 1, and ρ² is finite",
         )
-    return census, specification
+    return Prepared(census, specification, place)
 
 
 def run(
@@ -88,12 +99,14 @@ def run(
     engine: Engine | None = None,
     progress: Progress | None = None,
     internal: bool = True,
+    prepared: Prepared | None = None,
 ) -> Packet:
-    """Run a plan and leave a sealed packet at ``out``."""
+    """Run a plan and leave a sealed packet at ``out``; ``prepared`` spares looking at the plan a second time."""
     out = Path(out)
     say: Progress = progress or silent
     say("promise", 0, 1)
-    census, specification = prepare(plan, out)
+    ready = prepared or prepare(plan, out, engine)
+    census, specification, place = ready.census, ready.specification, ready.engine
     say("promise", 1, 1)
     part = out.with_name(out.name + ".part")
     (part / "state").mkdir(parents=True, exist_ok=True)
@@ -102,15 +115,15 @@ def run(
     public.mkdir(exist_ok=True)
     releases: list[Release] = []
     for index, mechanism in enumerate(plan.mechanisms):
-        place = public / "data" if len(plan.mechanisms) == 1 else public / f"data-{index + 1}"
-        releases.append(_release(mechanism, census, key, engine or Local(), part, place, say))
+        folder = public / "data" if len(plan.mechanisms) == 1 else public / f"data-{index + 1}"
+        releases.append(_release(mechanism, census, key, place, part, folder, say))
     for release in releases:
         broken = [check.invariant for check in release.checks if not check.kept]
         if broken:
             raise PrivacyError(
                 "an invariant was not kept", why=broken[0], fix="nothing was released; report this"
             )
-    tables = _tables(plan, census, releases, public, say)
+    tables = _tables(plan, census, releases, public, place, say)
     if not plan.microdata:
         for folder in public.glob("data*"):
             shutil.rmtree(folder)
@@ -118,7 +131,7 @@ def run(
     elif "csv" in plan.formats:
         _microdata_csv(releases, public)
     say("report", 0, 1)
-    made = receipt(plan.title, releases, plan_sha256=plan.digest, engine=plan.engine)
+    made = receipt(plan.title, releases, plan_sha256=plan.digest, engine=place.name)
     write_json(public / "receipt.json", made)
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
     documents.write_public(plan, census.schema, specification, releases, tables, public)
@@ -178,7 +191,7 @@ def _release(
         return Release(
             mechanism=mechanism.name,
             parameters=mechanism.parameters(),
-            specification=mechanism.specification(census),
+            specification=stated(mechanism, census, engine),
             microdata={name: pads.dataset(place / f"{name}.parquet") for name in saved["microdata"]},
             tables={name: pq.read_table(place / OWN / f"{name}.parquet") for name in saved["tables"]},
             checks=tuple(Check(**check) for check in saved["checks"]),
@@ -240,7 +253,7 @@ def _store(data: "pa.Table | pads.Dataset", path: Path) -> None:
 
 
 def _tables(
-    plan: Plan, census: Census, releases: list[Release], public: Path, progress: Progress
+    plan: Plan, census: Census, releases: list[Release], public: Path, engine: Engine, progress: Progress
 ) -> dict[str, pa.Table]:
     folder = public / "tables"
     folder.mkdir(exist_ok=True)
@@ -250,7 +263,12 @@ def _tables(
         progress("tables", index, len(plan.tables))
         source = next((i for i, r in enumerate(releases) if table.record_type in r.microdata), 0)
         made[table.name] = tabulate(
-            releases[source], census.schema, table, plan.mechanisms[source], folder=census.folder
+            releases[source],
+            census.schema,
+            table,
+            plan.mechanisms[source],
+            folder=census.folder,
+            engine=engine,
         )
         for name in dict.fromkeys(("parquet", *plan.formats)):
             writers[name](made[table.name], folder / f"{table.name}.{name}")

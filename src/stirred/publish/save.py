@@ -16,7 +16,7 @@ from stirred.spec.card import Card
 from stirred.spec.files import save as save_specification
 
 
-def save(release: Release, out: str | Path, *, title: str = "") -> Packet:
+def save(release: Release, out: str | Path, *, title: str = "", engine: str = "local") -> Packet:
     """Write a packet at ``out``, whole or not at all; the key is never part of it."""
     out = Path(out)
     if out.exists():
@@ -39,7 +39,7 @@ def save(release: Release, out: str | Path, *, title: str = "") -> Packet:
         mark = "" if release.private else "**NOT PRIVATE: made with a test key**\n\n"
         (public / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
         (public / "card.html").write_text(marked(card.html(), private=release.private), encoding="utf-8")
-        write_json(public / "receipt.json", receipt(title, [release]))
+        write_json(public / "receipt.json", receipt(title, [release], engine=engine))
         report = Report(
             title=title,
             subtitle="What was promised and what is exact",

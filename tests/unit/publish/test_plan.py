@@ -44,7 +44,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_good_plan(folder: Path) -> None:
     plan = parse(GOOD, folder=folder)
-    census, specification = prepare(plan, folder / "packet")
+    ready = prepare(plan, folder / "packet")
+    census, specification = ready.census, ready.specification
     assert census.count("household") == 40
     assert specification.budget.is_finite
     assert plan.digest == parse(GOOD, folder=folder).digest
