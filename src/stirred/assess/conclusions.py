@@ -1,4 +1,7 @@
-"""What users would conclude: segregation, regressions, districts and improbable areas before and after. Internal."""
+"""What users would conclude: segregation, regressions, districts and improbable areas before and after. Internal.
+
+Records come one by one or as counted cells: a column ``count`` says how many records a row stands for.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ from stirred.assess.utility.relations import (
     cross_table,
     interval_overlap,
     propensity_score,
+    records,
     regression,
 )
 from stirred.assess.utility.segregation import dissimilarity, entropy_index
@@ -66,7 +70,8 @@ def segregation(original: pl.DataFrame, protected: pl.DataFrame, area: str, grou
 
 
 def _largest(frame: pl.DataFrame, group: str) -> list[object]:
-    counts = frame.group_by(group).len().sort(["len", group], descending=[True, False]).head(2)
+    counts = frame.group_by(group).agg(len=records(frame))
+    counts = counts.sort(["len", group], descending=[True, False]).head(2)
     return counts[group].to_list()
 
 
@@ -74,7 +79,10 @@ def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[object
     areas = frame.select(area).unique().sort(area)
     sides = [
         areas.join(
-            frame.filter(pl.col(group) == one).group_by(area).len(), on=area, how="left", nulls_equal=True
+            frame.filter(pl.col(group) == one).group_by(area).agg(len=records(frame)),
+            on=area,
+            how="left",
+            nulls_equal=True,
         )
         .sort(area)["len"]
         .fill_null(0)
@@ -88,7 +96,9 @@ def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[object
 def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str) -> Change:
     """The largest deviation of areas from equal population, as a share of the ideal."""
     values = [
-        redistricting_deviation(frame.group_by(level).len().sort(level)["len"].to_numpy().astype(np.float64))
+        redistricting_deviation(
+            frame.group_by(level).agg(len=records(frame)).sort(level)["len"].to_numpy().astype(np.float64)
+        )
         for frame in (original, protected)
     ]
     return Change(what=f"redistricting deviation over {level}", original=values[0], protected=values[1])

@@ -1,7 +1,7 @@
 """The plan's questions put to the census and to the release: tables, relations and conclusions. Internal."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 import pyarrow as pa
@@ -18,15 +18,51 @@ from stirred.assess.conclusions import (
 )
 from stirred.assess.utility.areas import Oddity, oddities
 from stirred.census import Census
+from stirred.engine import Engine, Local
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.publish import sharded_tables
 from stirred.publish.plan import Plan, Questions
 from stirred.publish.tables import joined, taking_part
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The census and the release, asked for the same counts; records are never brought together."""
+
+    census: Census
+    release: Release
+    record_type: str
+    engine: Engine
+
+    def both(self, names: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The cells of some variables before and after, with how many records each has."""
+        keys = list(dict.fromkeys(names))
+        before = pl.DataFrame(pl.from_arrow(self.census.counts(self.record_type, keys)))
+        after = self._after(keys)
+        types = {name: pl.String for name in keys if not before[name].dtype.is_numeric()}
+        return before.cast(types), after.cast(types)  # type: ignore[arg-type]
+
+    def _after(self, keys: list[str]) -> pl.DataFrame:
+        found = sharded_tables.Records(
+            engine=self.engine, release=self.release, schema=self.census.schema, record_type=self.record_type,
+            folder=self.census.folder,
+        )  # fmt: skip
+        if not self.engine.fits(found.size(len(keys) + 1)):
+            return sharded_tables.counts(found, keys)
+        cells = joined(self.release, self.census.schema, self.record_type).group_by(keys)
+        counted = cells.agg(pl.len().cast(pl.Int64).alias("count")).collect(engine="streaming")
+        assert isinstance(counted, pl.DataFrame)
+        return counted
+
+
 def assessment(
-    plan: Plan, census: Census, releases: Sequence[Release], tables: Mapping[str, pa.Table]
+    plan: Plan,
+    census: Census,
+    releases: Sequence[Release],
+    tables: Mapping[str, pa.Table],
+    engine: Engine | None = None,
 ) -> Assessment:
     """The published tables and the plan's questions against the truth."""
     wanted = {table.name: (table.record_type, table.by, tables[table.name]) for table in plan.tables}
@@ -34,101 +70,81 @@ def assessment(
     relations: list[RelationAssessment] = []
     conclusions = Conclusions()
     if plan.questions.variables():
-        mechanism, release = plan.mechanisms[0], releases[0]
-        before, after = _both(mechanism, release, census, plan.questions.variables())
-        relations = list(_relations(mechanism, census, plan.questions, before, after))
-        conclusions = _conclusions(plan.questions, before, after)
+        mechanism = plan.mechanisms[0]
+        sides = _sides(mechanism, releases[0], census, plan.questions, engine or Local())
+        relations = list(_relations(mechanism, plan.questions, sides))
+        conclusions = _conclusions(plan.questions, sides)
     if plan.questions.improbable:
-        odd = _improbable(plan.questions.improbable, census, releases[0])
+        odd = _improbable(plan.questions.improbable, census, releases[0], engine or Local())
         conclusions = replace(conclusions, oddities=tuple(odd))
     return Assessment(
         name=found.name, tables=found.tables, relations=tuple(relations), conclusions=conclusions
     )
 
 
-def _both(
-    mechanism: Mechanism, release: Release, census: Census, names: list[str]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The same variables of the original and of the protected records."""
+def _sides(
+    mechanism: Mechanism, release: Release, census: Census, questions: Questions, engine: Engine
+) -> Sides:
     record_type = (
         mechanism.resolution if isinstance(mechanism, PermutationSwapping) else next(iter(release.microdata))
     )
-    protected = joined(release, census.schema, record_type)
-    there = protected.collect_schema().names()
-    for name in names:
+    there = joined(release, census.schema, record_type).collect_schema().names()
+    for name in questions.variables():
         if name not in there:
             raise PlanError(
                 f"the plan's questions ask for {name}, which is not released", fix=did_you_mean(name, there)
             )
-    before = census.scan(record_type, names).collect()
-    after = protected.select(names).collect()
-    assert isinstance(before, pl.DataFrame)
-    assert isinstance(after, pl.DataFrame)
-    types = {name: pl.String for name in names if not before[name].dtype.is_numeric()}
-    return before.cast(types), after.cast(types)  # type: ignore[arg-type]
+    return Sides(census, release, record_type, engine)
 
 
-def _relations(
-    mechanism: Mechanism, census: Census, questions: Questions, before: pl.DataFrame, after: pl.DataFrame
-) -> tuple[RelationAssessment, ...]:
+def _relations(mechanism: Mechanism, questions: Questions, sides: Sides) -> Iterator[RelationAssessment]:
     swapping = isinstance(mechanism, PermutationSwapping)
     match = mechanism.match if isinstance(mechanism, PermutationSwapping) else ()
-    moving = [level for level in census.schema.spine if level not in match]
+    moving = [level for level in sides.census.schema.spine if level not in match]
     if isinstance(mechanism, PermutationSwapping):
         moving = [*mechanism.swap, *moving]
-    found = assess_relations(before, after, questions.relations, match=match, swap=moving)
-    if swapping:
-        return found
-    return tuple(
-        RelationAssessment(
-            first=r.first, second=r.second, original=r.original, protected=r.protected, kept=False
-        )
-        for r in found
-    )
+    for pair in questions.relations:
+        (found,) = assess_relations(*sides.both(pair), [pair], match=match, swap=moving)
+        yield found if swapping else replace(found, kept=False)
 
 
-def _conclusions(questions: Questions, before: pl.DataFrame, after: pl.DataFrame) -> Conclusions:
+def _conclusions(questions: Questions, sides: Sides) -> Conclusions:
     changes: list[Change] = []
     for area, group in questions.segregation:
-        changes += segregation(before, after, area, group)
-    changes += [districts(before, after, level) for level in questions.districts]
+        changes += segregation(*sides.both([area, group]), area, group)
+    changes += [districts(*sides.both([level]), level) for level in questions.districts]
     if questions.propensity:
-        changes.append(distinguishable(before, after, questions.propensity))
+        changes.append(distinguishable(*sides.both(questions.propensity), questions.propensity))
     fits: list[Coefficient] = []
     for outcome, on in questions.regressions:
-        fits += coefficients(before, after, outcome, on)
+        fits += coefficients(*sides.both([outcome, *on]), outcome, on)
     return Conclusions(changes=tuple(changes), coefficients=tuple(fits))
 
 
-def _improbable(level: str, census: Census, release: Release) -> list[Oddity]:
+def _improbable(level: str, census: Census, release: Release, engine: Engine) -> list[Oddity]:
     """Areas of a level that cannot be or hardly can be, before and after, as far as the released records tell."""
-    sides = [_areas(level, lambda r: census.scan(r, _columns(census.columns(r), level)), census, release)]
-    sides.append(_areas(level, lambda r: joined(release, census.schema, r), census, release))
-    return oddities(*sides)
-
-
-def _columns(known: Sequence[str], level: str) -> list[str]:
-    return list(dict.fromkeys([level, *(name for name in ("age", "kind") if name in known)]))
-
-
-def _areas(
-    level: str, records: Callable[[str], pl.LazyFrame], census: Census, release: Release
-) -> pl.DataFrame:
-    """One row an area: households, persons, adults and children, where the records have them."""
-    frames: list[pl.LazyFrame] = []
+    frames: list[list[pl.DataFrame]] = [[], []]
     for record_type, name in (("household", "households"), ("person", "persons")):
         if record_type not in release.microdata or record_type not in census.schema.record_types:
             continue
-        frame = records(record_type)
-        frame = taking_part(census.schema, record_type, frame)
-        counts = [pl.len().alias(name)]
-        if record_type == "person" and "age" in frame.collect_schema().names():
-            adult = pl.col("age") >= 18
-            counts += [adult.sum().alias("adults"), (~adult).sum().alias("children")]
-        frames.append(frame.group_by(pl.col(level).cast(pl.String)).agg(counts))
+        known = set(census.columns(record_type))
+        asked = [level, *(column for column in ("age", "kind") if column in known)]
+        for side, cells in enumerate(Sides(census, release, record_type, engine).both(asked)):
+            moved = taking_part(census.schema, record_type, cells.lazy())
+            counts = [pl.col("count").sum().alias(name)]
+            if record_type == "person" and "age" in asked:
+                adult = pl.col("age") >= 18
+                counts.append(pl.col("count").filter(adult).sum().alias("adults"))
+                counts.append(pl.col("count").filter(~adult).sum().alias("children"))
+            made = moved.group_by(pl.col(level).cast(pl.String)).agg(counts).collect()
+            assert isinstance(made, pl.DataFrame)
+            frames[side].append(made)
+    return oddities(*(_joined(side, level) for side in frames))
+
+
+def _joined(frames: list[pl.DataFrame], level: str) -> pl.DataFrame:
+    """One row an area: households, persons, adults and children, where the records have them."""
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.join(frame, on=level, how="full", coalesce=True)
-    made = whole.collect()
-    assert isinstance(made, pl.DataFrame)
-    return made.fill_null(0)
+    return whole.fill_null(0)

@@ -7,12 +7,14 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.census import Census, Schema
+from stirred.engine import Engine
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.closed_forms import effective_rate
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.accounting import semantics, standard_deviations
 from stirred.mechanisms.topdown.workload import Workload
+from stirred.publish import sharded_tables
 from stirred.publish.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import script
@@ -33,6 +35,7 @@ def write_public(
     releases: Sequence[Release],
     tables: Mapping[str, pa.Table],
     folder: Path,
+    engine: Engine,
 ) -> None:
     """All that is computed from the release alone."""
     save(specification, folder / "spec.json")
@@ -43,7 +46,7 @@ def write_public(
     (folder / "card.html").write_text(marked(card.html(), private=private), encoding="utf-8")
     (folder / "registry.yaml").write_text(_registry(plan, card), encoding="utf-8")
     (folder / "redo.py").write_text(script(plan), encoding="utf-8")
-    parts = public_sections(plan, schema, specification, releases, tables)
+    parts = public_sections(plan, schema, specification, releases, tables, engine)
     report = Report(
         title=plan.title,
         subtitle="What was promised, what is exact, and how certain the numbers are",
@@ -73,6 +76,7 @@ def public_sections(
     specification: Specification,
     releases: Sequence[Release],
     tables: Mapping[str, pa.Table],
+    engine: Engine,
 ) -> list[Section]:
     """The sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
@@ -83,7 +87,7 @@ def public_sections(
     ]
     for mechanism, release in zip(plan.mechanisms, releases, strict=True):
         if isinstance(mechanism, PermutationSwapping) and mechanism.resolution in release.microdata:
-            parts.append(_swaps(mechanism, schema, release))
+            parts.append(_swaps(mechanism, schema, release, engine))
         if isinstance(mechanism, TopDown) and not mechanism.noiseless:
             parts += [_noise(workload) for workload in mechanism.workloads]
     labels = {
@@ -100,13 +104,19 @@ def _reason(reason: Reason) -> tuple[str, str]:
     return f"why {reason.invariant} is exact", f"{reason.kind}: {reason.text}{source}"
 
 
-def _swaps(mechanism: PermutationSwapping, schema: Schema, release: Release) -> Section:
-    units = lazy(release.microdata[mechanism.resolution])
-    units = taking_part(schema, mechanism.resolution, units)
-    match = [pl.col(name).alias(f"match {index}") for index, name in enumerate(mechanism.match)]
-    sizes = units.group_by(match).agg(pl.len().alias("size")) if match else units.select(size=pl.len())
-    strata = sizes.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()
-    assert isinstance(strata, pl.DataFrame)
+def _swaps(mechanism: PermutationSwapping, schema: Schema, release: Release, engine: Engine) -> Section:
+    records = sharded_tables.Records(
+        engine=engine, release=release, schema=schema, record_type=mechanism.resolution, folder=None
+    )
+    if engine.fits(records.size(len(mechanism.match) + 1)):
+        units = taking_part(schema, mechanism.resolution, lazy(release.microdata[mechanism.resolution]))
+        match = [pl.col(name).alias(f"match {index}") for index, name in enumerate(mechanism.match)]
+        sizes = units.group_by(match).agg(pl.len().alias("size")) if match else units.select(size=pl.len())
+        found = sizes.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()
+        assert isinstance(found, pl.DataFrame)
+        strata = found
+    else:
+        strata = sharded_tables.strata(records, mechanism.match)
     effective = effective_rate(strata["size"].to_numpy(), mechanism.rate)
     return sections.swaps(str(mechanism.rate), strata, [float(q) for q in effective])
 
@@ -146,12 +156,13 @@ def write_internal(
     releases: Sequence[Release],
     tables: Mapping[str, pa.Table],
     folder: Path,
+    engine: Engine,
 ) -> None:
     """The comparison with the truth, watermarked; nothing of it may be published."""
-    found = assessment(plan, census, releases, tables)
+    found = assessment(plan, census, releases, tables, engine)
     found.summary().write_csv(folder / "metrics.csv")
     parts = utility_sections.all_sections([found])
-    parts += public_sections(plan, census.schema, specification, releases, tables)
+    parts += public_sections(plan, census.schema, specification, releases, tables, engine)
     report = Report(
         title=plan.title,
         subtitle="Comparison with the confidential data",

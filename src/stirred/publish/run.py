@@ -134,13 +134,13 @@ def run(
     made = receipt(plan.title, releases, plan_sha256=plan.digest, engine=place.name)
     write_json(public / "receipt.json", made)
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
-    documents.write_public(plan, census.schema, specification, releases, tables, public)
+    documents.write_public(plan, census.schema, specification, releases, tables, public, place)
     seal(public)
     if internal and plan.utility:
         inside = part / INTERNAL
         shutil.rmtree(inside, ignore_errors=True)
         inside.mkdir()
-        documents.write_internal(plan, census, specification, releases, tables, inside)
+        documents.write_internal(plan, census, specification, releases, tables, inside, place)
         seal(inside)
     say("report", 1, 1)
     shutil.rmtree(part / "state")

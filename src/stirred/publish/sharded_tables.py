@@ -243,3 +243,27 @@ def uncertain(
     schema = _cells_schema(flow.schema, keys, ("count", "estimate", "variance"))
     found = records.engine.exchange(flow, by=PART, parts=parts).map(kernel, schema).gathered()
     return finished([_frame(found)], list(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many strata of each size one part has."""
+
+    match: tuple[str, ...]
+
+    def __call__(self, _: int, table: pa.Table) -> pa.Table:
+        units = _frame(table).filter(pl.col(TAKES))
+        sizes = (
+            units.group_by(list(self.match)).agg(size=pl.len()) if self.match else units.select(size=pl.len())
+        )
+        whole = sizes.filter(pl.col("size") > 0).group_by("size").agg(strata=pl.len())
+        return _arrow(whole.cast(pl.Int64))
+
+
+def strata(records: Records, match: Sequence[str]) -> pl.DataFrame:
+    """How many strata of each size the records that take part make, sorted by size."""
+    parts = records.parts(len(match) + 2)
+    flow = records.chosen(records.record_type, list(match), match, parts)
+    schema = pa.schema([("size", pa.int64()), ("strata", pa.int64())])
+    found = records.engine.exchange(flow, by=PART, parts=parts).map(Sizes(tuple(match)), schema).gathered()
+    return _frame(found).group_by("size").agg(pl.col("strata").sum()).sort("size")

@@ -1,19 +1,23 @@
 """Tables counted in parts equal those counted in memory, to the last bit."""
 
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
+from stirred.assess.utility.relations import regression
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import sharded_tables
-from stirred.publish.plan import TablePlan
+from stirred.publish.answers import assessment
+from stirred.publish.plan import TablePlan, parse
 from stirred.publish.tables import tabulate
 
 SCHEMA: dict[str, Any] = {
@@ -120,3 +124,61 @@ def test_a_stratum_cut_in_two_is_seen() -> None:
     wrong = sharded_tables.finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
     right = tabulate(release, schema, TABLES[1], mechanism)
     assert wrong["standard_error"].to_list() != right["standard_error"].to_pylist()
+
+
+@pytest.mark.parametrize("match", [("state", "size"), ()], ids=["strata", "one stratum"])
+def test_sizes_of_strata(match: tuple[str, ...]) -> None:
+    _, release = swapped(["state"])
+    records = sharded_tables.Records(
+        engine=Narrow(), release=release, schema=census().schema, record_type="household", folder=None
+    )
+    homes = pl.DataFrame(pl.from_arrow(release.microdata["household"])).filter(pl.col("kind") == 1)
+    sizes = Counter(Counter(homes.select(match).rows()).values()) if match else {homes.height: 1}
+    assert dict(sharded_tables.strata(records, match).rows()) == dict(sizes)
+
+
+PLAN = """title = "t"
+census = "census.toml"
+[[mechanism]]
+name = "permutation-swapping"
+match = ["state", "size"]
+swap = ["county", "tract"]
+rate = "1/3"
+[[table]]
+name = "tenure"
+record_type = "household"
+by = ["tract", "tenure"]
+[assess]
+relations = [["county", "tenure"], ["size", "tenure"]]
+segregation = [["tract", "tenure"]]
+districts = ["county"]
+propensity = ["county", "tenure"]
+improbable = "tract"
+[[assess.regression]]
+outcome = "age"
+on = ["size", "county"]
+"""
+
+
+def test_questions_answered_in_parts() -> None:
+    data = census()
+    plan = parse(PLAN, folder=Path())
+    mechanism = plan.mechanisms[0]
+    release = mechanism.release(data, key=Key.for_tests(3))
+    tables = {t.name: tabulate(release, data.schema, t, mechanism) for t in plan.tables}
+    whole = assessment(plan, data, [release], tables)
+    made = assessment(plan, data, [release], tables, Narrow())
+    assert made.relations == whole.relations
+    assert made.conclusions == whole.conclusions
+    assert whole.conclusions.coefficients
+    assert whole.conclusions.changes
+
+
+def test_cells_with_counts_say_what_records_say() -> None:
+    records = pl.DataFrame(pl.from_arrow(census().table("household", ["age", "size", "county"])))
+    cells = records.group_by("age", "size", "county").agg(count=pl.len())
+    one, other = (regression(frame, "age", ["size", "county"]) for frame in (records, cells))
+    assert [item.name for item in one] == [item.name for item in other]
+    for a, b in zip(one, other, strict=True):
+        assert a.value == pytest.approx(b.value, rel=1e-9)
+        assert a.error == pytest.approx(b.error, rel=1e-9)

@@ -23,14 +23,22 @@ class Estimate:
         return self.value - 1.959963985 * self.error, self.value + 1.959963985 * self.error
 
 
+def records(frame: pl.DataFrame) -> pl.Expr:
+    """How many records some rows stand for: a column ``count`` says so, where there is one; else each is one.
+
+    >>> pl.DataFrame({"a": [1, 1], "count": [3, 4]}).select(records(pl.DataFrame({"count": [0]}))).item()
+    7
+    """
+    return pl.col("count").sum() if "count" in frame.columns else pl.len()
+
+
 def cross_table(frame: pl.DataFrame, first: str, second: str) -> Array:
     """The two-way table of counts (a column ``count`` weights the rows if there is one).
 
     >>> cross_table(pl.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "y"]}), "a", "b").tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    weight = pl.col("count").sum() if "count" in frame.columns else pl.len()
-    counts = frame.group_by(first, second).agg(weight.cast(pl.Float64).alias("n"))
+    counts = frame.group_by(first, second).agg(records(frame).cast(pl.Float64).alias("n"))
     wide = (
         counts.pivot(on=second, index=first, values="n", sort_columns=True)
         .sort(first)
@@ -57,7 +65,8 @@ def cramers_v(table: Array) -> float:
 def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> list[Estimate]:
     """Ordinary least squares with an intercept and heteroscedasticity-robust (HC1) standard errors.
 
-    Text columns enter as indicators of their levels but the first in sorted order.
+    Text columns enter as indicators of their levels but the first in sorted order; a column ``count`` says how many
+    records a row stands for.
 
     >>> f = pl.DataFrame({"y": [1.0, 2.0, 3.0, 4.1], "x": [0, 1, 2, 3]})
     >>> [round(e.value, 3) for e in regression(f, "y", ["x"])]
@@ -74,11 +83,13 @@ def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> 
             columns.append((frame[name].cast(pl.String) == level).to_numpy().astype(np.float64))
     X = np.column_stack(columns)
     y = frame[outcome].to_numpy().astype(np.float64)
-    bread = np.linalg.pinv(X.T @ X)
-    beta = bread @ (X.T @ y)
+    w = frame["count"].to_numpy().astype(np.float64) if "count" in frame.columns else np.ones(frame.height)
+    bread = np.linalg.pinv((X * w[:, None]).T @ X)
+    beta = bread @ (X.T @ (w * y))
     residual = y - X @ beta
-    scale = frame.height / max(frame.height - X.shape[1], 1)
-    covariance = scale * bread @ ((X * np.square(residual)[:, None]).T @ X) @ bread
+    n = float(w.sum())
+    scale = n / max(n - X.shape[1], 1.0)
+    covariance = scale * bread @ ((X * (w * np.square(residual))[:, None]).T @ X) @ bread
     spread = np.sqrt(np.clip(np.diag(covariance), 0, None))
     return [
         Estimate(name=n, value=float(b), error=float(s)) for n, b, s in zip(names, beta, spread, strict=True)
@@ -113,7 +124,8 @@ def propensity_score(
     """
     keys = list(variables)
     sides = [
-        part.group_by(keys).agg(pl.len().alias(name)) for part, name in ((original, "o"), (protected, "p"))
+        part.group_by(keys).agg(records(part).alias(name))
+        for part, name in ((original, "o"), (protected, "p"))
     ]
     both = sides[0].join(sides[1], on=keys, how="full", coalesce=True, nulls_equal=True).fill_null(0)
     o, p = both["o"].to_numpy().astype(np.float64), both["p"].to_numpy().astype(np.float64)
