@@ -1,6 +1,30 @@
-"""WHERE IT RUNS: a small protocol and its bodies; knows no mechanism."""
+"""WHERE IT RUNS: a small protocol and its bodies; knows no mechanism. ``Spark`` is loaded when it is asked for."""
+
+from typing import TYPE_CHECKING
 
 from stirred.engine.base import BatchKernel, Engine, Flow, PartKernel, Parts, Progress, Steps, silent
 from stirred.engine.local import Local
 
-__all__ = ["BatchKernel", "Engine", "Flow", "Local", "PartKernel", "Parts", "Progress", "Steps", "silent"]
+if TYPE_CHECKING:
+    from stirred.engine.spark import Spark
+
+__all__ = [
+    "BatchKernel",
+    "Engine",
+    "Flow",
+    "Local",
+    "PartKernel",
+    "Parts",
+    "Progress",
+    "Spark",
+    "Steps",
+    "silent",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Spark":
+        from stirred.engine.spark import Spark
+
+        return Spark
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,156 @@
+"""A census whose counting runs on Spark and gives what it gives on one machine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stirred.census.census import Census, _codes
+from stirred.census.schema import RecordSchema
+from stirred.engine.plain import plain
+from stirred.engine.spark_hash import PART, Placed
+from stirred.engine.spark_kernels import KEY, OLDEST, Keyed, used_before
+from stirred.engine.spark_records import records, size_of
+from stirred.engine.spark_sources import own
+from stirred.errors import InputError
+
+if TYPE_CHECKING:
+    from stirred.engine.spark import Spark
+
+NUMBER = pa.schema([("count", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparkCensus(Census):
+    """The same census: ``count``, ``counts``, ``weighted`` and the check of identifiers run on Spark.
+
+    Counts are equal to the last bit. Sums of fractional weights may differ in their last digits, as they do between
+    two runs on one machine, because they depend on the order of additions; sums of whole weights do not. What scans
+    records itself (``scan``, ``table``, ``batches``) still streams through this process.
+    """
+
+    engine: "Spark"
+
+    @staticmethod
+    def on(engine: "Spark", census: Census) -> "SparkCensus":
+        """A census counted by an engine."""
+        return SparkCensus(
+            schema=census.schema,
+            files=census.files,
+            folder=census.folder,
+            _linkable=census._linkable,
+            engine=engine,
+        )
+
+    def count(self, record_type: str) -> int:
+        """How many records there are."""
+        flow = own(self.engine, self, record_type, self.columns(record_type)[:1])
+        return int(pc.sum(flow.map(rows, NUMBER).gathered().column("count")).as_py() or 0)
+
+    def _aggregate(
+        self,
+        record_type: str,
+        by: Sequence[str],
+        where: Mapping[str, Sequence[str]] | None,
+        value: pl.Expr,
+        extra: list[str],
+    ) -> pa.Table:
+        names = list(by)
+        if len(set(names)) < len(names):
+            raise InputError("a variable is named twice in a table", fix="name each variable once")
+        wanted = list(dict.fromkeys([*names, *(where or {}), *extra])) or self.columns(record_type)[:1]
+        flow = records(self.engine, self, record_type, wanted)
+        empty = pl.from_arrow(flow.schema.empty_table())
+        assert isinstance(empty, pl.DataFrame)
+        codes = {name: _codes(some, empty.schema[name], name) for name, some in (where or {}).items()}
+        cells = Cells(tuple(names), value, tuple(codes.items()))
+        schema = cells(flow.schema.empty_table()).schema
+        partial = flow.map(cells, schema)
+        if not names:
+            return _sorted(summed(partial.gathered(), ()), names)
+        parts = self.engine.parts_for(size_of(flow))
+        placed = Placed(tuple(names), parts)
+        together = self.engine.exchange(partial.map(placed, placed.schema(schema)), by=PART, parts=parts)
+        return _sorted(together.map(Summed(tuple(names)), schema).gathered(), names)
+
+    def _require_once(self, record: RecordSchema) -> None:
+        """Look at the identifiers of a record type, once, where they lie."""
+        if record.name in self._linkable:
+            return
+        flow = own(self.engine, self, record.name, [record.id])
+        keyed = flow.map(
+            Keyed(record.id, False, ()), pa.schema([flow.schema.field(record.id).with_name(KEY)])
+        )
+        parts = self.engine.parts_for(size_of(flow))
+        placed = Placed((KEY,), parts)
+        met = self.engine.exchange(keyed.map(placed, placed.schema(keyed.schema)), by=PART, parts=parts)
+        again = pc.sum(met.map(repeated, NUMBER).gathered().column("count")).as_py()
+        if again:
+            raise used_before(record, f"{again:,}")
+        self._linkable.add(record.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of a batch with their values, of those records that have the codes asked for."""
+
+    names: tuple[str, ...]
+    value: pl.Expr
+    codes: tuple[tuple[str, pl.Series], ...]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """One row for each cell."""
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        for name, codes in self.codes:
+            frame = frame.filter(pl.col(name).is_in(codes.implode()))
+        cells = frame.group_by(self.names).agg(self.value) if self.names else frame.select(self.value)
+        return plain(cells.to_arrow(compat_level=OLDEST))
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """The cells of a part: each once."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, _part: int, table: pa.Table) -> pa.Table:
+        """One row for each cell."""
+        return plain(summed(table.drop_columns([PART]), self.names).to_arrow(compat_level=OLDEST))
+
+
+def summed(table: pa.Table, names: Sequence[str]) -> pl.DataFrame:
+    """The last column added up by the others."""
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    total = pl.col(frame.columns[-1]).sum()
+    return frame.group_by(names).agg(total) if names else frame.select(total)
+
+
+def rows(table: pa.Table) -> pa.Table:
+    """How many rows a batch has.
+
+    >>> rows(pa.table({"a": [1, 2]})).to_pydict()
+    {'count': [2]}
+    """
+    return pa.table({"count": [table.num_rows]}, schema=NUMBER)
+
+
+def repeated(_part: int, table: pa.Table) -> pa.Table:
+    """How many identifiers of a part were used before; empty ones do not count.
+
+    >>> repeated(0, pa.table({KEY: [1, 2, 1, None]})).to_pydict()
+    {'count': [1]}
+    """
+    ids = table.column(KEY).drop_null()
+    return pa.table({"count": [len(ids) - pc.count_distinct(ids).as_py()]}, schema=NUMBER)
+
+
+def _sorted(cells: pl.DataFrame | pa.Table, names: list[str]) -> pa.Table:
+    frame = cells if isinstance(cells, pl.DataFrame) else pl.from_arrow(cells)
+    assert isinstance(frame, pl.DataFrame)
+    frame = frame.sort(names, nulls_last=False) if names else frame
+    return frame.to_arrow(compat_level=OLDEST)

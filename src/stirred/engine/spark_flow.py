@@ -1,0 +1,166 @@
+"""Flows and parts on Spark: one task for each partition, one shuffle for each exchange."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
+from stirred.engine.spark_tasks import Exchanged, Held, Mapped, Parted, Sent, Tables, Written, guarded
+from stirred.engine.spark_wire import MARK, WIRE_WORDS, unpacked
+from stirred.errors import InputError
+
+if TYPE_CHECKING:
+    from stirred.engine.spark import Spark
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFlow:
+    """The partitions of a data frame, through ``source`` and ``kernels``."""
+
+    engine: "Spark"
+    frame: Any
+    source: Tables
+    schema: pa.Schema
+    kernels: tuple[BatchKernel, ...] = ()
+
+    def map(self, kernel: BatchKernel, schema: pa.Schema) -> "SparkFlow":
+        """One more kernel on every batch."""
+        return SparkFlow(self.engine, self.frame, self.source, schema, (*self.kernels, kernel))
+
+    @property
+    def tables(self) -> Tables:
+        """What a task does with its batches."""
+        return Mapped(self.source, self.kernels, self.schema)
+
+    def gathered(self) -> pa.Table:
+        """All rows, in the order of Spark's partitions."""
+        sent = self.frame.mapInArrow(guarded(Sent(self.tables)), WIRE_WORDS)
+        return self.engine.gather(sent, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkParts:
+    """Rows of the wire in partitions of their number, with kernels that run when rows are asked for."""
+
+    engine: "Spark"
+    frame: Any
+    schemas: tuple[pa.Schema, ...]
+    number: int
+    kernels: tuple[tuple[PartKernel, pa.Schema], ...] = field(default=())
+    held: bool = False
+
+    @staticmethod
+    def of(engine: "Spark", flows: Sequence[Flow], by: str, parts: int) -> "SparkParts":
+        """Exchange flows, all in one shuffle."""
+        from pyspark.sql import functions as sf
+
+        session = engine.session
+        numbers = sf.col("id").cast("int"), sf.lit(MARK), sf.lit(None).cast("binary")
+        wired = session.range(0, parts, 1, 1).select(
+            numbers[0].alias("part"), numbers[1].alias("flow"), numbers[2].alias("message")
+        )
+        for i, flow in enumerate(flows):
+            if not isinstance(flow, SparkFlow):
+                raise InputError(
+                    "this flow is not Spark's", fix="make every flow of an exchange with one engine"
+                )
+            task = Exchanged(flow.tables, by, parts, i)
+            wired = wired.union(flow.frame.mapInArrow(guarded(task), WIRE_WORDS))
+        return SparkParts(
+            engine, wired.repartitionById(parts, sf.col("part")), tuple(f.schema for f in flows), parts
+        )
+
+    def map(self, kernel: PartKernel, schema: pa.Schema) -> "SparkParts":
+        """One more kernel on every part."""
+        kernels = (*self.kernels, (kernel, schema))
+        return SparkParts(self.engine, self.frame, self.schemas, self.number, kernels, self.held)
+
+    @property
+    def parted(self) -> Parted:
+        """What a task does with its parts."""
+        return Parted(self.schemas, self.kernels, self.engine.probe, self.engine.workers)
+
+    @property
+    def after(self) -> tuple[pa.Schema, ...]:
+        """The columns of each table of a part after all kernels."""
+        return (self.kernels[-1][1],) if self.kernels else self.schemas
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a part of which there is a single table."""
+        (schema,) = self.after
+        return schema
+
+    def kept(self, steps: Steps | None = None) -> "SparkParts":
+        """The same parts on the disks of the executors; one that is lost is made again."""
+        from pyspark import StorageLevel
+
+        if self.held and not self.kernels:
+            return self
+        frame = self.frame.mapInArrow(guarded(Held(self.parted)), WIRE_WORDS)
+        frame.persist(StorageLevel.DISK_ONLY)
+        self.engine.watch.run(frame.count, steps, self.number)
+        return SparkParts(self.engine, frame, self.after, self.number, held=True)
+
+    def flow(self) -> SparkFlow:
+        """The rows of all parts."""
+        return SparkFlow(self.engine, self.frame, self.parted, self.schema)
+
+    def gathered(self, steps: Steps | None = None) -> pa.Table:
+        """All rows in the order of the parts."""
+        held = self.frame.mapInArrow(guarded(Held(self.parted)), WIRE_WORDS)
+        return self.engine.gather(held, self.schema, steps, self.number)
+
+    def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
+        """A folder of Parquet files in the order of the parts; it appears whole or not at all.
+
+        The executors write the files, as the local engine would write them, so ``folder`` is one that they share.
+        """
+        path, temporary = folder / f"{name}.parquet", folder / f"{name}.parquet.part"
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        try:
+            task = Written(self.parted, str(temporary.resolve()), len(str(self.number)))
+            told = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
+            with_rows = self.engine.watch.run(told.toArrow, steps, self.number).column("flow")
+            files = sorted(temporary.glob("part-*.parquet"))
+            if len(files) != (pc.sum(with_rows).as_py() or 0):
+                raise InputError(
+                    "the executors wrote their files where this process cannot see them",
+                    fix="write to a folder that all machines share",
+                )
+            if not files:
+                pq.write_table(self.schema.empty_table(), temporary / "part-0.parquet")
+            for left in temporary.glob(".*"):  # of tasks that were stopped
+                left.unlink()
+            _remove(path)
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return pads.dataset(sorted(str(file) for file in path.glob("*.parquet")), schema=self.schema)
+
+    def drop(self) -> None:
+        """Give the disks of the executors back."""
+        if self.held:
+            self.frame.unpersist(blocking=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def table_of(wired: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows of gathered messages, in the order of the parts."""
+    if wired.num_rows:
+        wired = wired.take(pc.sort_indices(wired.column("part")))  # equal parts stay in their order
+    return pa.concat_tables([schema.empty_table(), *unpacked(wired.to_batches(), schema)])

@@ -1,0 +1,131 @@
+"""What happens to records inside Spark's tasks: typed by the schema's own code, joined by their link, looked up."""
+
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.census.census import unshown
+from stirred.census.schema import RecordSchema, Schema
+from stirred.census.typed import typed
+from stirred.engine.plain import plain, plain_schema
+from stirred.errors import DataError
+
+OLDEST = pl.CompatLevel.oldest()
+KEY = "stirred:key"
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Columns of a file as Spark reads them, as the variables of the schema; columns not read count as empty."""
+
+    schema: Schema
+    record_type: str
+    raw: tuple[tuple[str, pl.DataType], ...]
+    names: tuple[str, ...]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The typed variables."""
+        with unshown(self.record_type):
+            frame = pl.from_arrow(widened(table))
+            assert isinstance(frame, pl.DataFrame)
+            columns = [
+                pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
+                for name, dtype in self.raw
+            ]
+            record = self.schema.record(self.record_type)
+            shaped = typed(self.schema, record, frame.lazy().select(columns)).select(self.names)
+            return plain(shaped.collect().to_arrow(compat_level=OLDEST))
+
+
+def widened(table: pa.Table) -> pa.Table:
+    """The table with its 64-bit words as such: Spark reads them as decimals."""
+    kinds = [
+        pa.field(field.name, pa.uint64() if pa.types.is_decimal(field.type) else field.type)
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(kinds))
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Records of a part with columns of those they are linked to."""
+
+    record: RecordSchema
+    other: RecordSchema
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def __call__(self, _part: int, left: pa.Table, right: pa.Table) -> pa.Table:
+        """All records, and empty columns where the link leads nowhere."""
+        here, there = pl.from_arrow(left), pl.from_arrow(right)
+        assert isinstance(here, pl.DataFrame)
+        assert isinstance(there, pl.DataFrame)
+        ids = there.get_column(KEY).drop_nulls()
+        again = len(ids) - ids.n_unique()
+        if again:
+            raise used_before(self.other, f"at least {again:,}")
+        made = here.join(there.select(KEY, *self.names), on=KEY, how="left", maintain_order="left")
+        return plain(made.select(self.columns).to_arrow(compat_level=OLDEST))
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Records with their link in one more column, as text where the two sides store it in two types."""
+
+    column: str
+    text: bool
+    keep: tuple[str, ...]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The kept columns and the link."""
+        key = table.column(self.column)
+        if self.text and not pa.types.is_string(key.type):
+            text = pl.Series(key).cast(pl.String).to_arrow(compat_level=OLDEST)
+            key = pa.chunked_array([text]).cast(pa.string())
+        return table.select(list(self.keep)).append_column(KEY, key)
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """Codes of areas, from a small table that travels with the kernel."""
+
+    key: str
+    table: pa.Table
+    names: tuple[str, ...]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The table with the codes in more columns."""
+        frame, small = pl.from_arrow(table), pl.from_arrow(self.table)
+        assert isinstance(frame, pl.DataFrame)
+        assert isinstance(small, pl.DataFrame)
+        small = small.select(pl.col(self.key).cast(frame.schema[self.key], strict=False), *self.names)
+        small = small.unique(subset=self.key, keep="first", maintain_order=True)
+        made = frame.join(small, on=self.key, how="left", maintain_order="left")
+        return plain(made.to_arrow(compat_level=OLDEST))
+
+    def schema(self, before: pa.Schema) -> pa.Schema:
+        """The columns after."""
+        for name in self.names:
+            before = before.append(plain_schema(self.table.schema).field(name))
+        return before
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Some columns of a table."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Those columns, in that order."""
+        return table.select(list(self.columns))
+
+
+def used_before(record: RecordSchema, again: str) -> DataError:
+    """What to say when two records of a type share an identifier."""
+    return DataError(
+        f"{record.name}.{record.id}: {again} identifiers were used before by another record",
+        why="records linked to them would be counted more than once",
+        fix="see all problems with: stirred data check census.toml",
+    )

@@ -1,0 +1,105 @@
+"""Tables for Spark: Parquet files it reads itself, and everything else laid in scratch, batch by batch."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from stirred.engine.plain import plain, plain_schema
+from stirred.engine.spark_flow import SparkFlow
+from stirred.engine.spark_tasks import Messages, Read
+from stirred.engine.spark_wire import WIRE, messages
+
+if TYPE_CHECKING:
+    from stirred.engine.spark import Spark
+
+GLOB = set("{}[]*?\\")  # Spark would take a path with one of these for a pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Columns as they were declared, from columns as Spark reads them (an unsigned integer comes as a wider number)."""
+
+    schema: pa.Schema
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The same values in the declared types."""
+        return table.cast(self.schema)
+
+
+def laid(engine: "Spark", tables: Iterable[pa.Table], schema: pa.Schema) -> SparkFlow:
+    """A flow of tables that only this process can read, written to scratch as they come and never held whole."""
+    path = engine.scratch / f"{uuid.uuid4().hex}.parquet"
+    with pq.ParquetWriter(path, WIRE) as writer:
+        for table in tables:
+            for message in messages(table.cast(schema), 0, 0):
+                writer.write_batch(message)
+    return SparkFlow(engine, frame_of(engine, [path]), Messages(schema), schema)
+
+
+def frame_of(engine: "Spark", paths: Sequence[Path | str], *, base: str = "") -> Any:
+    """A data frame over Parquet files; names are local paths or addresses that Spark knows."""
+    reader = engine.session.read
+    if base:
+        reader = reader.option("basePath", base)
+    return reader.parquet(*(address(path) for path in paths))
+
+
+def address(path: Path | str) -> str:
+    """How Spark calls a file.
+
+    >>> address(Path("/data/census.parquet")), address("s3a://office/census.parquet")
+    ('file:/data/census.parquet', 's3a://office/census.parquet')
+    """
+    return path if isinstance(path, str) else f"file:{path.absolute()}"
+
+
+def readable(paths: Iterable[Path], schema: pa.Schema) -> bool:
+    """Whether Spark reads these files as we would: no patterns in their names, no types it does not know."""
+    if any(GLOB & set(str(path.absolute())) for path in paths):
+        return False
+    return all(known(field.type) for field in schema)
+
+
+def known(kind: pa.DataType) -> bool:
+    """Whether values of a type come through Spark's reader unchanged.
+
+    >>> known(pa.uint64()), known(pa.timestamp("ns"))
+    (True, False)
+    """
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    plainly = (
+        pa.types.is_integer(kind)
+        or pa.types.is_float32(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date32(kind)
+    )
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(plainly or text)
+
+
+def released(engine: "Spark", data: pa.Table | pads.Dataset) -> SparkFlow:
+    """Released records: from their Parquet files, or laid in scratch."""
+    schema = plain_schema(data.schema)
+    if isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat):
+        paths = [Path(name) for name in data.files]
+        if readable(paths, data.schema) and all(path.exists() for path in paths):
+            frame = frame_of(engine, paths).select(*(quoted(name) for name in schema.names))
+            return SparkFlow(engine, frame, Read(), schema, (Cast(schema),))
+    return laid(engine, (plain(batch) for batch in data.to_batches()), schema)
+
+
+def quoted(name: str) -> str:
+    """A column's name in Spark's words.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"

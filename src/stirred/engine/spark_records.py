@@ -1,0 +1,102 @@
+"""Records on Spark, with the columns that they take from their household and from files of areas."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.census.geography import ancestors, crosswalk
+from stirred.census.schema import RecordSchema
+from stirred.engine.spark_flow import SparkFlow
+from stirred.engine.spark_hash import PART, Placed
+from stirred.engine.spark_kernels import KEY, OLDEST, Joined, Keyed, LookedUp, Selected
+from stirred.engine.spark_sources import own
+from stirred.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+    from stirred.engine.spark import Spark
+
+
+def records(engine: "Spark", census: "Census", record_type: str, columns: Sequence[str]) -> SparkFlow:
+    """The records with exactly these columns, as ``Census.scan`` resolves them."""
+    record = census.schema.record(record_type)
+    asked = list(dict.fromkeys(columns))
+    there = list(census.columns(record_type))
+    needed = census._needed(asked)
+    lacking = [name for name in asked if name not in there]
+    if not lacking:
+        return own(engine, census, record_type, asked)
+    keep = [name for name in there if name in {*needed, record.household}]
+    wanted: list[str] = []
+    if record.linked_to:
+        reachable = census.columns(record.linked_to)
+        wanted = [name for name in census._needed(lacking) if name in reachable and name not in there]
+    flow = (
+        linked(engine, census, record, keep, wanted)
+        if wanted
+        else own(engine, census, record_type, keep or there[:1])
+    )
+    for look_up in lookups(
+        census, [name for name in asked if name not in flow.schema.names], flow.schema.names
+    ):
+        flow = flow.map(look_up, look_up.schema(flow.schema))
+    for name in asked:
+        if name not in flow.schema.names:
+            known_names = sorted({*flow.schema.names, *there})
+            raise InputError(
+                f"{record.name} records have no column {name}", fix=did_you_mean(name, known_names)
+            )
+    return flow.map(Selected(tuple(asked)), pa.schema([flow.schema.field(name) for name in asked]))
+
+
+def linked(
+    engine: "Spark", census: "Census", record: RecordSchema, keep: list[str], wanted: list[str]
+) -> SparkFlow:
+    """Records with columns of those they are linked to: both sides meet by the hash of the link, in one shuffle."""
+    other = census.schema.record(record.linked_to)
+    left = own(engine, census, record.name, keep)
+    right = own(engine, census, other.name, list(dict.fromkeys([other.id, *wanted])))
+    kinds = left.schema.field(record.household).type, right.schema.field(other.id).type
+    text = kinds[0] != kinds[1]
+    parts = engine.parts_for(4 * (size_of(left) + size_of(right)))
+    key = pa.field(KEY, pa.string() if text else kinds[0])
+    placed = Placed((KEY,), parts)
+    sides = []
+    for flow, column, names in ((left, record.household, keep), (right, other.id, wanted)):
+        schema = pa.schema([*(flow.schema.field(name) for name in names), key])
+        keyed = flow.map(Keyed(column, text, tuple(names)), schema)
+        sides.append(keyed.map(placed, placed.schema(schema)))
+    columns = (*keep, *wanted)
+    schema = pa.schema([(left if name in keep else right).schema.field(name) for name in columns])
+    joined = Joined(record, other, tuple(wanted), columns)
+    return engine.exchange(*sides, by=PART, parts=parts).map(joined, schema).flow()
+
+
+def lookups(census: "Census", lacking: list[str], there: list[str]) -> list[LookedUp]:
+    """What finds the geographic columns that the records lack, by the code of the level that decides them."""
+    schema, folder = census.schema, census.folder
+    geography = schema.geography
+    finest = schema.spine[-1] if schema.spine else ""
+    found = []
+    levels = [name for name in lacking if name in schema.spine]
+    levels += [
+        off.of for off in geography.off_spine if off.name in lacking and off.of and off.of not in there
+    ]
+    levels = [name for name in dict.fromkeys(levels) if name not in there]
+    if levels and geography.areas is not None and finest in there:
+        found.append(_small(ancestors(schema, folder), finest, levels))
+    beside = [off for off in geography.off_spine if off.name in lacking and off.files]
+    return found + [_small(crosswalk(schema, off.name, folder), off.of, [off.name]) for off in beside]
+
+
+def _small(table: pl.LazyFrame, key: str, names: list[str]) -> LookedUp:
+    frame = table.select(key, *names).collect()
+    assert isinstance(frame, pl.DataFrame)
+    return LookedUp(key, frame.to_arrow(compat_level=OLDEST), tuple(names))
+
+
+def size_of(flow: SparkFlow) -> int:
+    """How many bytes the files of a flow take, as Spark estimates them."""
+    return int(str(flow.frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))

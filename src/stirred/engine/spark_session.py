@@ -1,0 +1,154 @@
+"""A Spark session with all that Stirred needs, or one clear word about what is missing.
+
+Settings of SQL are made in a session of our own beside the user's, which stays as it was.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stirred.engine.plain import ROWS
+from stirred.errors import InputError, MissingExtraError, StirredError
+
+JAVA = 17
+OLDEST = (4, 1)  # the first Spark in which a row can name its partition
+INSTALL = "pip install 'stirred[spark]'"
+INSTALL_JAVA = "apt-get install openjdk-17-jre-headless   (Debian), or: brew install openjdk@17   (macOS)"
+
+SETTINGS = {
+    # partitions are parts: nothing may join, cut or leave them out
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 26),
+    # files are read as they are, or not at all
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def own(session: Any) -> Any:
+    """A session beside the given one, with our settings; the given one is left as it is."""
+    if not hasattr(session, "_jsparkSession"):
+        raise InputError(
+            "this is no classic Spark session",
+            why="Spark Connect gives no access to shuffles, retries and progress",
+            fix='use a session of SparkSession.builder, or Spark(master="spark://…")',
+        )
+    version = tuple(int(number) for number in re.findall(r"\d+", session.version)[:2])
+    if version < OLDEST:
+        raise StirredError(
+            f"Spark {session.version} is too old",
+            why="rows cannot name their partition before Spark 4.1",
+            fix="use Spark 4.1 or newer on the cluster, and " + INSTALL,
+        )
+    beside = session.newSession()
+    for name, value in SETTINGS.items():
+        beside.conf.set(name, value)
+    return beside
+
+
+def start(master: str | None, config: Mapping[str, str]) -> Any:
+    """A new session; it is an error if one runs in this process already."""
+    require_pyspark()
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        raise InputError(
+            "a Spark session runs in this process already", fix="pass it on: Spark(session), or stop it first"
+        )
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        require_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("stirred")
+    for name, value in {**defaults(master), **config}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def defaults(master: str | None) -> dict[str, str]:
+    """The settings of a session that we start.
+
+    >>> defaults("spark://head:7077")["spark.ui.enabled"]
+    'false'
+    """
+    chosen = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "POLARS_MAX"):
+        # one thread in a kernel: Spark runs one task for each core
+        name = f"{library}_THREADS" if library == "POLARS_MAX" else f"{library}_NUM_THREADS"
+        chosen[f"spark.executorEnv.{name}"] = "1"
+    if master is None and not {"PYSPARK_GATEWAY_PORT", "SPARK_CONF_DIR"} & os.environ.keys():
+        master = "local[*]"  # neither spark-submit nor a configuration says where
+    if master is not None:
+        chosen["spark.master"] = master
+        if master.startswith("local"):
+            chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return chosen
+
+
+def require_pyspark() -> None:
+    """Stop with the command to type where pyspark, or what it needs, is not installed."""
+    try:
+        import pandas  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the Spark engine needs {error.name or 'pyspark'}, which is not installed", fix=INSTALL
+        ) from None
+
+
+def require_java() -> None:
+    """Stop with the command to type where there is no Java, or one that is too old."""
+    java = java_command()
+    if java is None:
+        raise MissingExtraError(
+            f"the Spark engine needs Java {JAVA} or newer and none was found",
+            why="there is no java in JAVA_HOME or PATH",
+            fix=INSTALL_JAVA,
+        )
+    version = java_version(java)
+    if version < JAVA:
+        raise MissingExtraError(
+            f"the Spark engine needs Java {JAVA} or newer; the one found is "
+            + (f"Java {version}" if version else "broken"),
+            why="it is the first in JAVA_HOME or PATH",
+            fix=INSTALL_JAVA + "; then set JAVA_HOME to it",
+        )
+
+
+def java_command() -> str | None:
+    """The Java that Spark would start."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        inside = Path(home) / "bin" / "java"
+        return str(inside) if inside.exists() else None
+    return shutil.which("java")
+
+
+def java_version(java: str) -> int:
+    """The version of a Java, 0 where it cannot tell."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except OSError:
+        return 0
+    return version_in(said.stderr + said.stdout)
+
+
+def version_in(words: str) -> int:
+    """The version in what Java says of itself.
+
+    >>> version_in('openjdk version "17.0.15" 2025-04-15'), version_in('java version "1.8.0_402"')
+    (17, 8)
+    """
+    found = re.search(r'version "(?:1\.)?(\d+)', words)
+    return int(found[1]) if found else 0

@@ -1,0 +1,104 @@
+"""The columns of a record type itself, on Spark: read from Parquet by Spark, or laid in scratch from other formats."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from stirred.census.census import unshown
+from stirred.census.readers.dispatch import format_of
+from stirred.census.readers.parquet import ENDINGS
+from stirred.census.readers.paths import resolve
+from stirred.census.schema import RecordSchema, Schema
+from stirred.census.typed import typed, variables_of
+from stirred.engine.plain import plain, plain_schema
+from stirred.engine.spark_flow import SparkFlow
+from stirred.engine.spark_kernels import OLDEST, Typed
+from stirred.engine.spark_read import frame_of, laid, quoted, readable
+from stirred.engine.spark_tasks import Read
+from stirred.errors import DataError
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+    from stirred.engine.spark import Spark
+
+
+def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str]) -> SparkFlow:
+    """Typed columns of a record type itself."""
+    record = census.schema.record(record_type)
+    raw = census.file(record_type).collect_schema()
+    scanned = typed(census.schema, record, census.file(record_type)).select(names)
+    empty = pl.DataFrame(schema=scanned.collect_schema()).to_arrow(compat_level=OLDEST)
+    schema = plain_schema(empty.schema)
+    paths = parquet_files(census, record)
+    sources = sources_of(census.schema, record, raw, names)
+    raw_kinds = (
+        pl.DataFrame(schema={name: raw[name] for name in sources}).to_arrow(compat_level=OLDEST).schema
+    )
+    if paths is None or not readable(paths, raw_kinds):
+        key = (
+            id(census.schema),
+            id(census.files.get(record_type)),
+            str(census.folder),
+            record_type,
+            tuple(names),
+        )
+        if key not in engine.kept_tables:
+            batches = (plain(batch) for batch in census.batches(record_type, names))
+            # the census is held so that what identifies it is not used again
+            engine.kept_tables[key] = (laid(engine, batches, schema), census)
+        return engine.kept_tables[key][0]
+    require_alike(paths, sources, record_type)
+    frame = frame_of(engine, paths, base=base_of(paths)).select(*(quoted(name) for name in sources))
+    return SparkFlow(
+        engine, frame, Read(), schema, (Typed(census.schema, record_type, tuple(raw.items()), tuple(names)),)
+    )
+
+
+def parquet_files(census: "Census", record: RecordSchema) -> list[Path] | None:
+    """The Parquet files of a record type, or None where it lies otherwise."""
+    if record.name in census.files or not record.source.files:
+        return None
+    if format_of(record.source, census.folder) != "parquet":
+        return None
+    paths = resolve(record.source.files, census.folder, ENDINGS)
+    return paths if all(path.suffix.lower() in {".parquet", ".pq"} for path in paths) else None
+
+
+def sources_of(schema: Schema, record: RecordSchema, raw: pl.Schema, names: Sequence[str]) -> list[str]:
+    """The columns of the file that these variables are made of, and those that say which records count."""
+    wanted = {*names, *(name for name, _ in record.where)}
+    levels = {level.name: level.columns or (level.name,) for level in schema.geography.spine}
+    found: list[str] = []
+    for variable in variables_of(schema, record, raw):
+        if variable.name in wanted:
+            made_of = levels.get(variable.name, (variable.source,))
+            found += made_of if all(name in raw for name in made_of) else (variable.source,)
+    return list(dict.fromkeys(found))
+
+
+def base_of(paths: Sequence[Path]) -> str:
+    """The folder above the first that is named like ``state=44``, or nothing."""
+    parts = paths[0].absolute().parts[:-1]
+    first = next((i for i, part in enumerate(parts) if "=" in part), None)
+    return "" if first is None else "file:" + str(Path(*parts[:first]))
+
+
+def require_alike(paths: Sequence[Path], columns: Sequence[str], record_type: str) -> None:
+    """Stop where files differ in these columns, because Spark would fill in what one lacks."""
+    with unshown(record_type):
+        kinds = {
+            tuple(
+                (name, str(schema.field(name).type)) if name in schema.names else (name, "")
+                for name in columns
+            )
+            for schema in map(pq.read_schema, paths)
+        }
+    if len(kinds) > 1:
+        raise DataError(
+            f"cannot read the {record_type} records",
+            why="the files differ in their columns or types",
+            fix="give all files of a record type the same columns",
+        )

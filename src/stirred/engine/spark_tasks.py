@@ -1,0 +1,185 @@
+"""What Spark's tasks run: picklable steps from the batches of a partition to rows of the wire.
+
+An error inside a task is told by its class and place and never by its words, because words may show a value and
+Spark writes them into its logs; errors of Stirred show no values and travel whole.
+"""
+
+import json
+import os
+import socket
+import traceback
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stirred.engine.base import BatchKernel, PartKernel
+from stirred.engine.local_flow import GROUP
+from stirred.engine.spark_wire import cut, mark, messages, parts_in, unpacked, wire
+from stirred.errors import StirredError
+
+Batches = Iterable[pa.RecordBatch]
+TOLD = "stirred-error "
+
+
+class Tables(Protocol):
+    """Where the tables of a flow come from, inside a task."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Batches as Spark reads columns."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Each batch as a table."""
+        for batch in batches:
+            yield pa.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Rows of the wire that belong to no part."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The table of each message."""
+        return unpacked(batches, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """Tables from a source through batch kernels, in the type that was declared."""
+
+    source: Tables
+    kernels: tuple[BatchKernel, ...]
+    schema: pa.Schema
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Every table after all kernels."""
+        for table in self.source(batches):
+            for kernel in self.kernels:
+                table = kernel(table)
+            yield table.cast(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """Parts through part kernels; ``probe`` is told the part first, ``seen`` who worked on it."""
+
+    schemas: tuple[pa.Schema, ...]
+    kernels: tuple[tuple[PartKernel, pa.Schema], ...]
+    probe: Callable[[int], object] | None = None
+    seen: Any = field(default=None, compare=False)  # an accumulator
+
+    def parts(self, batches: Batches) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
+        """Number and tables of each part after all kernels."""
+        for part, tables in parts_in(batches, self.schemas):
+            if self.seen is not None and self.kernels:
+                self.seen.add({(f"{socket.gethostname()}/{os.getppid()}", os.getpid())})
+            if self.probe is not None:
+                self.probe(part)
+            for kernel, schema in self.kernels:
+                tables = (kernel(part, *tables).cast(schema),)
+            yield part, tables
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The single table of each part."""
+        for _, (table,) in self.parts(batches):
+            yield table
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """A flow on its way to its parts."""
+
+    tables: Tables
+    by: str
+    number: int
+    flow: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Rows of the wire."""
+        return cut(self.tables(batches), self.by, self.number, self.flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A flow on its way to the driver."""
+
+    tables: Tables
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Rows of the wire."""
+        for table in self.tables(batches):
+            yield from messages(table, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Parts after their kernels, to be held where they are or sent to the driver."""
+
+    parted: Parted
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Rows of the wire, each part with its mark."""
+        for part, tables in self.parted.parts(batches):
+            yield mark(part)
+            for flow, table in enumerate(tables):
+                yield from messages(table, part, flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Parts on their way to a file each; a task that runs twice replaces a file by one of the same bytes."""
+
+    parted: Parted
+    folder: str
+    digits: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """A mark for each part whose file is there."""
+        folder = Path(self.folder)
+        for part, (table,) in self.parted.parts(batches):
+            if table.num_rows:
+                attempt = folder / f".{uuid.uuid4().hex}"
+                pq.write_table(table, attempt, row_group_size=GROUP, compression="snappy")
+                attempt.replace(folder / f"part-{part:0{self.digits}d}.parquet")
+            yield wire([part], [int(table.num_rows > 0)], [None])
+
+
+def guarded(
+    task: Callable[[Batches], Iterator[pa.RecordBatch]],
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """The task, whose errors show no value of a record."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from task(batches)
+        except Exception as error:
+            raise RuntimeError(told(error)) from None
+
+    return run
+
+
+def told(error: BaseException) -> str:
+    """An error in one line that may stand in a log.
+
+    >>> told(ValueError("a value")).startswith("stirred-error ")
+    True
+    """
+    if isinstance(error, StirredError):
+        words = {"class": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        last = [frame for frame in frames if "site-packages" not in frame.filename][-1:]
+        place = "".join(f" in {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
+        words = {"class": "StirredError", "what": "a task on the cluster failed", "fix": ""}
+        words["why"] = type(error).__name__ + place
+    return TOLD + json.dumps(words)

@@ -1,0 +1,151 @@
+"""An action on Spark: its progress while it runs, its retries and shuffled bytes afterwards, its errors in our words."""
+
+import json
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from stirred import errors
+from stirred.engine.base import Steps
+from stirred.engine.spark_tasks import TOLD
+from stirred.errors import StirredError
+
+T = TypeVar("T")
+LOG = logging.getLogger("stirred.engine")
+PAUSE = 0.2  # seconds between two looks at the progress
+SETTLED = 10_000  # milliseconds to wait for the last events of an action
+
+
+class Watch:
+    """Runs actions on a Spark context and keeps account of what was shuffled and tried again."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.written: dict[tuple[int, int], int] = {}  # shuffle bytes by stage and attempt
+        self.retried = 0
+
+    def run(self, action: Callable[[], T], steps: Steps | None = None, total: int = 0) -> T:
+        """What the action returns; ``steps`` hears how many of ``total`` parts are done, and may stop it by raising."""
+        tag = f"stirred-{uuid.uuid4().hex}"
+        with in_our_words():
+            try:
+                if steps is None:
+                    return self._tagged(action, tag)
+                return self._with_steps(action, tag, steps, total)
+            finally:
+                self._account(tag)
+
+    def _tagged(self, action: Callable[[], T], tag: str) -> T:
+        self.context.addJobTag(tag)
+        try:
+            return action()
+        finally:
+            self.context.removeJobTag(tag)
+
+    def _with_steps(self, action: Callable[[], T], tag: str, steps: Steps, total: int) -> T:
+        from pyspark import InheritableThread
+
+        results: list[T] = []
+        raised: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                results.append(self._tagged(action, tag))
+            except BaseException as error:
+                raised.append(error)
+
+        thread = InheritableThread(target=work, daemon=True)
+        thread.start()
+        try:
+            last = -1
+            while thread.is_alive():
+                thread.join(PAUSE)
+                done = min(self._done(tag, total), total - 1)
+                if thread.is_alive() and done > last:
+                    steps(done, total)
+                    last = done
+        except BaseException:
+            self.context.cancelJobsWithTag(tag)
+            thread.join()
+            raise
+        if raised:
+            raise raised[0]
+        steps(total, total)
+        return results[0]
+
+    def _done(self, tag: str, total: int) -> int:
+        spark = self.context._jsc.sc()
+        tasks = finished = 0
+        for job in spark.statusTracker().getJobIdsForTag(tag):
+            data = spark.statusStore().job(job)
+            tasks += data.numTasks()
+            finished += data.numCompletedTasks() + data.numSkippedTasks()
+        return total * finished // tasks if tasks else 0
+
+    def _account(self, tag: str) -> None:
+        spark = self.context._jsc.sc()
+        if spark.isStopped():
+            return
+        spark.listenerBus().waitUntilEmpty(SETTLED)
+        store = spark.statusStore()
+        failed = 0
+        for job in spark.statusTracker().getJobIdsForTag(tag):
+            stages = store.job(job).stageIds()
+            for stage in [stages.apply(i) for i in range(stages.size())]:
+                for data in self._attempts(store, stage):
+                    place = (stage, data.attemptId())
+                    if place not in self.written:
+                        self.written[place] = data.shuffleWriteBytes()
+                        failed += data.numFailedTasks() + data.numKilledTasks()
+        if failed:
+            self.retried += failed
+            LOG.info(
+                "Spark ran %d tasks again after they failed or were lost; their output is the same", failed
+            )
+
+    def _attempts(self, store: Any, stage: int) -> Iterator[Any]:
+        """Every attempt of a stage; Spark makes another when an executor is lost with what it had shuffled."""
+        last = store.lastStageAttempt(stage)
+        empty, none = self.context._jvm.java.util.ArrayList(), self._no_quantiles()
+        for attempt in range(last.attemptId()):
+            yield store.stageAttempt(stage, attempt, False, empty, False, none)._1()
+        yield last
+
+    def _no_quantiles(self) -> Any:
+        return self.context._gateway.new_array(self.context._jvm.double, 0)
+
+
+@contextmanager
+def in_our_words() -> Iterator[None]:
+    """Inside, an error of Spark becomes one of ours that shows no value."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise explained(error) from None
+
+
+def explained(error: BaseException) -> StirredError:
+    """An error of Spark in our words: ours as it was raised in a task, Spark's own by its name.
+
+    >>> print(explained(ValueError('x RuntimeError: stirred-error {"class": "InputError", "what": "no column a"}')))
+    no column a
+    """
+    ours = re.search(re.escape(TOLD) + r"(\{.*\})", str(error))
+    if ours:
+        words = json.loads(ours[1])
+        kind = getattr(errors, words["class"], StirredError)
+        made: StirredError = kind(words["what"], why=words.get("why", ""), fix=words.get("fix", ""))
+        return made
+    name = type(error).__name__
+    condition = getattr(error, "getCondition", lambda: None)()
+    return StirredError(
+        "Spark gave the job up",
+        why=f"{name} ({condition})" if condition else name,
+        fix="see the log of the driver and of the executors",
+    )
