@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -15,6 +15,7 @@ from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import Check, Release
 from stirred.mechanisms.swapping import release_statement as statement
+from stirred.mechanisms.swapping import sharded
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
 from stirred.mechanisms.swapping.kernel_moves import draw
 from stirred.mechanisms.swapping.release import publish, swapped_columns, table
@@ -22,6 +23,7 @@ from stirred.mechanisms.swapping.release_columns import Column
 from stirred.mechanisms.swapping.release_frame import Frame, load
 from stirred.mechanisms.swapping.release_order import shuffled
 from stirred.mechanisms.swapping.release_roles import Roles, roles
+from stirred.mechanisms.swapping.sharded_size import size_of
 from stirred.mechanisms.swapping.strata import Strata, bounds
 from stirred.spec import Bound, Ledger, Specification
 
@@ -135,11 +137,24 @@ class PermutationSwapping:
 
     def frame(self, census: "Census") -> Frame:
         """The records of the census in memory, with their strata."""
-        return load(census, self.roles(census), untouched=self.untouched)
+        return self.adapted(load(census, self.roles(census), untouched=self.untouched))
+
+    def adapted(self, frame: Frame) -> Frame:
+        """The records as this law sees them; a relative may take records out of strata or widen these."""
+        return frame
+
+    def meeting(self, frame: Frame) -> tuple[str, ...]:
+        """Variables whose equal values must be seen together: records that differ in one never decide each other's move."""
+        return frame.roles.match
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """Variables of which the draw must know all levels that occur anywhere."""
+        return ()
 
     def specification(self, census: "Census") -> Specification:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
-        return self._promise(self.frame(census), census)
+        return self.promised(self.frame(census), census)
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """Every bound on the loss that applies to these strata; a relative with another law has its own."""
@@ -154,12 +169,13 @@ class PermutationSwapping:
         # how many moved is no part of the output: it is not counted, logged or published
         return swapped_columns(frame, moves, engine)
 
-    def made_tables(self, columns: dict[str, Column], run: Key) -> dict[str, pa.Table]:
-        """The contingency tables of the swapped records."""
+    def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
+        """A contingency table as it is published, from the cells of the swapped records that are not empty."""
         del run
-        return {" × ".join(by): table(columns, by) for by in self.tables}
+        return cells
 
-    def _promise(self, frame: Frame, census: "Census") -> Specification:
+    def promised(self, frame: Frame, census: "Census") -> Specification:
+        """The promise for these records."""
         return statement.specification(frame, census, self.bounds)
 
     def refuse_degenerate(self) -> None:
@@ -170,6 +186,14 @@ class PermutationSwapping:
                 why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
                 fix="choose a rate strictly between 0 and 1",
             )
+
+    def reader(self, key: Key) -> Key:
+        """The key under which the census is digested; workers may hold it, as it opens nothing else."""
+        return key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), "input")
+
+    def bound(self, key: Key, digest: bytes) -> Key:
+        """The key of this run on this census."""
+        return key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), digest)
 
     def release(
         self,
@@ -183,14 +207,18 @@ class PermutationSwapping:
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
         self.refuse_degenerate()
         place, report = engine or cast(Engine, Local()), progress or silent
+        size = size_of(place.census(census), self.roles(census))
+        if not place.fits(size.memory):
+            return sharded.release(self, census, key=key, engine=place, size=size, out=out, progress=report)
         report("read", 0, 1)
         frame = self.frame(census)
+        frame = replace(frame, known=statement.shapes(frame))
         report("read", 1, 1)
-        promise = self._promise(frame, census)
+        promise = self.promised(frame, census)
         margins = frame.margins()
         report("digest", 0, 1)
-        digest, before = frame.digest(key, place, margins)
-        run = key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), digest)
+        digest, before = frame.digest(self.reader(key), place, margins)
+        run = self.bound(key, digest)
         report("swap", 0, 1)
         columns = self.swapped(frame, run, place)
         report("swap", 1, 1)
@@ -210,7 +238,7 @@ class PermutationSwapping:
             parameters=self.parameters(),
             specification=promise,
             microdata=microdata,
-            tables=self.made_tables(columns, run),
+            tables={" × ".join(by): self.made_table(table(columns, by), run) for by in self.tables},
             checks=checks,
             ledger=Ledger().spend(by=self.name, on=self.resolution, budget=promise.budget),
             notes=statement.notes(frame, self.rate),

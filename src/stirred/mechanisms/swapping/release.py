@@ -194,6 +194,13 @@ def _owner_words(frame: Frame, margins: Sequence[Margin]) -> NDArray[np.uint64]:
     return found
 
 
+def told_of(record_type: str, frame: Frame) -> str:
+    """What is held against the output of linked records, in words."""
+    place = ", with the place of those not swapped" if frame.stays else ""
+    owner = frame.roles.record_type
+    return f"{record_type} records by all their variables and all held variables of their {owner}{place}"
+
+
 @contextmanager
 def _all_or_nothing() -> Iterator[list[Destination]]:
     """Destinations that leave nothing behind when something fails, an invariant that does not hold included."""
@@ -240,27 +247,29 @@ def publish(
                 destination.add(batch)
                 progress(f"write {group.record_type}", now.found.rows, group.words.shape[0])
             microdata[group.record_type] = destination.close()
-            told = (
-                f"{group.record_type} records by all their variables and all held variables of their "
-                f"{frame.roles.record_type}"
-                + (", with the place of those not swapped" if frame.stays else "")
-            )
+            told = told_of(group.record_type, frame)
             checks.append(Check(invariant=told, kept=was.found == now.found, numbers=now.found.rows))
         return microdata, verify.all_kept(checks)
 
 
-def table(columns: dict[str, Column], names: Sequence[str]) -> pa.Table:
-    """The contingency table of some variables: non-zero cells, sorted."""
+def table(
+    columns: dict[str, Column], names: Sequence[str], counts: NDArray[np.int64] | None = None
+) -> pa.Table:
+    """The contingency table of some variables: non-zero cells, sorted; a row counts as often as ``counts`` says."""
     chosen = [columns[name] for name in names]
     packed = words(chosen)
     if not packed:
         return pa.table({"count": pa.array([], pa.int64())})
     numbers = np.stack([digits.numbers() for digits in packed], axis=1)
-    if numbers.shape[1] == 1:
-        _, first, counts = np.unique(numbers[:, 0], return_index=True, return_counts=True)
+    by = numbers[:, 0] if numbers.shape[1] == 1 else numbers
+    axis = None if by.ndim == 1 else 0
+    if counts is None:
+        _, first, totals = np.unique(by, axis=axis, return_index=True, return_counts=True)
     else:
-        _, first, counts = np.unique(numbers, axis=0, return_index=True, return_counts=True)
+        _, first, places = np.unique(by, axis=axis, return_index=True, return_inverse=True)
+        totals = np.zeros(first.size, np.int64)
+        np.add.at(totals, places.ravel(), counts)
     rows = first.astype(np.uint32)
     return pa.table(
-        {**{column.name: column.taken(rows).arrow() for column in chosen}, "count": pa.array(counts)}
+        {**{column.name: column.taken(rows).arrow() for column in chosen}, "count": pa.array(totals)}
     )

@@ -169,6 +169,17 @@ def gather(census: "Census", record_type: str, names: Sequence[str]) -> dict[str
     return {gatherer.name: gatherer.column().measured() for gatherer in gatherers}
 
 
+def of_table(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
+    """The named columns of a table."""
+    found: dict[str, Column] = {}
+    for name in names:
+        gatherer = _Gatherer(name, table.schema.field(name).type, table.num_rows)
+        for chunk in table.column(name).chunks:
+            gatherer.add(chunk)
+        found[name] = gatherer.column().measured()
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Digits:
     """Several columns read as the digits of one number: exact, hence free of collisions."""

@@ -1,7 +1,7 @@
 """The records of one swap in memory: columns, identifiers, strata and the members that travel along."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,19 @@ from stirred.engine import Engine
 from stirred.errors import DataError
 from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping.kernel_strata import Strata, strata
-from stirred.mechanisms.swapping.release_columns import Column, gather, words
+from stirred.mechanisms.swapping.release_columns import Column, gather
+from stirred.mechanisms.swapping.release_digest import Digested, Looked, hashers, looked_up, sealed
 from stirred.mechanisms.swapping.release_members import Members, members
 from stirred.mechanisms.swapping.release_order import canonical_ids
 from stirred.mechanisms.swapping.release_roles import Roles
 from stirred.mechanisms.swapping.release_stays import Stay, Where, by_kind, refuse, without
+from stirred.mechanisms.swapping.values import identities
 from stirred.mechanisms.swapping.verify import Fingerprint, Margin
 
 if TYPE_CHECKING:
     from stirred.census import Census
+    from stirred.census.schema import Kinds
+    from stirred.mechanisms.swapping.release_statement import Shapes
 
 ROWS = 1 << 16
 
@@ -35,6 +39,8 @@ class Frame:
     members: tuple[Members, ...] = ()
     stays: tuple[Stay, ...] = ()  # records that never take part
     only: Where | None = None  # which records are released at all; None: all
+    known: "Shapes | None" = None  # of the strata of the whole census, where they were met elsewhere
+    levels: tuple[tuple[str, NDArray[Any]], ...] = ()  # codes of variables of which all levels must be known
 
     @property
     def rows(self) -> int:
@@ -50,33 +56,38 @@ class Frame:
         """Some columns by name."""
         return [self.columns[name] for name in names]
 
-    def margins(self) -> tuple[Margin, ...]:
-        """What a swap keeps: match × swap, all that is held, and the records that take no part."""
+    def kept(self) -> tuple[tuple[str, tuple[str, ...], Stay | None], ...]:
+        """What a swap keeps, in words and columns: match × swap, all that is held, and the records that take no part."""
         roles = self.roles
-        moved = " × ".join((*roles.match, *roles.moving))
+        moved = (*roles.match, *roles.moving)
         return (
-            Margin.of(f"{roles.record_type} records by {moved}", self.of((*roles.match, *roles.moving))),
-            Margin.of(f"{roles.record_type} records by all held variables", self.of(roles.held)),
-            *(
-                Margin.of(
-                    stay.words(f"{roles.record_type} records"),
-                    self.of(roles.released),
-                    only=(self.columns[stay.column], stay.codes),
-                )
-                for stay in self.stays
-            ),
+            (f"{roles.record_type} records by {' × '.join(moved)}", moved, None),
+            (f"{roles.record_type} records by all held variables", roles.held, None),
+            *((stay.words(f"{roles.record_type} records"), roles.released, stay) for stay in self.stays),
+        )
+
+    def margins(self) -> tuple[Margin, ...]:
+        """The tables whose cells must not change."""
+        return tuple(
+            Margin.of(
+                name,
+                self.of(columns),
+                only=None if stay is None else (self.columns[stay.column], stay.codes),
+            )
+            for name, columns, stay in self.kept()
         )
 
     def digest(
         self, key: Key, engine: Engine, margins: tuple[Margin, ...]
     ) -> tuple[bytes, list[Fingerprint]]:
         """Order-free keyed digest of all that is read, and the fingerprint of each margin, in one pass."""
-        released = words(self.of(self.read))
+        both = hashers(key)
+        looked = [Looked.of(column, both) for column in self.of(self.read)]
 
         def part(rows: slice) -> tuple[object, list[Fingerprint]]:
             rows = slice(rows.start, min(rows.stop, self.rows))
             total = key.multiset()
-            total.update([self.ids[rows], *(digits.numbers(rows) for digits in released)])
+            total.update([self.ids[rows], *looked_up(looked, rows)])
             return total, [Fingerprint.of(margin.scattered(self.columns, rows)) for margin in margins]
 
         whole = key.multiset()
@@ -84,16 +95,9 @@ class Frame:
         for total, found in engine.map(part, [slice(i, i + ROWS) for i in range(0, self.rows, ROWS)]):
             whole.merge(total)  # type: ignore[arg-type]
             prints = [a + b for a, b in zip(prints, found, strict=True)]
-        labels = [
-            f"{digits.lows}{digits.spans}{[c.name for c in digits.columns]}".encode() for digits in released
-        ]
-        labels += [
-            repr(column.values.to_pylist()).encode()
-            for column in self.columns.values()
-            if column.values is not None
-        ]
-        along = [group.digest(key, self.ids) for group in self.members]
-        return key.digest(whole.value(), *labels, *along), prints
+        homes = Digested(self.roles.record_type, self.read, whole)
+        along = [group.digested(key, self.ids) for group in self.members]
+        return sealed(key, homes, along), prints
 
 
 def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray[np.uint64]:
@@ -103,55 +107,77 @@ def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray
     column = columns[roles.identifier]
     if column.values is not None and column.values.null_count:
         raise DataError(f"{roles.identifier} is empty in some records", why="an identifier names one record")
-    ids = (
-        column.codes.astype(np.uint64, copy=False)
-        if column.codes.dtype != np.int64
-        else column.codes.view(np.uint64)
-    )
-    if not kernel.strictly_ascending(ids):
-        ordered = np.sort(ids)
-        repeated = int((ordered[1:] == ordered[:-1]).sum())
-        if repeated:
-            raise DataError(
-                f"{roles.identifier} is not unique in {roles.record_type} records",
-                why=f"{repeated:,} repetitions",
-            )
+    if column.values is not None:
+        ids = identities(column.values, name=roles.identifier)[column.codes]
+    elif column.codes.dtype == np.int64:
+        ids = column.codes.view(np.uint64)
+    else:
+        ids = column.codes.astype(np.uint64, copy=False)
     return ids
 
 
-def load(census: "Census", roles: Roles, *, untouched: str) -> Frame:
-    """Read what a swap needs, once."""
-    names = list(dict.fromkeys([*roles.released, *([roles.identifier] if roles.identifier else [])]))
-    if roles.kind and roles.kind not in names:
-        names.append(roles.kind)
-    columns = gather(census, roles.record_type, names)
+def repetitions(ids: NDArray[np.uint64]) -> int:
+    """How many identifiers follow an equal one when all are sorted."""
+    if kernel.strictly_ascending(ids):
+        return 0
+    ordered = np.sort(ids)
+    return int((ordered[1:] == ordered[:-1]).sum())
+
+
+def require_unique(roles: Roles, repeated: int) -> None:
+    """Stop where two records have one identifier (or two texts one word: half a chance in a thousand in a nation)."""
+    if repeated:
+        raise DataError(
+            f"{roles.identifier} is not unique in {roles.record_type} records",
+            why=f"{repeated:,} repetitions",
+        )
+
+
+def needed(roles: Roles) -> list[str]:
+    """The columns that a swap reads."""
+    own = [name for name in (roles.identifier, roles.kind) if name]
+    return list(dict.fromkeys([*roles.released, *own]))
+
+
+def framed(columns: dict[str, Column], roles: Roles, kinds: "Kinds | None", *, untouched: str) -> Frame:
+    """Records that are in memory, without those that travel along; whether identifiers repeat is not asked here."""
     rows = next(iter(columns.values())).codes.size
-    if rows >= 2**32 - 1:
-        raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
-    stay, only = by_kind(census, roles, columns), None
+    stay, only = by_kind(kinds, columns), None
     if stay is not None and untouched == "refuse":
         refuse(stay, roles.record_type)
-    if stay is not None and untouched == "drop":
-        columns, only = without(census, roles, columns, stay)
+    if stay is not None and kinds is not None and untouched == "drop":
+        columns, only = without(kinds, columns, stay)
         rows, stay = next(iter(columns.values())).codes.size, None
     part = None if stay is None or not stay.records else ~np.isin(columns[stay.column].codes, stay.codes)
-    groups = tuple(
-        members(
-            census,
-            record_type,
-            variables,
-            columns[roles.identifier],
-            roles.moving + roles.match,
-            some_dropped=only is not None,
-        )
-        for record_type, variables in roles.members
-    )
     return Frame(
         roles=roles,
         columns=columns,
         ids=_identifiers(roles, columns, rows),
         strata=strata([columns[name] for name in roles.match], rows=rows, taking_part=part),
-        members=groups,
         stays=() if stay is None else (stay,),
         only=only,
     )
+
+
+def load(census: "Census", roles: Roles, *, untouched: str) -> Frame:
+    """Read what a swap needs, once."""
+    columns = gather(census, roles.record_type, needed(roles))
+    rows = next(iter(columns.values())).codes.size
+    if rows >= 2**32 - 1:
+        raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
+    frame = framed(columns, roles, census.schema.record(roles.record_type).kinds, untouched=untouched)
+    del columns
+    if roles.identifier:
+        require_unique(roles, repetitions(frame.ids))
+    groups = tuple(
+        members(
+            census,
+            record_type,
+            variables,
+            frame.columns[roles.identifier],
+            roles.moving + roles.match,
+            some_dropped=frame.only is not None,
+        )
+        for record_type, variables in roles.members
+    )
+    return replace(frame, members=groups)

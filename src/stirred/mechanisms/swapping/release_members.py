@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -17,100 +16,15 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.compiled import compiled
 from stirred.errors import DataError
-from stirred.mechanisms.swapping.release_columns import Column, plain
+from stirred.mechanisms.swapping.release_columns import Column
+from stirred.mechanisms.swapping.release_digest import Digested, hashers, value_tables
+from stirred.mechanisms.swapping.release_packing import Digit, Words, layout, packed_words, unpacked
+from stirred.mechanisms.swapping.values import null_bits
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
-Words = NDArray[np.uint64]
 NOWHERE = np.uint32(0xFFFFFFFF)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digit:
-    """One variable as a digit of a packed word: its place, and how to go back."""
-
-    name: str
-    type: pa.DataType
-    word: int
-    span: int
-    low: int = 0
-    values: pa.Array | None = None  # sorted; None when the digit is the integer less ``low``
-    used: NDArray[np.uint64] | None = None  # places of values that some released record has; None: all
-
-    def encode(self, array: pa.Array) -> Words:
-        """The digit of each value; an empty value is the last one."""
-        if self.values is None:
-            if array.null_count:  # the digit of an empty value may lie beyond a narrow type
-                array = array.cast(pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64())
-            filled = array.fill_null(self.low + self.span - 1) if array.null_count else array
-            numbers: Words = filled.to_numpy(zero_copy_only=False).astype(np.uint64)
-            return numbers - np.uint64(self.low % 2**64)
-        places = pc.index_in(plain(array), value_set=self.values).fill_null(len(self.values))
-        digits: Words = places.to_numpy(zero_copy_only=False).astype(np.uint64)
-        return digits
-
-    def decode(self, digits: Words, *, holds_empty: bool) -> pa.Array:
-        """The values of some digits."""
-        empty = digits == np.uint64(self.span - 1) if holds_empty else None
-        if self.values is None:
-            numbers = (digits + np.uint64(self.low % 2**64)).astype(self.type.to_pandas_dtype())
-            return pa.array(numbers, self.type, mask=empty)
-        if self.used is None:
-            return pa.DictionaryArray.from_arrays(pa.array(digits.astype(np.int32), mask=empty), self.values)
-        places = np.searchsorted(self.used, digits).astype(np.int32)
-        return pa.DictionaryArray.from_arrays(
-            pa.array(places, mask=empty), self.values.take(pa.array(self.used))
-        )
-
-
-def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[list[Digit], frozenset[str]]:
-    """Digits for the named variables from one light pass, and which of them have empty values."""
-    frame = census.scan(record_type, list(names))
-    kinds = frame.collect_schema()
-    whole = [name for name in names if kinds[name].is_integer()]
-    asks = [pl.col(n).min().alias(f"{n}\x00low") for n in whole] + [
-        pl.col(n).max().alias(f"{n}\x00high") for n in whole
-    ]
-    asks += [pl.col(n).null_count().alias(f"{n}\x00empty") for n in names]
-    facts = frame.select(asks).collect(engine="streaming").row(0, named=True)
-    kinds_arrow = (
-        census.scan(record_type, list(names))
-        .limit(0)
-        .collect()
-        .to_arrow(compat_level=pl.CompatLevel.oldest())
-    )
-    digits: list[Digit] = []
-    empty: set[str] = set()
-    word, room = 0, 2**64
-    for name in names:
-        gap = 1 if facts[f"{name}\x00empty"] else 0
-        if gap:
-            empty.add(name)
-        values: pa.Array | None = None
-        kind = kinds_arrow.schema.field(name).type
-        low = 0
-        if name in whole:
-            low = facts[f"{name}\x00low"] or 0
-            span = (facts[f"{name}\x00high"] or 0) - low + 1 + gap
-        else:
-            column = (
-                frame.select(pl.col(name).drop_nulls().unique().sort())
-                .collect(engine="streaming")
-                .to_arrow(compat_level=pl.CompatLevel.oldest())[name]
-            )
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type).unique().sort()
-            values = plain(column.combine_chunks())
-            values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
-            kind = values.type
-            span = len(values) + gap
-        span = max(span, 1)
-        if span > room:
-            word, room = word + 1, 2**64
-        room //= span
-        digits.append(Digit(name=name, type=kind, word=word, span=span, low=low, values=values))
-    return digits, frozenset(empty)
 
 
 @compiled
@@ -239,41 +153,45 @@ class Members:
         """The variables of packed members."""
         result = {
             digit.name: digit.decode(numbers, holds_empty=digit.name in self.empty)
-            for digit, numbers in _unpacked(self.digits, packed)
+            for digit, numbers in unpacked(self.digits, packed)
         }
         return {digit.name: result[digit.name] for digit in self.digits}
 
-    def digest(self, key: Key, ids: NDArray[np.uint64]) -> bytes:
-        """An order-free keyed digest of all members with the household each belongs to."""
+    def digested(self, key: Key, ids: NDArray[np.uint64]) -> Digested:
+        """All members by value, each with the household it belongs to, in no order."""
         total = key.multiset()
+        both = hashers(key)
+        tables = {d.name: value_tables(d.values, both) for d in self.digits if d.values is not None}
         for start in range(0, ids.size, 1 << 18):
             stop = min(start + (1 << 18), ids.size)
             part = slice(int(self.starts[start]), int(self.starts[stop]))
-            owners = np.repeat(ids[start:stop], np.diff(self.starts[start : stop + 1]))
-            total.update(
-                [owners, *(np.ascontiguousarray(self.words[part, w]) for w in range(self.words.shape[1]))]
-            )
-        labels = [
-            f"{d.name}/{d.span}/{d.low}/{d.values.to_pylist() if d.values is not None else ''}"
-            for d in self.digits
-        ]
-        return key.digest(total.value(), *(label.encode() for label in labels))
+            if part.stop > part.start:
+                owners = np.repeat(ids[start:stop], np.diff(self.starts[start : stop + 1]))
+                total.update([owners, *self._value_words(self.words[part], tables)])
+        return Digested(self.record_type, (self.link, *(digit.name for digit in self.digits)), total)
 
-
-def _unpacked(digits: Sequence[Digit], packed: Words) -> Iterator[tuple[Digit, Words]]:
-    """Each digit of some packed members, the last first."""
-    rest = [np.ascontiguousarray(packed[:, w]) for w in range(packed.shape[1])]
-    for digit in reversed(digits):
-        numbers, place = rest[digit.word], np.uint64(digit.span)
-        rest[digit.word] = numbers // place
-        yield digit, numbers - rest[digit.word] * place
+    def _value_words(self, packed: Words, tables: dict[str, tuple[Words, ...]]) -> list[Words]:
+        """The values of packed members as words, with the bits of the empty ones at the end."""
+        found: dict[str, list[Words]] = {}
+        gone: dict[str, NDArray[np.bool_] | None] = {}
+        for digit, numbers in unpacked(self.digits, packed):
+            empty = numbers == np.uint64(digit.span - 1) if digit.name in self.empty else None
+            if digit.name in tables:
+                found[digit.name] = [table[numbers] for table in tables[digit.name]]
+            else:
+                found[digit.name] = [numbers + np.uint64(digit.low % 2**64)]
+                if empty is not None:
+                    found[digit.name][0][empty] = 0
+            gone[digit.name] = empty
+        words = [word for digit in self.digits for word in found[digit.name]]
+        return words + null_bits([gone[digit.name] for digit in self.digits], packed.shape[0])
 
 
 def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
     """Digits that forget the values of records which were left out: a dictionary is published whole."""
     seen: dict[str, set[int]] = {digit.name: set() for digit in digits}
     for start in range(0, placed.shape[0], 1 << 20):
-        for digit, numbers in _unpacked(digits, placed[start : start + (1 << 20)]):
+        for digit, numbers in unpacked(digits, placed[start : start + (1 << 20)]):
             if digit.values is not None:
                 seen[digit.name].update(np.unique(numbers).tolist())
     found = []
@@ -284,6 +202,17 @@ def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
             held = sorted(place for place in seen[digit.name] if place < len(digit.values))
             found.append(replace(digit, used=np.array(held, np.uint64)))
     return found
+
+
+def grouped(owners: NDArray[np.uint32], words: Words, rows: int) -> tuple[NDArray[np.int64], Words]:
+    """Members beside the others of their household, in the order of their content: where each begins, and words."""
+    counts = np.zeros(rows, np.uint32)
+    _count(owners, counts)
+    starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    placed = np.empty((owners.size, words.shape[1]), np.uint64)
+    _place(owners, words, starts[:-1].copy(), placed)
+    _sort(starts, placed)
+    return starts, placed
 
 
 def _links(array: pa.Array, owner: Column) -> NDArray[Any]:
@@ -325,10 +254,7 @@ def members(
     cursor = starts[:-1].copy()
     for batch in census.batches(record_type, [link, *names]):
         owners = rows_of(_links(batch.column(link), owner))
-        words = np.zeros((owners.size, width), np.uint64)
-        for digit in digits:
-            words[:, digit.word] *= np.uint64(digit.span)
-            words[:, digit.word] += digit.encode(batch.column(digit.name))
+        words = packed_words(digits, batch, width)
         if some_dropped:
             owners, words = owners[owners != NOWHERE], words[owners != NOWHERE]
         _place(owners, words, cursor, placed)

@@ -48,6 +48,13 @@ class Shapes:
     swap_larger: NDArray[np.int64]
     strata: NDArray[np.int64]
 
+    @staticmethod
+    def merged(rows: pl.DataFrame) -> "Shapes":
+        """Shapes met in several places, in one table with a row for each distinct one."""
+        by = [name for name in rows.columns if name != "strata"]
+        distinct = rows.group_by(by).agg(pl.col("strata").sum()).sort(by)
+        return Shapes(**{name: distinct[name].to_numpy().astype(np.int64) for name in distinct.columns})
+
     @property
     def b(self) -> int:
         """The largest stratum that holds two distinct records (the paper's b); 0 if none does."""
@@ -63,9 +70,11 @@ class Shapes:
 
 def shapes(frame: Frame) -> Shapes:
     """Meet every stratum once; with members along, records are taken to differ (their persons almost surely do)."""
+    if frame.known is not None:
+        return frame.known
     sizes = frame.strata.sizes.astype(np.int64)
     swap = frame.strata.types(frame.of(frame.roles.moving))
-    if frame.members:
+    if frame.roles.members:
         hold = Types(types=np.where(sizes >= 2, MANY, 1).astype(np.uint8), first_counts=frame.strata.sizes)
     else:
         hold = frame.strata.types(frame.of(frame.roles.hold))
@@ -79,8 +88,7 @@ def shapes(frame: Frame) -> Shapes:
             "swap_larger": np.where(swap.types == 2, _larger(swap, sizes), 0),
         }
     )
-    distinct = rows.group_by(rows.columns).len("strata").sort(rows.columns)
-    return Shapes(**{name: distinct[name].to_numpy().astype(np.int64) for name in distinct.columns})
+    return Shapes.merged(rows.with_columns(strata=pl.lit(1, pl.Int64)))
 
 
 def _larger(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -110,7 +118,7 @@ def specification(
         )
     return Specification(
         domain=census.domain,
-        multiverse=Multiverse(frozenset(invariants(frame))),
+        multiverse=Multiverse(frozenset(invariants(frame, census))),
         input_premetric=Hamming(roles.record_type),
         output_premetric=Multiplicative(),
         budget=claimed.budget,
@@ -122,7 +130,7 @@ def specification(
     )
 
 
-def invariants(frame: Frame) -> list[Invariant]:
+def invariants(frame: Frame, census: "Census") -> list[Invariant]:
     """All that is exact: match × swap, all that is held, who lives together, and the records that take no part."""
     roles = frame.roles
     subject, among = plural(roles.record_type), ""
@@ -150,10 +158,9 @@ def invariants(frame: Frame) -> list[Invariant]:
             for stay in frame.stays
         ),
     ]
-    for group in frame.members:
-        names = tuple(digit.name for digit in group.digits)
-        own = Margin(group.record_type, (group.link, *names))
-        people = plural(group.record_type)
+    for record_type, names in roles.members:
+        own = Margin(record_type, (census.schema.record(record_type).household, *names))
+        people = plural(record_type)
         found.append(
             Custom(
                 name=f"{people} within {subject}",
@@ -190,7 +197,10 @@ def _remarks(found: Shapes, budget: Budget) -> tuple[str, ...]:
 
 def notes(frame: Frame, rate: Fraction) -> tuple[str, ...]:
     """Warnings for the release: strata that hardly swap."""
-    sizes, counts = np.unique(frame.strata.sizes, return_counts=True)
+    found = shapes(frame)
+    sizes, places = np.unique(found.n, return_inverse=True)
+    counts = np.zeros(sizes.size, np.int64)
+    np.add.at(counts, places.ravel(), found.strata)
     weak = closed_forms.weak_strata(sizes, rate, counts=counts)
     return () if weak is None else (str(weak),)
 

@@ -1,5 +1,6 @@
 """Records that never take part: published as they are, hence invariants, or left out together with every trace."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,10 +9,9 @@ from numpy.typing import NDArray
 
 from stirred.errors import PrivacyError
 from stirred.mechanisms.swapping.release_columns import Column, level_codes
-from stirred.mechanisms.swapping.release_roles import Roles
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census.schema import Kinds
 
 Where = dict[str, tuple[str, ...]]
 
@@ -40,10 +40,14 @@ class Stay:
         return f"{self.records:,} {record_type} records {self.why}: they are never swapped and published as they are"
 
 
-def by_kind(census: "Census", roles: Roles, columns: dict[str, Column]) -> Stay | None:
+def by_kinds(kinds: "Kinds | None") -> bool:
+    """Whether the schema knows records that never take part by their kind."""
+    return kinds is not None and bool(kinds.vacant or kinds.group_quarters)
+
+
+def by_kind(kinds: "Kinds | None", columns: dict[str, Column]) -> Stay | None:
     """Vacant units and group quarters, where the schema tells kinds apart; listed even when there are none today."""
-    kinds = census.schema.record(roles.record_type).kinds
-    if kinds is None or not (kinds.vacant or kinds.group_quarters):
+    if kinds is None or not by_kinds(kinds):
         return None
     levels = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
     column = columns[kinds.column]
@@ -57,27 +61,32 @@ def by_kind(census: "Census", roles: Roles, columns: dict[str, Column]) -> Stay 
     )
 
 
-def without(
-    census: "Census", roles: Roles, columns: dict[str, Column], stay: Stay
-) -> tuple[dict[str, Column], Where]:
+def may_move(kinds: "Kinds", column: Column) -> NDArray[np.bool_]:
+    """Which records the schema's kinds let move."""
+    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
+    if named:
+        return np.isin(column.codes, level_codes(column, named))
+    others = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
+    return ~np.isin(column.codes, level_codes(column, others))
+
+
+def restriction(kinds: "Kinds", found: Sequence[object]) -> Where:
+    """Which records may move, in levels: those the schema names, or those that records which may move have."""
+    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
+    return {kinds.column: named or tuple(sorted({str(value) for value in found}))}
+
+
+def without(kinds: "Kinds", columns: dict[str, Column], stay: Stay) -> tuple[dict[str, Column], Where]:
     """The columns of the records that may move, and the restriction that says which these are.
 
     Values that only the others have go too: the dictionary of a column is published whole.
     """
-    kinds = census.schema.record(roles.record_type).kinds
-    assert kinds is not None
     column = columns[stay.column]
-    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
-    if named:
-        keep = np.isin(column.codes, level_codes(column, named))
-    else:
-        keep = ~np.isin(column.codes, stay.codes)
-        kept = column.taken(np.flatnonzero(keep).astype(np.uint32)).arrow().drop_null().unique()
-        named = tuple(sorted(str(value) for value in kept.to_pylist()))
-    rows = np.flatnonzero(keep).astype(np.uint32)
-    return {name: held.taken(rows).compacted().measured() for name, held in columns.items()}, {
-        stay.column: named
-    }
+    rows = np.flatnonzero(may_move(kinds, column)).astype(np.uint32)
+    found = column.taken(rows).arrow().drop_null().unique().to_pylist()
+    return {name: held.taken(rows).compacted().measured() for name, held in columns.items()}, restriction(
+        kinds, found
+    )
 
 
 def refuse(stay: Stay, record_type: str) -> None:

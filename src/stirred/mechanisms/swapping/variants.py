@@ -106,7 +106,8 @@ class VaryingRates(PermutationSwapping):
         more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
         return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
 
-    def _promise(self, frame: Frame, census: "Census") -> Specification:
+    def promised(self, frame: Frame, census: "Census") -> Specification:
+        """The promise, where the rates look at nothing but released variables."""
         for name in (self.by, *self.rarity):
             if name and name not in frame.roles.released:
                 raise InputError(
@@ -118,6 +119,11 @@ class VaryingRates(PermutationSwapping):
         return statement.specification(
             frame, census, lambda strata: self.bounds(strata, held=frame.roles.held)
         )
+
+    def meeting(self, frame: Frame) -> tuple[str, ...]:
+        """The match variables; with rarity those among them that a combination names, because it is counted everywhere."""
+        match = frame.roles.match
+        return tuple(name for name in match if name in self.rarity) if self.rarity else match
 
     def classes(self, frame: Frame) -> NDArray[np.uint16]:
         """The class of every record, from the input file."""
@@ -178,9 +184,8 @@ class ImputedStay(PermutationSwapping):
         """The PSA's, and the mark of imputed records."""
         return {**PermutationSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
 
-    def frame(self, census: "Census") -> Frame:
+    def adapted(self, frame: Frame) -> Frame:
         """The records, with imputed ones out of their strata."""
-        frame = PermutationSwapping.frame(self, census)
         if self.imputed not in frame.columns or self.imputed in self.swap:
             raise InputError(
                 f"{self.imputed} is no held variable that is released",

@@ -29,7 +29,7 @@ from stirred.spec import Bound
 from stirred.spec.numerals import fraction_of
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    pass
 
 Codes = NDArray[np.uint32]
 
@@ -56,10 +56,9 @@ class NoVacuous(PermutationSwapping):
     def __init__(self, **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
 
-    def frame(self, census: "Census") -> Frame:
+    def adapted(self, frame: Frame) -> Frame:
         """The records; linked ones would have to be compared too, which is not done."""
-        frame = PermutationSwapping.frame(self, census)
-        if frame.members:
+        if frame.roles.members:
             raise InputError(
                 "vacuous swaps cannot be told with linked records along",
                 why="whether a table changed would depend on who lives in each household",
@@ -243,9 +242,8 @@ class UnitMatching(PermutationSwapping):
         """The PSA's, the loosened variables and α."""
         return {**PermutationSwapping.parameters(self), "loose": list(self.loose), "alpha": str(self.alpha)}
 
-    def frame(self, census: "Census") -> Frame:
-        """The records with the pools as strata: these decide invariants and budget."""
-        frame = PermutationSwapping.frame(self, census)
+    def adapted(self, frame: Frame) -> Frame:
+        """The records with the pools as strata: these decide invariants and budget, and records of a pool must meet."""
         pooled = tuple(name for name in frame.roles.match if name not in self.loose)
         part = frame.strata.codes != kernel.OUT
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)

@@ -18,7 +18,7 @@ from stirred.mechanisms.swapping.kernel_moves import draw
 from stirred.mechanisms.swapping.kernel_strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.release import swapped_columns
-from stirred.mechanisms.swapping.release_columns import Column
+from stirred.mechanisms.swapping.release_columns import Column, of_table
 from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.strata import Strata
 from stirred.mechanisms.swapping.variants_accounting import variant_bounds
@@ -53,9 +53,8 @@ class NoisyKey(PermutationSwapping):
         """The PSA's, and the kernel of the noise."""
         return {**PermutationSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
 
-    def frame(self, census: "Census") -> Frame:
-        """The records, in strata without the noisy variable: only these stay invariant."""
-        frame = PermutationSwapping.frame(self, census)
+    def adapted(self, frame: Frame) -> Frame:
+        """The records, in strata without the noisy variable: only these stay invariant, and their records must meet."""
         pooled = tuple(name for name in frame.roles.match if name != self.noisy)
         part = frame.strata.codes != kernel.OUT
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
@@ -64,6 +63,11 @@ class NoisyKey(PermutationSwapping):
             roles=replace(frame.roles, match=pooled, hold=(self.noisy, *frame.roles.hold)),
             strata=pools,
         )
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The noisy variable: a value is redrawn among all levels that occur anywhere."""
+        return (self.noisy,)
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """Law 6a: unknown, beside the largest loss found by enumeration."""
@@ -82,7 +86,7 @@ class NoisyKey(PermutationSwapping):
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw the noisy key of every record, then swap within its strata."""
         column = frame.columns[self.noisy]
-        levels = np.unique(column.codes)
+        levels = dict(frame.levels).get(self.noisy, np.unique(column.codes))
         redrawn = _coins(run.bind("noisy"), frame.ids, self.change)
         drawn = levels[_uniform(run, frame.ids, levels.size)]
         noisy = replace(column, codes=np.where(redrawn, drawn, column.codes))
@@ -137,8 +141,9 @@ class NoisyTables(PermutationSwapping):
         """Law 6b: the swap's, by post-processing."""
         return variant_bounds("6b", strata, self.rate)
 
-    def _promise(self, frame: Frame, census: "Census") -> Specification:
-        swap = PermutationSwapping._promise(self, frame, census)
+    def promised(self, frame: Frame, census: "Census") -> Specification:
+        """The swap's promise, with a note on the noise's own."""
+        swap = PermutationSwapping.promised(self, frame, census)
         own = self._noise(swap, frame)
         told = (
             f"with the same invariants the noise alone keeps ρ² = {own.rho_squared.exact} (D_nor: zCDP), whatever the swap "
@@ -152,7 +157,7 @@ class NoisyTables(PermutationSwapping):
         T counts the tables with a variable that moves and one that is held; the others are invariants.
         """
         frame = self.frame(census)
-        return self._noise(PermutationSwapping._promise(self, frame, census), frame)
+        return self._noise(PermutationSwapping.promised(self, frame, census), frame)
 
     def _noise(self, swap: Specification, frame: Frame) -> Specification:
         moving, hold = {*frame.roles.moving}, {*frame.roles.hold}
@@ -168,22 +173,21 @@ class NoisyTables(PermutationSwapping):
             varies=None,
         )
 
-    def made_tables(self, columns: dict[str, Column], run: Key) -> dict[str, pa.Table]:
-        """Every cell of every table with its own noise."""
-        return {" × ".join(by): self._noisy([columns[name] for name in by], run) for by in self.tables}
-
-    def _noisy(self, columns: Sequence[Column], run: Key) -> pa.Table:
+    def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
+        """Every combination of levels with its own noise, the empty cells too."""
+        names = [name for name in cells.column_names if name != "count"]
+        columns = list(of_table(cells, names).values())
         levels = [np.unique(column.codes) for column in columns]
         shape = tuple(level.size for level in levels)
         places = tuple(
             np.searchsorted(level, column.codes) for level, column in zip(levels, columns, strict=True)
         )
-        counts = np.bincount(np.ravel_multi_index(places, shape), minlength=int(np.prod(shape)))
-        names = [column.name for column in columns]
+        counts = np.zeros(int(np.prod(shape)), np.int64)
+        counts[np.ravel_multi_index(places, shape)] = cells["count"].to_numpy()
         noise = discrete_gaussian(run.stream("noise", *names), self.sigma_squared, counts.size)
         grid = np.unravel_index(np.arange(counts.size), shape)
-        cells = {
+        found = {
             column.name: replace(column, codes=level[index]).arrow()
             for column, level, index in zip(columns, levels, grid, strict=True)
         }
-        return pa.table({**cells, "count": pa.array(counts + noise)})
+        return pa.table({**found, "count": pa.array(counts + noise)})

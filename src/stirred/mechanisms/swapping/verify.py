@@ -27,7 +27,7 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def _fold(mixed: NDArray[np.uint64], numbers: NDArray[np.uint64], salt: np.uint64) -> None:
+def fold(mixed: NDArray[np.uint64], numbers: NDArray[np.uint64], salt: np.uint64) -> None:
     for i in range(numbers.size):
         mixed[i] = _mixed(mixed[i] ^ _mixed(numbers[i] + salt))
 
@@ -101,7 +101,7 @@ class Margin:
             rows = slice(0, chosen.size)
         mixed = np.zeros(rows.stop - rows.start, np.uint64)
         for digits, salt in zip(self.digits, self.salts, strict=True):
-            _fold(mixed, digits.on(columns).numbers(rows), salt)
+            fold(mixed, digits.on(columns).numbers(rows), salt)
         return mixed
 
     def cells(self) -> int:
@@ -133,7 +133,7 @@ def joined(owners: NDArray[np.uint64], packed: NDArray[np.uint64]) -> NDArray[np
     """One word for each member from its owner's word and its own packed words."""
     mixed = owners.copy()
     for w in range(packed.shape[1]):
-        _fold(mixed, np.ascontiguousarray(packed[:, w]), np.uint64(w + 1))
+        fold(mixed, np.ascontiguousarray(packed[:, w]), np.uint64(w + 1))
     return mixed
 
 

@@ -1,0 +1,139 @@
+"""A swap by flows and parts, for a census that does not fit in memory or lies on a cluster.
+
+The records are read once to digest them and to fingerprint what must not change, brought together by their match
+variables so that every stratum lies whole in one part, swapped part by part, and brought together again by the words
+that order the publication. Every random word is named by the identifier of a record, so parts change nothing: the
+bytes are those of the swap in memory for the same key.
+"""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.chance import Key
+from stirred.engine import Engine, Parts, Progress
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.swapping import release_statement as statement
+from stirred.mechanisms.swapping.release import table
+from stirred.mechanisms.swapping.release_columns import of_table
+from stirred.mechanisms.swapping.release_frame import Frame
+from stirred.mechanisms.swapping.release_stays import by_kinds, refuse
+from stirred.mechanisms.swapping.sharded_published import LOOKED, LookAtSwapped, Publisher
+from stirred.mechanisms.swapping.sharded_size import Size
+from stirred.mechanisms.swapping.sharded_source import PART, ByOrder, ByValues
+from stirred.mechanisms.swapping.sharded_sources import Sources, opened
+from stirred.mechanisms.swapping.sharded_strata import SHAPE, SHAPED, Cells, Drawn, Shaped
+from stirred.mechanisms.swapping.sharded_writing import Seen, look, steps, write
+from stirred.spec import Ledger
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+    from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+
+
+def release(
+    mechanism: "PermutationSwapping",
+    census: "Census",
+    *,
+    key: Key,
+    engine: Engine,
+    size: Size,
+    out: Path | None,
+    progress: Progress,
+) -> Release:
+    """Swap, order, verify and write, without ever holding the records in one place."""
+    with ExitStack() as held:
+        progress("read", 0, 1)
+        sources = opened(mechanism, census, engine, size, held)
+        progress("read", 1, 1)
+        progress("digest", 0, 1)
+        survey = sources.surveyed(mechanism.reader(key))
+        sources = sources.knowing_levels()
+        run = mechanism.bound(key, survey.digest)
+        progress("digest", 1, 1)
+        strata = _strata(mechanism, sources, engine, size, held)
+        frame, cells = _shaped(mechanism, sources, strata, progress)
+        promise = mechanism.promised(frame, census)
+        number = engine.parts_for(size.homes + size.people) if mechanism.microdata else 1
+        swapped = strata.map(Drawn(sources.job, run, number), sources.travelling)
+        if mechanism.microdata:
+            publisher = Publisher(
+                run=run, identifier=sources.identifier, released=frame.roles.released, linked=sources.linked
+            )
+            progress("swap", 0, 1)
+            people = [
+                flow.map(ByOrder(group.link, number, run), flow.schema.append(pa.field(PART, pa.int32())))
+                for flow, group in zip(sources.people, sources.linked, strict=True)
+            ]
+            placed = engine.exchange(swapped.flow(), *people, by=PART, parts=number).kept()
+            held.callback(placed.drop)
+            strata.drop()
+            progress("swap", 1, 1)
+            seen = look(placed, publisher, sources, progress)
+        else:
+            placed = swapped.kept(steps(progress, "swap"))
+            held.callback(placed.drop)
+            kernel = LookAtSwapped(sources.identifier, sources.looker)
+            found = placed.map(kernel, LOOKED).gathered(steps(progress, "verify"))
+            seen = Seen.of(found, sources, placed.number)
+        checks = seen.checks(frame, sources, survey, cells)
+        return Release(
+            mechanism=mechanism.name,
+            parameters=mechanism.parameters(),
+            specification=promise,
+            tables={
+                " × ".join(by): mechanism.made_table(_table(placed, sources, by), run)
+                for by in mechanism.tables
+            },
+            microdata=write(placed, publisher, seen, sources, out, progress) if mechanism.microdata else {},
+            checks=checks,
+            ledger=Ledger().spend(by=mechanism.name, on=mechanism.resolution, budget=promise.budget),
+            notes=statement.notes(frame, mechanism.rate),
+            input_digest=run.digest(b"input", survey.digest).hex(),
+            private=key.private,
+        )
+
+
+def _strata(
+    mechanism: "PermutationSwapping", sources: Sources, engine: Engine, size: Size, held: ExitStack
+) -> Parts:
+    """Records in parts that hold every stratum whole."""
+    parts = engine.parts_for(size.homes)
+    by = ByValues(mechanism.meeting(sources.frame), parts, sources.scatter)
+    found = engine.exchange(sources.homes.map(by, sources.travelling), by=PART, parts=parts).kept()
+    held.callback(found.drop)
+    return found
+
+
+def _shaped(
+    mechanism: "PermutationSwapping", sources: Sources, strata: Parts, progress: Progress
+) -> tuple[Frame, list[int]]:
+    """What the mechanism must know of all records to state its promise, and the numbers of cells that stay."""
+    found = strata.map(Shaped(sources.job, sources.looker), SHAPED).gathered(steps(progress, "strata"))
+    rows = pl.DataFrame({name: _joined(found, name) for name in SHAPE}, schema=dict.fromkeys(SHAPE, pl.Int64))
+    frame = sources.frame
+    records = _added(found, "stays", len(frame.stays))
+    stays = tuple(replace(stay, records=n) for stay, n in zip(frame.stays, records, strict=True))
+    if mechanism.untouched == "refuse" and by_kinds(sources.job.kinds):
+        refuse(stays[0], frame.roles.record_type)
+    known = replace(frame, stays=stays, known=statement.Shapes.merged(rows))
+    return known, _added(found, "cells", len(sources.looker.margins))
+
+
+def _joined(found: pa.Table, name: str) -> list[int]:
+    return [number for row in found[name].to_pylist() for number in row]
+
+
+def _added(found: pa.Table, name: str, width: int) -> list[int]:
+    return [sum(row[i] for row in found[name].to_pylist()) for i in range(width)]
+
+
+def _table(placed: Parts, sources: Sources, by: tuple[str, ...]) -> pa.Table:
+    """The cells of all parts, added up and sorted as in memory."""
+    schema = pa.schema([*(sources.homes.schema.field(name) for name in by), ("count", pa.int64())])
+    cells = placed.map(Cells(by), schema).gathered()
+    return table(of_table(cells, by), by, cells["count"].to_numpy())

@@ -1,0 +1,54 @@
+"""How much memory a swap takes, before anything is read but counts and types."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stirred.mechanisms.swapping.release_frame import needed
+from stirred.mechanisms.swapping.release_roles import Roles
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+BESIDE = 32  # bytes a record in memory beside its own columns: identifiers, strata, order, swapped columns
+TEXT = 16  # bytes of a text as it travels
+CODE = 4  # bytes of a text in memory, where it is a place in a list of values
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Bytes: of everything in memory, and of records and linked records as they travel, with room to work on them."""
+
+    memory: int
+    homes: int
+    people: int
+
+
+def size_of(census: "Census", roles: Roles) -> Size:
+    """From the number of records and the width of their columns."""
+    rows = census.count(roles.record_type)
+    homes = rows * (_width(census, roles.record_type, needed(roles), CODE) + BESIDE)
+    travelling = rows * (_width(census, roles.record_type, needed(roles), TEXT) + BESIDE)
+    along = people = 0
+    for record_type, variables in roles.members:
+        names = [census.schema.record(record_type).household, *variables]
+        members = census.count(record_type)
+        # members lie in memory in whole words
+        along += members * (8 * (-(-_width(census, record_type, variables, CODE) // 8)) + CODE)
+        people += members * (_width(census, record_type, names, TEXT) + BESIDE)
+    return Size(memory=homes + along, homes=travelling, people=people)
+
+
+def _width(census: "Census", record_type: str, names: Sequence[str], text: int) -> int:
+    kinds = census.scan(record_type).collect_schema()
+    return sum(_bytes(kinds.get(name), text) for name in names)
+
+
+def _bytes(kind: pl.DataType | None, text: int) -> int:
+    if kind is None:
+        return 8  # a column of another record type, not looked up for this
+    if kind.is_integer():
+        return {8: 1, 16: 2, 32: 4}.get(int("".join(filter(str.isdigit, str(kind)))), 8)
+    return text if kind in (pl.String, pl.Categorical, pl.Enum) else 8

@@ -1,0 +1,218 @@
+"""What a swap by parts reads: flows of records and of linked records, named by words, surveyed once."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stirred.chance import Key
+from stirred.engine import Engine, Flow
+from stirred.errors import DataError, InputError
+from stirred.mechanisms.swapping.release import HELD
+from stirred.mechanisms.swapping.release_digest import Digested, merged_sums, sealed
+from stirred.mechanisms.swapping.release_frame import Frame, needed
+from stirred.mechanisms.swapping.release_roles import Roles
+from stirred.mechanisms.swapping.release_stays import Where, by_kinds, restriction
+from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, ValueMargin, added
+from stirred.mechanisms.swapping.sharded_published import Linked
+from stirred.mechanisms.swapping.sharded_size import Size
+from stirred.mechanisms.swapping.sharded_source import (
+    PART,
+    SURVEYED,
+    ByValues,
+    Levels,
+    Named,
+    Only,
+    OnlyOf,
+    Survey,
+)
+from stirred.mechanisms.swapping.sharded_strata import Job
+from stirred.mechanisms.swapping.values import is_text
+from stirred.mechanisms.swapping.verify import Fingerprint
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+    from stirred.census.schema import Kinds
+    from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surveyed:
+    """What one look at the source has found."""
+
+    digest: bytes
+    homes: list[Fingerprint]  # of the margins, and at the end of identifiers with all that is held
+    people: list[Fingerprint]  # of each linked type, with the identifiers they belong to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Flows of one release, and what its kernels must know of them."""
+
+    job: Job
+    frame: Frame  # of no records: roles and words as the mechanism has them
+    homes: Flow
+    people: tuple[Flow, ...]
+    linked: tuple[Linked, ...]
+    looker: Looker
+    scatter: Scatter  # cuts records into parts; apart from the salts of the looker
+
+    @property
+    def identifier(self) -> str:
+        """The column that names records."""
+        return self.job.roles.identifier
+
+    @property
+    def travelling(self) -> pa.Schema:
+        """Records between two exchanges."""
+        return self.homes.schema.append(pa.field(PART, pa.int32()))
+
+    def surveyed(self, reader: Key) -> Surveyed:
+        """Read everything once."""
+        survey = Survey(reader, self.identifier, self.job.read, self.looker, HELD)
+        homes = self.homes.map(survey, SURVEYED).gathered()
+        _require_filled(
+            homes, f"{self.identifier} is empty in some records", "an identifier names one record"
+        )
+        total = _digested(reader, self.job.roles.record_type, self.job.read, homes, self.homes.schema)
+        prints = added(homes["prints"].to_pylist(), len(self.looker.margins) + 1)
+        along, people = [], []
+        for flow, group in zip(self.people, self.linked, strict=True):
+            survey = Survey(reader, group.link, group.variables, self.looker, None)
+            found = flow.map(survey, SURVEYED).gathered()
+            empty = pc.sum(found["empty"]).as_py() or 0
+            _require_filled(found, f"{empty:,} records belong to no household", "their link is empty")
+            names = (group.link, *group.variables)
+            along.append(_digested(reader, group.record_type, names, found, flow.schema))
+            people += added(found["prints"].to_pylist(), 1)
+        return Surveyed(digest=sealed(reader, total, along), homes=prints, people=people)
+
+    def knowing_levels(self) -> "Sources":
+        """The same, with the levels that the mechanism must know of the whole census."""
+        levels = []
+        for name in self.job.mechanism.whole:
+            schema = pa.schema([self.homes.schema.field(name)])
+            found = self.homes.map(Levels((name,)), schema).gathered().column(0).unique()
+            levels.append((name, found.take(pc.sort_indices(found))))
+        return replace(self, job=replace(self.job, levels=tuple(levels)))
+
+
+def _require_filled(found: pa.Table, what: str, why: str) -> None:
+    if pc.sum(found["empty"]).as_py():
+        raise DataError(what, why=why)
+
+
+def _digested(
+    reader: Key, record_type: str, names: Sequence[str], found: pa.Table, schema: pa.Schema
+) -> Digested:
+    """The sums of all batches as one digest; its width is that of a row in words, identifier and empty bits included."""
+    values = [name for name in names if name != schema.names[0]]
+    width = 1 + sum(2 if is_text(schema.field(name).type) else 1 for name in values)
+    width += len(range(0, max(len(values), 1), 64))
+    sums = zip(found["sum"].to_pylist(), found["rows"].to_pylist(), strict=True)
+    return Digested(record_type, tuple(names), merged_sums(reader, sums, width=width))
+
+
+def opened(
+    mechanism: "PermutationSwapping", census: "Census", engine: Engine, size: Size, held: ExitStack
+) -> Sources:
+    """Open the source; nothing is read yet unless records are left out."""
+    roles = mechanism.roles(census)
+    if not roles.identifier:
+        raise InputError(
+            f"{roles.record_type} records have no identifier",
+            why="where a census does not fit in memory, the identifier alone tells records apart",
+            fix=f'name a column of unique numbers or texts in census.toml: [record.{roles.record_type}] id = "…"',
+        )
+    kinds = census.schema.record(roles.record_type).kinds
+    leaving = mechanism.untouched == "drop" and by_kinds(kinds)
+    names = tuple(name for name in needed(roles) if name != roles.identifier)
+    raw = engine.records(census, roles.record_type, [roles.identifier, *names])
+    identity = raw.schema.field(roles.identifier).type
+    job = Job(mechanism=mechanism, roles=roles, kinds=None if leaving else kinds, read=names)
+    frame = job.frame(_named_schema(raw.schema, roles.identifier, names).empty_table())
+    homes = raw.map(
+        Named(roles.identifier, frame.read, identity, kinds if leaving else None),
+        _named_schema(raw.schema, roles.identifier, frame.read),
+    )
+    if leaving and kinds is not None:
+        frame = replace(frame, only=_restricted(raw, roles, kinds))
+    linked = tuple(_linked(census, roles, *member) for member in roles.members)
+    scatter = Scatter.fresh(len(names) + 1)
+    people = []
+    for group in linked:
+        own = engine.records(census, group.record_type, [group.link, *group.variables])
+        schema = _named_schema(own.schema, group.link, group.variables)
+        flow = own.map(Named(group.link, group.variables, identity), schema)
+        people.append(_only_of(homes, flow, roles, group, engine, size, held, scatter) if leaving else flow)
+    widest = max(len(names), *(len(group.variables) for group in linked), 1)
+    looker = Looker(
+        tuple(
+            ValueMargin(name, columns, None if stay is None else (stay.column, stay.levels))
+            for name, columns, stay in frame.kept()
+        ),
+        Scatter.fresh(widest + 1),
+    )
+    return Sources(
+        job=replace(job, read=frame.read),
+        frame=frame,
+        homes=homes,
+        people=tuple(people),
+        linked=linked,
+        looker=looker,
+        scatter=scatter,
+    )
+
+
+def _named_schema(schema: pa.Schema, identifier: str, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([pa.field(identifier, pa.uint64()), *(schema.field(name) for name in names)])
+
+
+def _linked(census: "Census", roles: Roles, record_type: str, variables: tuple[str, ...]) -> Linked:
+    record, there = census.schema.record(record_type), census.columns(record_type)
+    return Linked(
+        record_type=record_type,
+        link=record.household,
+        identifier=record.id,
+        variables=variables,
+        refilled=tuple(name for name in roles.moving + roles.match if name in there),
+    )
+
+
+def _restricted(raw: Flow, roles: Roles, kinds: "Kinds") -> Where:
+    """Which kinds of records are released."""
+    names = (kinds.column,)
+    kept = Named(roles.identifier, names, raw.schema.field(roles.identifier).type, kinds)
+    flow = raw.map(kept, _named_schema(raw.schema, roles.identifier, names))
+    found = flow.map(Levels(names), pa.schema([raw.schema.field(kinds.column)])).gathered()
+    return restriction(kinds, found.column(0).drop_null().unique().to_pylist())
+
+
+def _only_of(
+    homes: Flow,
+    people: Flow,
+    roles: Roles,
+    group: Linked,
+    engine: Engine,
+    size: Size,
+    held: ExitStack,
+    scatter: Scatter,
+) -> Flow:
+    """The linked records of households that are left: one more exchange, by identifier."""
+    parts = engine.parts_for(size.homes + size.people)
+    where = pa.field(PART, pa.int32())
+    ids = pa.schema([homes.schema.field(roles.identifier)])
+    sides = (
+        homes.map(Only((roles.identifier,)), ids).map(
+            ByValues((roles.identifier,), parts, scatter), ids.append(where)
+        ),
+        people.map(ByValues((group.link,), parts, scatter), people.schema.append(where)),
+    )
+    met = engine.exchange(*sides, by=PART, parts=parts)
+    found = met.map(OnlyOf(roles.identifier, group.link), people.schema).kept()
+    held.callback(found.drop)
+    met.drop()
+    return found.flow()
