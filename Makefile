@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench docs browser constraints clean
+.PHONY: help setup demo test test-slow lint format bench docs browser java constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,10 +35,10 @@ format: setup  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix src tests benchmarks examples
 	@$(BIN)/ruff format src tests benchmarks examples
 
-test: setup browser lint  ## lint, then every test but the slow ones
+test: setup browser java lint  ## lint, then every test but the slow ones
 	@$(PYTEST) -m "not slow"
 
-test-slow: setup browser  ## the slower statistical and scale checks
+test-slow: setup browser java  ## the slower statistical and scale checks
 	@$(PYTEST) -m slow
 
 bench: setup  ## every benchmark at its default size
@@ -50,6 +50,9 @@ docs: setup  ## the documentation as HTML in build/docs
 
 browser:
 	@bash tools/browser
+
+java:
+	@bash tools/java
 
 constraints: setup  ## choose the pinned versions anew (hashes, no addresses)
 	@$(BIN)/uv pip compile pyproject.toml --extra test --extra docs --universal --python-version 3.11 \
