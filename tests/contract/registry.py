@@ -12,8 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swapping import (
+    ImputedStay,
+    NearPlaces,
+    NoisyKey,
+    NoisyTables,
+    NoVacuous,
+    PermutationSwapping,
+    UnitMatching,
+    VaryingRates,
+)
 from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.margins import ExactMargins
 from stirred.mechanisms.topdown.workload import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -101,4 +111,22 @@ CASES = [
             tables=[["county", "tenure"]],
         ),
     ),
+]
+
+SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"], "rate": "1/3"}
+
+# Relatives, which keep the part of the contract that speaks of engines (test_engines.py).
+VARIANTS = [
+    Case("varying-rates", lambda: VaryingRates(**SWAP, by="tenure", rates={"rent": "1/2"})),
+    Case(
+        "varying-rates-rarity",
+        lambda: VaryingRates(**SWAP, rarity=["tract", "size"], rare="1/2", counts_up_to=250),
+    ),
+    Case("imputed-stay", lambda: ImputedStay(**SWAP, imputed="tenure", levels=["rent"])),
+    Case("no-vacuous", lambda: NoVacuous(**SWAP, carry=False)),
+    Case("near-places", lambda: NearPlaces(**SWAP, preference="3")),
+    Case("unit-matching", lambda: UnitMatching(**SWAP, loose=["size"], alpha="1/2")),
+    Case("noisy-key", lambda: NoisyKey(**SWAP, noisy="size", change="1/4")),
+    Case("noisy-tables", lambda: NoisyTables(**SWAP, tables=[["tract", "tenure"]], sigma_squared="4")),
+    Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
 ]

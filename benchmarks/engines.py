@@ -1,0 +1,207 @@
+"""One swap on three footings: this machine in memory, this machine in parts, and Spark; the same bytes each time.
+
+    python benchmarks/engines.py                                   1, 5 and 20 million households
+    python benchmarks/engines.py --households 1000000 --persons    persons travel along
+    python benchmarks/engines.py --nation                          130 million households within 8 GB, local engine only
+    python benchmarks/engines.py --master spark://host:7077        a cluster that sees this folder (--folder)
+
+Every run is a process of its own: reading, swapping, reordering, verifying and writing Parquet, with the peak memory of
+the process and all its children (for Spark: driver, Java, Python workers), and what Spark wrote to exchange rows. The
+floor reads the columns, takes them through a permutation and writes them, in memory, in the same script. Spark's start
+(about 10 seconds) has a line of its own; what Spark does that the others do not is to survive the loss of a machine.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from swapping import make_files, measure_floor
+
+MATCH, SWAP, RATE = ["stratum"], ["block"], "1/20"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--households", type=int, nargs="+", default=[1_000_000, 5_000_000, 20_000_000])
+    parser.add_argument("--strata", type=int, default=300)
+    parser.add_argument("--persons", action="store_true")
+    parser.add_argument(
+        "--nation", action="store_true", help="130 million households, local engine, --memory"
+    )
+    parser.add_argument("--memory", default="8 GB", help="the bound of the run in parts (and of --nation)")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--skip", nargs="*", default=[], choices=["memory", "parts", "spark"])
+    parser.add_argument(
+        "--folder", type=Path, help="where the files lie (default: the system's temporary folder)"
+    )
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    sizes = [130_000_000] if arguments.nation else arguments.households
+    results = []
+    for n in sizes:
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            make_files(Path(folder), n, arguments.strata, persons=arguments.persons)
+            result: dict[str, Any] = {
+                "households": n,
+                "strata": arguments.strata,
+                "persons": arguments.persons,
+            }
+            result |= _apart(measure_floor, Path(folder))
+            for name in ("memory", "parts", "spark"):
+                if name in arguments.skip or (arguments.nation and name == "spark"):
+                    continue
+                result[name] = _apart(_release, Path(folder), name, arguments.memory, arguments.master)
+                if not arguments.json:
+                    _print_one(n, name, result)
+            digests = {result[name]["contents"] for name in ("memory", "parts", "spark") if name in result}
+            result["same_bytes"] = len(digests) == 1
+            results.append(result)
+    if arguments.json:
+        print(json.dumps(results, indent=2))
+        return
+    print()
+    for result in results:
+        same = "the same bytes" if result["same_bytes"] else "DIFFERENT BYTES"
+        print(f"{result['households']:>12,} households: floor {result['floor_s']:.1f} s; {same}")
+
+
+def _print_one(n: int, name: str, result: dict[str, Any]) -> None:
+    run = result[name]
+    shuffle = f", exchanged {run['exchanged_bytes'] / 1e9:.2f} GB" if run["exchanged_bytes"] else ""
+    start = f", start {run['start_s']:.1f} s" if run["start_s"] > 0.5 else ""
+    print(
+        f"{n:>12,} households, {name:>6}: {run['seconds']:7.1f} s ({run['seconds'] / result['floor_s']:5.1f} × floor), "
+        f"peak {run['peak_bytes'] / 1e9:.2f} GB{shuffle}{start}",
+        flush=True,
+    )
+
+
+def _release(folder: Path, how: str, memory: str, master: str) -> dict[str, Any]:
+    from stirred.census import read
+    from stirred.chance import Key
+    from stirred.engine import Local
+    from stirred.mechanisms.contents import digest
+    from stirred.mechanisms.swapping import PermutationSwapping
+
+    begun = time.perf_counter()
+    engine: Any
+    if how == "spark":
+        from stirred.engine.spark import Spark
+
+        engine = Spark(master=master, scratch=folder)
+    elif how == "parts":
+        engine = _in_parts()(memory=memory, scratch=folder)
+    else:
+        engine = Local(memory=memory, scratch=folder)
+    mechanism = PermutationSwapping(match=MATCH, swap=SWAP, rate=RATE)
+    _warm_up(mechanism)
+    out = folder / how
+    out.mkdir()
+    started = time.perf_counter()
+    release = mechanism.release(read(folder), key=Key.for_tests(1), engine=engine, out=out)
+    seconds = time.perf_counter() - started
+    exchanged = engine.shuffled() if how == "spark" else 0
+    told = {name: digest(data) for name, data in sorted(release.microdata.items())}
+    if how == "spark":
+        engine.stop()
+    return {
+        "seconds": seconds,
+        "start_s": started - begun,
+        "exchanged_bytes": exchanged,
+        "contents": json.dumps(told),
+    }
+
+
+def _in_parts() -> Any:
+    from dataclasses import dataclass
+
+    from stirred.engine import Local
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Parts(Local):
+        """The local engine on which nothing fits, so that every job goes by parts within the same bound."""
+
+        def fits(self, size: int) -> bool:  # noqa: ARG002
+            return False
+
+    return Parts
+
+
+def _warm_up(mechanism: Any) -> None:
+    """Compile (or load from the cache) before the clock runs."""
+    import pyarrow as pa
+
+    from stirred.census import Census
+    from stirred.chance import Key
+
+    few = {
+        "household_id": range(40),
+        "stratum": [i % 3 for i in range(40)],
+        "block": [i % 8 for i in range(40)],
+    }
+    schema = {"geography": {"spine": ["block"]}, "record": {"household": {"id": "household_id"}}}
+    mechanism.release(Census.of(schema, {"household": pa.table(few)}), key=Key.for_tests(1))
+
+
+def _apart(work: Any, *arguments: Any) -> dict[str, Any]:
+    """Run in a process of its own and watch the memory of it and all its children."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(there, work, arguments))
+    process.start()
+    peak = [0]
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(process.pid, peak, over), daemon=True)
+    watcher.start()
+    result: dict[str, Any] = here.recv()
+    process.join()
+    over.set()
+    watcher.join()
+    return {**result, "peak_bytes": peak[0]}
+
+
+def _child(pipe: Any, work: Any, arguments: tuple[Any, ...]) -> None:
+    pipe.send(work(*arguments))
+    pipe.close()
+
+
+def _watch(pid: int | None, peak: list[int], over: threading.Event) -> None:
+    """The largest sum of private memory (proportional set size) over the process tree, ten times a second."""
+    while not over.wait(0.1):
+        peak[0] = max(peak[0], sum(_memory(one) for one in _tree(pid or os.getpid())))
+
+
+def _tree(root: int) -> list[int]:
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+    found = [root]
+    for one in found:
+        found += [pid for pid, parent in parents.items() if parent == one]
+    return found
+
+
+def _memory(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""The same release on both engines: equal bytes for the same key, whoever works, whoever is lost on the way.
+
+Every mechanism runs over the same files on this machine in memory, on this machine in parts, in two workers under one
+Java process, and on a cluster of two executors. Equal means: SHA-256 of the Arrow data in the published order, promise,
+checks, notes and the digest of the input.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from contract.registry import CASES, VARIANTS, Case
+from contract.test_contract import census as small_census
+from flow_kernels import KillOnce
+from spark_sessions import SESSIONS
+from stirred.census import Census, read
+from stirred.chance import Key
+from stirred.engine import Engine, Local, Spark
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.contents import contents
+from stirred.spec.files import dumps
+
+KEY = Key.for_tests(23)
+HOUSEHOLDS = 12_000
+TOML = """name = "contract"
+[geography]
+spine = ["state", "county", "tract"]
+[record.household]
+files = ["household*.parquet"]
+id = "hid"
+[record.person]
+files = ["person.parquet"]
+household = "hid"
+of = "household"
+"""
+EVERY = [*CASES, *VARIANTS]
+# publish counts of the census, which Spark's own workers make: no kernel of ours runs there
+COUNTING = {"own-mechanism", "exact-margins"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InParts(Local):
+    """This machine, if nothing fitted its memory."""
+
+    def fits(self, size: int) -> bool:
+        return False
+
+    def parts_for(self, size: int) -> int:
+        return 3
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A census in Parquet files, the households in two of them."""
+    place = tmp_path_factory.mktemp("census")
+    data = small_census(HOUSEHOLDS, tracts=12, sizes=4)
+    homes = data.table("household")
+    pq.write_table(homes.slice(0, 5_000), place / "household-1.parquet", row_group_size=999)
+    pq.write_table(homes.slice(5_000), place / "household-2.parquet")
+    pq.write_table(data.table("person"), place / "person.parquet", row_group_size=5_001)
+    (place / "census.toml").write_text(TOML)
+    return place
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> Census:
+    return read(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All that a release says."""
+
+    contents: dict[str, str]
+    rest: tuple[object, ...]
+
+
+def told(release: Release) -> Told:
+    promised = dumps(release.specification)
+    rest = (
+        str(release.specification), promised, release.checks, release.notes, release.input_digest,
+        dict(release.parameters), release.private,
+    )  # fmt: skip
+    return Told(contents(release), rest)
+
+
+_MADE: dict[str, Told] = {}
+
+
+def here(case: Case, data: Census) -> Told:
+    """The release in memory, made once."""
+    if case.name not in _MADE:
+        _MADE[case.name] = told(case.make().release(data, key=KEY))
+    return _MADE[case.name]
+
+
+def there(case: Case, data: Census, engine: Engine, out: Path) -> Told:
+    out.mkdir()
+    return told(case.make().release(engine.census(data), key=KEY, engine=engine, out=out))
+
+
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+def test_in_parts_on_this_machine(case: Case, data: Census, tmp_path: Path) -> None:
+    assert there(case, data, InParts(), tmp_path / "out") == here(case, data)
+
+
+def on_spark(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
+    assert there(case, data, spark, tmp_path / "out") == here(case, data)
+    records = data.count("household") + data.count("person")
+    assert spark.gathered_rows <= records / 100, "the driver held more than 1 % of the census"
+    if case.name not in COUNTING:
+        assert len({process for _, process in spark.seen}) >= 2
+
+
+@pytest.mark.spark("local")
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+def test_two_workers_of_one_machine(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
+    on_spark(case, data, spark, tmp_path)
+
+
+@pytest.mark.spark("cluster")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_cluster_of_two_executors(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
+    on_spark(case, data, spark, tmp_path)
+    if case.name not in COUNTING:
+        assert len({executor for executor, _ in spark.seen}) == 2
+
+
+# ---- a worker is lost ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KillLater:
+    """Kills the executor when some part tasks have run, once: in the middle of the job, not at its start."""
+
+    flag: Path
+    after: int
+
+    def __call__(self, part: int) -> None:
+        (self.flag / f"{os.getpid()}-{len(list(self.flag.iterdir()))}").touch()
+        if len(list(self.flag.iterdir())) > self.after:
+            KillOnce(self.flag.parent / "killed", part, executor=True)(part)
+
+
+@pytest.fixture
+def lost(spark: Spark, tmp_path: Path) -> Iterator[Spark]:
+    (tmp_path / "tasks").mkdir()
+    spark.probe = KillLater(tmp_path / "tasks", after=3)
+    yield spark
+    assert (tmp_path / "killed").exists(), "nobody was killed"
+
+
+@pytest.mark.spark("cluster")
+@pytest.mark.parametrize("name", ["permutation-swapping", "topdown", "topdown-classic"])
+def test_an_executor_lost_in_the_middle(
+    name: str, data: Census, lost: Spark, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    case = next(case for case in CASES if case.name == name)
+    with caplog.at_level(logging.INFO, logger="stirred.engine"):
+        assert there(case, data, lost, tmp_path / "out") == here(case, data)
+    assert "again" in caplog.text, "the log does not show the retry"
+    assert lost.watch.retried >= 1
+
+
+# ---- the key is nowhere ----------------------------------------------------------------------------------------------
+
+
+def secrets_of(monkeypatch: pytest.MonkeyPatch) -> set[bytes]:
+    """Every secret that is derived from here on, the key's own included."""
+    found: set[bytes] = set()
+    derive, bind = Key._derive, Key.bind
+
+    def derived(key: Key, purpose: str, name: Any) -> bytes:
+        found.add(key._secret)
+        return derive(key, purpose, name)
+
+    def bound(key: Key, *context: Any) -> Key:
+        made = bind(key, *context)
+        found.add(made._secret)
+        return made
+
+    monkeypatch.setattr(Key, "_derive", derived)
+    monkeypatch.setattr(Key, "bind", bound)
+    return found
+
+
+def forms(secret: bytes) -> list[bytes]:
+    """How 32 bytes may be written."""
+    import base64
+
+    return [secret, secret.hex().encode(), base64.b64encode(secret), repr(secret)[2:-1].encode()]
+
+
+@pytest.mark.spark("cluster")
+@pytest.mark.parametrize("name", ["permutation-swapping", "topdown"])
+def test_the_key_is_in_no_log_and_no_setting(
+    name: str, data: Census, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = Key.fresh()
+    found = secrets_of(monkeypatch)
+    case = next(case for case in CASES if case.name == name)
+    (tmp_path / "out").mkdir()
+    case.make().release(spark.census(data), key=key, engine=spark, out=tmp_path / "out")
+    assert key._secret in found
+    assert len(found) >= 2, "a run binds its key"
+    settings = repr(spark.context.getConf().getAll()).encode() + repr(sorted(os.environ.items())).encode()
+    files = SESSIONS.written()
+    assert any("events" in str(file) for file in files), "there is an event log to look at"
+    assert any(file.name in {"stderr", "stdout"} for file in files), "there are executor logs to look at"
+    text = settings + b"".join(file.read_bytes() for file in files)
+    assert len(text) > 100_000
+    for secret in found:
+        for form in forms(secret):
+            assert form not in text
+
+
+@pytest.mark.spark("cluster")
+def test_the_search_finds_a_key_that_is_told(spark: Spark) -> None:
+    """The mutant: a job whose description carries the key."""
+    key = Key.fresh()
+    spark.context.setJobDescription(f"swap with {key._secret.hex()}")
+    try:
+        spark.context.parallelize(range(2), 2).count()
+    finally:
+        spark.context.setJobDescription("")
+    text = b"".join(file.read_bytes() for file in SESSIONS.written())
+    assert any(form in text for form in forms(key._secret))
+    assert re.search(rb"SparkListenerJobStart", text)
