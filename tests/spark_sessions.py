@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,11 @@ class Sessions:
             "spark.executorEnv.PYTHONPATH": str(TESTS),
             "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
             "spark.log.level": "ERROR",
+            # both executors are there from the start, and one that was killed is given up at once
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+            "spark.shuffle.io.maxRetries": "1",
+            "spark.shuffle.io.retryWait": "1s",
         }
 
     def use(self, kind: str) -> None:
@@ -69,8 +75,20 @@ class Sessions:
 
             self.session = start(MASTERS[kind], self.config)
 
+    def settled(self) -> None:
+        """Wait until a cluster has both of its executors, also after one was killed."""
+        if self.kind != "cluster":
+            return
+        context = self.session.sparkContext._jsc.sc()
+        for _ in range(600):
+            if context.getExecutorMemoryStatus().size() == 3:  # the driver is one of them
+                return
+            time.sleep(0.2)
+        raise AssertionError("the cluster does not have two executors")
+
     def engine(self, probe: Callable[[int], object] | None = None) -> Spark:
         """An engine with counters of its own in the session that runs."""
+        self.settled()
         return Spark(self.session, scratch=self.folder / "scratch", probe=probe)
 
     def written(self) -> list[Path]:

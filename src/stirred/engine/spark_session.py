@@ -83,6 +83,8 @@ def defaults(master: str | None) -> dict[str, str]:
     'false'
     """
     chosen = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    # kernels cost more than the way to their rows: no executor waits because another wrote most of them
+    chosen["spark.shuffle.reduceLocality.enabled"] = "false"
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "POLARS_MAX"):
         # one thread in a kernel: Spark runs one task for each core
         name = f"{library}_THREADS" if library == "POLARS_MAX" else f"{library}_NUM_THREADS"

@@ -1,0 +1,63 @@
+"""A real cluster of two executors: who worked, what was gathered, and a worker killed in the middle."""
+
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from flow_kernels import PART, KillOnce, Numbered, Sorted
+from stirred.engine import Local, Parts, Spark
+
+pytestmark = pytest.mark.spark("cluster")
+
+ROWS = pa.table({"id": pa.array(range(20_000), pa.uint64()), "t": [f"v{i % 17}" for i in range(20_000)]})
+NUMBERED = ROWS.schema.append(PART)
+SORTED = NUMBERED.append(pa.field("seen", pa.uint16()))
+PARTS = 8
+
+
+def parts(engine: Spark | Local) -> Parts:
+    flow = engine.released(ROWS).map(Numbered("id", PARTS), NUMBERED)
+    return engine.exchange(flow, by="part", parts=PARTS).map(Sorted("id"), SORTED)
+
+
+@pytest.fixture(scope="module")
+def expected() -> pa.Table:
+    return parts(Local()).gathered()
+
+
+def test_kernels_run_in_two_executors_and_files_stay_in_order(
+    spark: Spark, expected: pa.Table, tmp_path: Path
+) -> None:
+    data = parts(spark).write(tmp_path, "made")
+    assert data.to_table() == expected
+    assert len({executor for executor, _ in spark.seen}) == 2
+    assert len({process for _, process in spark.seen}) >= 2
+    assert spark.gathered_rows == 0
+    assert spark.shuffled() > 0
+    assert spark.watch.retried == 0
+
+
+@pytest.mark.parametrize("executor", [False, True], ids=["python worker", "executor"])
+def test_a_killed_worker_changes_nothing_and_is_told(
+    spark: Spark, expected: pa.Table, tmp_path: Path, caplog: pytest.LogCaptureFixture, executor: bool
+) -> None:
+    spark.probe = KillOnce(tmp_path / "killed", part=5, executor=executor)
+    with caplog.at_level(logging.INFO, logger="stirred.engine"):
+        data = parts(spark).write(tmp_path, "made")
+    assert (tmp_path / "killed").exists()
+    assert data.to_table() == expected
+    assert spark.watch.retried >= 1
+    assert "again" in caplog.text
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("made")] == ["made.parquet"]
+    assert len(list((tmp_path / "made.parquet").iterdir())) == PARTS
+
+
+def test_what_a_lost_executor_kept_is_made_again(spark: Spark, expected: pa.Table, tmp_path: Path) -> None:
+    kept = parts(spark).kept()
+    spark.probe = KillOnce(tmp_path / "killed", part=2, executor=True)
+    assert kept.gathered() == expected
+    assert spark.watch.retried >= 1
+    kept.drop()
+    assert spark.gathered_rows == ROWS.num_rows
