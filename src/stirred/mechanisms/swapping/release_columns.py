@@ -142,7 +142,8 @@ class _Gatherer:
                 type=self.type,
                 values=pa.concat_arrays([values, pa.nulls(1, self.type)]),
             )
-        kind = self.parts[0][2].type if self.parts else pa.string()
+        own = self.type.value_type if pa.types.is_dictionary(self.type) else self.type
+        kind = self.parts[0][2].type if self.parts else own
         seen = pa.chunked_array([part for _, _, part in self.parts], kind).unique()
         ordered = seen.take(pc.sort_indices(seen))
         ordered = ordered.combine_chunks() if isinstance(ordered, pa.ChunkedArray) else ordered

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -99,7 +100,7 @@ class Looker:
         """How many cells of each margin are not empty."""
         found = []
         for margin, (_, words) in zip(self.margins, self._words(table), strict=True):
-            found.append(int(np.unique(words).size) if margin.columns else 0)
+            found.append(pl.Series(words).n_unique() if margin.columns else 0)
         return found
 
     def owners(self, table: pa.Table, ids: Words, held: int) -> Fingerprint:

@@ -46,7 +46,7 @@ class Linked:
 def published_order(run: Key, ids: Words) -> NDArray[np.intp]:
     """Rows by their word, equal words by their second word and the identifier: as all records are ordered in memory."""
     first = first_words(run, ids)
-    order = np.argsort(first, kind="stable")
+    order = np.argsort(first)
     ordered = first[order]
     if bool((ordered[1:] == ordered[:-1]).any()):
         order = np.lexsort((ids, run.blocks("order", ids)[:, 1], first))

@@ -103,7 +103,7 @@ def _uniform(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int64]
     """A number below the bound for each identifier, exactly uniform: words in the uneven rest are drawn again."""
     result = np.zeros(ids.size, np.int64)
     pending = np.arange(ids.size)
-    limit = 2**64 - 2**64 % bound
+    limit = 2**64 - 2**64 % max(bound, 1)  # no levels: no records either
     counter = 0
     while pending.size:
         words = run.blocks("swap/level", ids[pending], counter=counter)[:, 0]
