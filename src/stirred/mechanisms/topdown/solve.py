@@ -1,7 +1,7 @@
 r"""One parent's children: the best non-negative histograms that add up to it, with a certificate of optimality.
 
 The problem is reduced to the parent's positive cells (elsewhere every child is zero), queries that coincide there are
-merged, and the compiled solver of ``kernels`` does the rest. Sums of cells that must lie between bounds (a fixed
+merged, and the compiled solver of ``descend`` does the rest. Sums of cells that must lie between bounds (a fixed
 total, persons by facilities) enter by an augmented Lagrangian; ``generic`` holds the slow, independent path.
 """
 
@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown import kernels
+from stirred.mechanisms.topdown.descend import descend
+from stirred.mechanisms.topdown.lanes import NEVER, Bounds, Tree, distinct, one_by_one, side_by_side, tree
 
 Floats = NDArray[np.float64]
-DENSE = 96  # up to this many cells a dense matrix is quicker than sums by query
 FREE = 1e300
+LARGE = 4_000  # cells
 WORK = 8e9  # additions of one parent
 CROWDED = 64  # with this many held sums per child the unconstrained optimum is no useful start
 
@@ -69,43 +71,11 @@ def merged(groups: NDArray[np.int32], weights: Floats) -> tuple[NDArray[np.int32
     >>> g.tolist(), w.tolist(), d.tolist()
     ([[0, 0]], [[3.0]], [4.0])
     """
-    n = groups.shape[1]
-    rows: dict[bytes, int] = {}
-    kept: list[NDArray[np.int32]] = []
-    sums: list[Floats] = []
-    diagonal = np.zeros(len(weights))
-    for q, row in enumerate(groups):
-        inside = row >= 0
-        values, first, inverse = np.unique(row[inside], return_index=True, return_inverse=True)
-        if len(values) == n:
-            diagonal += weights[:, q]
-            continue
-        if len(values) == 0:
-            continue
-        rank = np.argsort(np.argsort(first))
-        canonical = np.full(n, -1, np.int32)
-        canonical[inside] = rank[inverse]
-        label = canonical.tobytes()
-        if label in rows:
-            sums[rows[label]] = sums[rows[label]] + weights[:, q]
-        else:
-            rows[label] = len(kept)
-            kept.append(canonical)
-            sums.append(weights[:, q].copy())
+    gid, w, diagonal = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape), np.zeros(len(weights))
+    kept = distinct(np.ascontiguousarray(groups), np.ascontiguousarray(weights), gid, w, diagonal)
     if not kept:
-        return np.full((1, n), -1, np.int32), np.zeros((len(weights), 1)), diagonal
-    return np.stack(kept), np.stack(sums, axis=1), diagonal
-
-
-def dense(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floats:
-    """The Hessian of each weight class as a matrix."""
-    classes, n = len(weights), groups.shape[1]
-    H = np.zeros((classes, n, n))
-    for q, row in enumerate(groups):
-        same = (row[:, None] == row[None, :]) & (row >= 0)[:, None]
-        H += weights[:, q, None, None] * same
-    H[:, np.arange(n), np.arange(n)] += diagonal[:, None]
-    return H
+        return np.full((1, groups.shape[1]), -1, np.int32), np.zeros((len(weights), 1)), diagonal
+    return gid[:kept], w[:, :kept], diagonal
 
 
 def metric(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floats:
@@ -120,19 +90,71 @@ def metric(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floa
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A problem in the layout of ``lanes``."""
+
+    linear: Floats
+    queries: Tree
+    weights: Floats
+    diagonal: Floats
+    curvature: float  # the least one in any direction
+
+    @staticmethod
+    def out(problem: Problem, gid: NDArray[np.int32], w: Floats, diag: Floats) -> "Laid":
+        """Lay a problem out, its queries from fine to coarse."""
+        C, n = problem.linear.shape
+        size = gid.max(axis=1).astype(np.int64) + 1
+        order = np.argsort(-size, kind="stable")
+        Q, K = len(gid), (C + 3) // 4
+        queries = (
+            np.empty(Q, np.int64),
+            np.zeros(Q + 1, np.int64),
+            np.empty(Q, np.int64),
+            np.empty((Q, n), np.int32),
+        )
+        tree(gid[order], size[order], *queries)
+        linear = np.full((K, 4 * n), -NEVER)
+        side_by_side(problem.linear, problem.allowed, linear)
+        # Padded children weigh nothing and hold nothing.
+        weights, diagonal = np.zeros((4 * K, Q)), np.zeros(4 * K)
+        weights[:C], diagonal[:C] = w[problem.classes][:, order], diag[problem.classes]
+        by_query = np.ascontiguousarray(weights.reshape(K, 4, Q).transpose(0, 2, 1))
+        return Laid(linear, queries, by_query, diagonal.reshape(K, 4), float(diag.min()))
+
+    def descend(
+        self, problem: Problem, X: Floats, d: Floats, bounds: Bounds, goal: float, limit: int
+    ) -> tuple[int, float]:
+        """Minimise in place from X with the sums in ``bounds`` held by multipliers; products with H, and the gap."""
+        into, *sides, mu = bounds
+        m = sides[0].shape[2]
+        held = np.where(into < 0, m, into).astype(np.int32)
+        laid = [np.zeros((len(into), len(self.linear), 4 * m)) for _ in sides]
+        for side, out in zip(sides, laid, strict=True):
+            for r in range(len(into)):
+                side_by_side(side[r], np.ones(side[r].shape, bool), out[r])
+        start, result = np.full(self.linear.shape, -NEVER), np.empty(self.linear.shape)
+        side_by_side(X, problem.allowed, start)
+        spent, gap = descend(
+            result, start, self.linear, problem.parent, self.queries, self.weights, self.diagonal, np.repeat(1.0 / d, 4),
+            (held, laid[0], laid[1], laid[2], mu), self.curvature, goal, limit,
+        )  # fmt: skip
+        one_by_one(result, X)
+        return spent, gap
+
+
 def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, rounds: int = 60) -> Solution:
-    """The optimum to within ``tolerance`` persons (root mean square per child, certified)."""
+    """The optimum to within ``tolerance`` persons (Euclidean distance over all cells and children, certified)."""
     C, n = problem.linear.shape
     gid, w, diag = merged(problem.groups, problem.weights)
     d = metric(gid, w, diag)
     weakest = float(diag.min()) if diag.min() > 0 else float(problem.weights.max())
-    # Beyond a few hundred cells the tolerance is meant by cell: nobody needs 50,000 cells to agree in sum.
-    goal = 0.5 * weakest * tolerance * tolerance * C * max(1.0, n / 400.0)
-    H = dense(gid, w, diag) if n <= DENSE else np.zeros((len(w), 1, 1))
+    # Beyond some thousand cells the tolerance is meant by child and cell: nobody needs 50,000 cells to agree in sum.
+    goal = 0.5 * weakest * tolerance * tolerance * (C * n / 400.0 if n > LARGE else 1.0)
     X = _start(problem, d) if problem.start is None else problem.start.copy()
-    classes = problem.classes
+    laid = Laid.out(problem, gid, w, diag)
     # Work, not time, limits the largest problems, so that the result does not depend on the machine.
-    limit = max(100, min(limit, int(WORK / (X.size * 2 * len(gid)))))
+    limit = min(limit, max(100, int(WORK / (X.size * 2 * len(gid)))))
     crowded = problem.crowded
     nothing = (
         np.zeros((0, n), np.int32),
@@ -141,10 +163,7 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
         np.zeros((0, C, 1)),
         np.zeros(0),
     )
-    iterations, gap = kernels.fista(
-        X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, d, *nothing, goal,
-        0 if crowded else limit,
-    )  # fmt: skip
+    iterations, gap = laid.descend(problem, X, d, nothing, goal, 0 if crowded else limit)
     violation = worst_violation(X, problem.held)
     method = "fista"
     if violation > 1e-6 or crowded:
@@ -156,10 +175,8 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
             inside = held[r] >= 0
             heavy[inside] += mu[r] * np.bincount(held[r][inside], minlength=1)[held[r][inside]]
         for _ in range(min(rounds, 20) if crowded else rounds):
-            more, gap = kernels.fista(
-                X, problem.linear, problem.parent, problem.allowed, classes, H, gid, w, diag, heavy,
-                held, low, high, multiplier, mu, goal, 60 if crowded else min(limit, 1000),
-            )  # fmt: skip
+            steps = 60 if crowded else min(limit, 1000)
+            more, gap = laid.descend(problem, X, heavy, (held, low, high, multiplier, mu), goal, steps)
             iterations += more
             violation = kernels.update_multipliers(X, held, low, high, multiplier, mu)
             if violation <= 1e-4 and gap <= goal:
