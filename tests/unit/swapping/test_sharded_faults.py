@@ -1,0 +1,323 @@
+"""Swapping by parts: kernels that run again change nothing, only run keys travel, and faults do not get out."""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Local
+from stirred.engine.local_flow import LocalFlow, LocalParts
+from stirred.errors import DataError, PrivacyError
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.swapping import (
+    NoisyKey,
+    PermutationSwapping,
+    sharded_published,
+    sharded_source,
+    sharded_strata,
+)
+from stirred.mechanisms.swapping import mechanism as mechanism_module
+from stirred.mechanisms.swapping.kernel_moves import Moves
+from stirred.mechanisms.swapping.sharded_size import size_of
+from stirred.mechanisms.swapping.values import Hasher, Words, identities, row_words, siphash
+
+SCHEMA = {
+    "geography": {"spine": ["county", "block"]},
+    "record": {
+        "household": {"id": "hid", "kind": {"column": "kind", "occupied": [1], "group_quarters": [3]}},
+        "person": {"household": "hid", "of": "household", "id": "pid"},
+    },
+}
+KEY = Key.for_tests(2)
+
+
+class Parted(Local):
+    def fits(self, size: int) -> bool:
+        return False
+
+    def parts_for(self, size: int) -> int:
+        return 5
+
+
+def tables(n: int = 1200) -> dict[str, pa.Table]:
+    rng = np.random.default_rng(3)
+    block = rng.integers(0, 12, n)
+    size = rng.integers(1, 4, n)
+    home = {
+        "hid": rng.permutation(n) + 10,
+        "county": [f"c{b // 6}" for b in block],
+        "block": block,
+        "kind": np.where(np.arange(n) % 8 == 0, 3, 1),
+        "size": size,
+        "tenure": rng.choice(["own", "rent"], n),
+    }
+    owner = np.repeat(np.arange(n), size)
+    person = {"hid": home["hid"][owner], "pid": np.arange(owner.size), "age": rng.integers(0, 90, owner.size)}
+    return {"household": pa.table(home), "person": pa.table(person)}
+
+
+def census(data: dict[str, pa.Table] | None = None) -> Census:
+    return Census.of(SCHEMA, data or tables())
+
+
+def psa(**changed: Any) -> PermutationSwapping:
+    return PermutationSwapping(**{"match": ["size"], "swap": ["county", "block"], "rate": "1/3", **changed})
+
+
+def released(engine: Any = None, key: Key = KEY, **changed: Any) -> Release:
+    return psa(**changed).release(census(), key=key, engine=engine)
+
+
+def same(one: Release, other: Release) -> bool:
+    def rows(table: Any) -> list[Any]:
+        return table.to_pylist()
+
+    return all(rows(one.microdata[name]) == rows(other.microdata[name]) for name in one.microdata)
+
+
+# ---- a task that runs again, elsewhere, on rows in another order --------------------------------------------------
+
+
+def rearranged(table: pa.Table) -> pa.Table:
+    return table.take(pa.array(np.random.default_rng(table.num_rows).permutation(table.num_rows)))
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every kernel is pickled, and runs twice: what it gives must be the same. Part kernels see rows rearranged."""
+    seen: list[str] = []
+    flow_map, parts_map = LocalFlow.map, LocalParts.map
+
+    def of_batches(kernel: Any) -> Callable[[pa.Table], pa.Table]:
+        other = pickle.loads(pickle.dumps(kernel))
+        seen.append(type(kernel).__name__)
+
+        def both(table: pa.Table) -> pa.Table:
+            found = kernel(table)
+            assert found.equals(other(table))
+            return found
+
+        return both
+
+    def of_parts(kernel: Any) -> Callable[..., pa.Table]:
+        other = pickle.loads(pickle.dumps(kernel))
+        name = type(kernel).__name__
+        seen.append(name)
+
+        def both(part: int, *tables: pa.Table) -> pa.Table:
+            found = kernel(part, *tables)
+            twice = other(part, *map(rearranged, tables))
+            if name in (
+                "Drawn",
+                "OnlyOf",
+                "Cells",
+            ):  # in the order of their rows, which the next exchange forgets
+                keys = [(column, "ascending") for column in found.column_names]
+                assert found.sort_by(keys).equals(twice.sort_by(keys))
+            else:
+                assert found.equals(twice)
+            return found
+
+        return both
+
+    monkeypatch.setattr(
+        LocalFlow, "map", lambda self, kernel, schema: flow_map(self, of_batches(kernel), schema)
+    )
+    monkeypatch.setattr(
+        LocalParts, "map", lambda self, kernel, schema: parts_map(self, of_parts(kernel), schema)
+    )
+    return seen
+
+
+def test_kernels_travel_and_run_again(again: list[str]) -> None:
+    for settings in ({}, {"untouched": "drop", "tables": [["county", "tenure"]]}):
+        assert same(released(**settings), released(Parted(), **settings))
+    key = Key.fresh()  # a private key: pickling it raises, its runs' keys do not
+    with pytest.raises(PrivacyError):
+        pickle.dumps(key)
+    released(Parted(), key)
+    NoisyKey(match=["size"], swap=["block", "county"], rate="1/3", noisy="size", change="1/4").release(
+        census(), key=key, engine=Parted()
+    )
+    everything = {"Named", "Survey", "ByValues", "Shaped", "Drawn", "ByOrder", "Look", "Homes", "People"}
+    assert {*everything, "OnlyOf", "Only", "Cells", "Levels"} <= set(again)
+
+
+def test_no_records_are_gathered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All that comes to one place is less than a hundredth of the records."""
+    gathered: list[int] = []
+    for kind in (LocalFlow, LocalParts):
+        original = kind.gathered
+
+        def counted(self: Any, *steps: Any, original: Any = original) -> pa.Table:
+            found = original(self, *steps)
+            gathered.append(found.num_rows)
+            return found
+
+        monkeypatch.setattr(kind, "gathered", counted)
+    data = tables(20_000)
+    psa().release(census(data), key=KEY, engine=Parted(), out=tmp_path)
+    assert gathered
+    assert sum(gathered) * 100 < sum(table.num_rows for table in data.values())
+
+
+# ---- faults -------------------------------------------------------------------------------------------------------
+
+
+def test_mutants_of_the_draw_are_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def mixed(words: object, *, strata: np.ndarray, **_: object) -> Moves:
+        rows = np.arange(strata.size, dtype=np.uint32)
+        return Moves(receivers=rows, givers=np.roll(rows, 1))
+
+    def copied(words: object, *, strata: np.ndarray, **_: object) -> Moves:
+        rows = np.flatnonzero(strata == 0).astype(np.uint32)
+        return Moves(receivers=rows, givers=np.full_like(rows, rows[0]))
+
+    for mutant in (mixed, copied):
+        monkeypatch.setattr(mechanism_module, "draw", mutant)
+        with pytest.raises(PrivacyError, match="does not keep its invariants"):
+            psa(match=["size", "tenure"]).release(census(), key=KEY, engine=Parted(), out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("microdata", [True, False])
+def test_a_held_variable_that_moves_is_stopped(monkeypatch: pytest.MonkeyPatch, microdata: bool) -> None:
+    original = mechanism_module.swapped_columns
+
+    def moved(frame: Any, moves: Moves, engine: object) -> dict[str, Any]:
+        columns = original(frame, moves, engine)
+        tenure = frame.columns["tenure"]
+        return {**columns, "tenure": replace(tenure, codes=np.roll(tenure.codes, 1))}
+
+    monkeypatch.setattr(mechanism_module, "swapped_columns", moved)
+    with pytest.raises(PrivacyError, match="all held variables"):
+        released(Parted(), microdata=microdata, tables=[["block", "tenure"]])
+
+
+def test_a_moved_facility_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = mechanism_module.draw
+
+    def draw(words: object, *, strata: np.ndarray, **rest: Any) -> Moves:
+        moves = original(words, strata=strata, **rest)
+        stays = np.flatnonzero(strata == np.uint32(0xFFFFFFFF)).astype(np.uint32)
+        return Moves(
+            receivers=np.append(moves.receivers, stays), givers=np.append(moves.givers, np.roll(stays, 1))
+        )
+
+    monkeypatch.setattr(mechanism_module, "draw", draw)
+    with pytest.raises(PrivacyError, match="take no part by their kind"):
+        released(Parted())
+
+
+def test_persons_of_another_household_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = sharded_published.grouped
+
+    def elsewhere(owners: np.ndarray, words: Words, rows: int) -> Any:
+        return original(np.where(owners == 0, np.uint32(1), owners), words, rows)
+
+    monkeypatch.setattr(sharded_published, "grouped", elsewhere)
+    with pytest.raises(PrivacyError, match="person records"):
+        released(Parted())
+
+
+def test_a_part_that_is_lost_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = sharded_strata.Drawn.__call__
+
+    def lost(self: Any, part: int, records: pa.Table) -> pa.Table:
+        return original(self, part, records).slice(0 if part else 1)
+
+    monkeypatch.setattr(sharded_strata.Drawn, "__call__", lost)
+    with pytest.raises(DataError, match=r"belong to no household"):
+        released(Parted())
+    with pytest.raises(PrivacyError, match="does not keep its invariants"):
+        released(Parted(), carry=False)
+
+
+def test_the_comparison_sees_identifiers_that_are_ranks_in_their_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Invariants hold all the same: only the comparison of both ways tells."""
+    right = released(carry=False)
+    assert same(right, released(Parted(), carry=False))
+    original = PermutationSwapping.swapped
+
+    def ranked(self: Any, frame: Any, *rest: Any) -> Any:
+        return original(self, replace(frame, ids=np.argsort(np.argsort(frame.ids)).astype(np.uint64)), *rest)
+
+    monkeypatch.setattr(PermutationSwapping, "swapped", ranked)
+    wrong = released(Parted(), carry=False)
+    assert all(check.kept for check in wrong.checks)
+    assert not same(right, wrong)
+
+
+def test_the_comparison_sees_strata_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = released(carry=False)
+
+    def by_place(self: Any, table: pa.Table) -> pa.Table:
+        part = pa.array((np.arange(table.num_rows) % self.parts).astype(np.int32))
+        return table.append_column(sharded_source.PART, part)
+
+    monkeypatch.setattr(sharded_source.ByValues, "__call__", by_place)
+    wrong = released(Parted(), carry=False)
+    assert not same(right, wrong)
+    assert wrong.specification != right.specification
+
+
+# ---- values as words ----------------------------------------------------------------------------------------------
+
+
+def test_text_is_hashed_as_siphash_says() -> None:
+    """The reference vectors of SipHash-2-4: key 00 … 0f, texts 00, 00 01, …"""
+    vectors = {0: "310e0edd47db6f72", 1: "fd67dc93c539f874", 2: "5a4fa9d909806c0d", 15: "e545be4961ca29a1"}
+    key = np.frombuffer(bytes(range(16)), np.uint64)
+    for length, digits in vectors.items():
+        out = np.empty(1, np.uint64)
+        siphash(
+            np.arange(max(length, 1), dtype=np.uint8), np.array([0, length], np.int64), key[0], key[1], out
+        )
+        assert out.tobytes().hex() == digits
+
+
+def test_words_depend_on_values_alone() -> None:
+    plain = pa.array(["b", None, "", "a longer text than eight", "b"])
+    forms = [
+        plain,
+        plain.cast(pa.large_string()),
+        plain.dictionary_encode(),
+        plain.cast(pa.string_view()),
+        pa.concat_arrays([pa.array(["x", "y"]), plain]).slice(2),
+    ]
+    hashers = (Hasher(1, 2), Hasher(3, 4))
+    found = [row_words(pa.table({"a": form}), ["a"], hashers) for form in forms]
+    for other in found[1:]:
+        assert all((mine == yours).all() for mine, yours in zip(found[0], other, strict=True))
+    assert len(found[0]) == 3
+    assert found[0][2].tolist() == [0, 1, 0, 0, 0]  # an empty text is no empty value
+    assert len(set(found[0][0].tolist())) == 4
+    narrow, wide = (identities(pa.array([-1, 5], kind), name="id") for kind in (pa.int8(), pa.int64()))
+    assert narrow.tolist() == wide.tolist() == [2**64 - 1, 5]
+
+
+def test_the_digest_does_not_depend_on_how_text_is_stored() -> None:
+    data = tables()
+    coded = data["household"].set_column(1, "county", data["household"]["county"].dictionary_encode())
+    one, other = (
+        psa().release(census({**data, "household": home}), key=KEY) for home in (data["household"], coded)
+    )
+    assert one.input_digest == other.input_digest
+
+
+def test_the_estimate_grows_with_records_and_columns() -> None:
+    there = census()
+    roles = psa().roles(there)
+    whole, alone = size_of(there, roles), size_of(there, psa(carry=False).roles(there))
+    assert alone.people == 0
+    assert whole.memory > alone.memory > 1200 * 32
+    assert whole.homes == alone.homes
