@@ -92,3 +92,16 @@ class KillOnce:
             daemon = os.getppid()
             victim = int(Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1])
         os.kill(victim, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class KillLater:
+    """Kills the executor when some part tasks have run, once: in the middle of the job, not at its start."""
+
+    flag: Path
+    after: int
+
+    def __call__(self, part: int) -> None:
+        (self.flag / f"{os.getpid()}-{len(list(self.flag.iterdir()))}").touch()
+        if len(list(self.flag.iterdir())) > self.after:
+            KillOnce(self.flag.parent / "killed", part, executor=True)(part)

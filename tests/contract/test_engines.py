@@ -18,7 +18,7 @@ import pytest
 
 from contract.registry import CASES, VARIANTS, Case
 from contract.test_contract import census as small_census
-from flow_kernels import KillOnce
+from flow_kernels import KillLater
 from spark_sessions import SESSIONS
 from stirred.census import Census, read
 from stirred.chance import Key
@@ -134,19 +134,6 @@ def test_a_cluster_of_two_executors(case: Case, data: Census, spark: Spark, tmp_
 
 
 # ---- a worker is lost ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class KillLater:
-    """Kills the executor when some part tasks have run, once: in the middle of the job, not at its start."""
-
-    flag: Path
-    after: int
-
-    def __call__(self, part: int) -> None:
-        (self.flag / f"{os.getpid()}-{len(list(self.flag.iterdir()))}").touch()
-        if len(list(self.flag.iterdir())) > self.after:
-            KillOnce(self.flag.parent / "killed", part, executor=True)(part)
 
 
 @pytest.fixture
