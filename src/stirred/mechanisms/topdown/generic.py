@@ -18,7 +18,8 @@ def structure(problem: Problem) -> dict[str, Any]:
     """The sparse matrices of the lifted problem, which parents of one shape share.
 
     Variables are the allowed cells and, for every query that groups cells, one sum per child and group; the
-    objective is then diagonal. Equalities: each sum, the parent's cells, and held sums with equal bounds.
+    objective is then diagonal. Equalities: each sum, the parent's cells, and held sums with equal bounds; bounds that
+    nothing non-negative below this parent can break are left out.
     """
     C, n = problem.linear.shape
     gid, w, diag = merged(problem.groups, problem.weights)
@@ -47,17 +48,30 @@ def structure(problem: Problem) -> dict[str, Any]:
     values.append(np.ones(N))
     parent_at = at
     at += len(live)
-    A = sparse.csc_matrix(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), shape=(at, lifted)
-    )
-    return {"A": A, "P": np.concatenate(quadratic), "child": child, "cell": cell, "live": live, "parent": parent_at,
+    equal = [
+        sparse.csc_matrix(
+            (np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), shape=(at, lifted)
+        )
+    ]
+    bounded, rows_of = [], []
+    for held in problem.held:
+        matrix = _held_rows(held, child, cell, lifted)
+        inside = held.groups >= 0
+        most = np.bincount(held.groups[inside], problem.parent[inside], minlength=held.low.shape[1])
+        # Fixed sums are equations: an interval without interior stops an interior-point method.
+        fixed = held.low == held.high
+        binding = ~fixed & ((held.low > 0) | (held.high < most))
+        rows_of.append((np.flatnonzero(fixed), np.flatnonzero(binding)))
+        equal.append(matrix[rows_of[-1][0]])
+        bounded.append(matrix[rows_of[-1][1]])
+    G = sparse.csc_matrix(sparse.vstack(bounded)) if any(m.shape[0] for m in bounded) else None
+    A, P = sparse.csc_matrix(sparse.vstack(equal)), sparse.diags(np.concatenate(quadratic), format="csc")
+    return {"A": A, "P": P, "G": G, "held": rows_of, "child": child, "cell": cell, "live": live, "parent": parent_at,
             "gid": gid, "w": w, "diag": diag}  # fmt: skip
 
 
-def piqp_solve(problem: Problem, parts: dict[str, Any] | None = None, *, eps: float = 1e-9) -> Solution:
-    """Centred PIQP: the unknown is the difference from a reference point, so no huge linear term hides the optimum."""
-    C, n = problem.linear.shape
-    parts = structure(problem) if parts is None else parts
+def prepared(problem: Problem, parts: dict[str, Any], *, eps: float) -> tuple[Any, Floats]:
+    """PIQP with the problem set up, and the reference point from which its unknowns are counted."""
     A, P, child, cell, live = (parts[k] for k in ("A", "P", "child", "cell", "live"))
     N, size = len(child), A.shape[1]
     # Reference: the parent spread evenly over the children that may have the cell; its gradient is the linear term.
@@ -65,43 +79,48 @@ def piqp_solve(problem: Problem, parts: dict[str, Any] | None = None, *, eps: fl
     gradient = _times_hessian(reference, problem, parts) - problem.linear
     linear = np.zeros(size)
     linear[:N] = gradient[child, cell]
-    b = np.zeros(A.shape[0])
-    b[parts["parent"] :] = problem.parent[live] - reference.sum(axis=0)[live]
     lower = np.full(size, -np.inf)
     lower[:N] = -reference[child, cell]
-    blocks, lows, highs, equal, equal_to = [], [], [], [A], [b]
-    for held in problem.held:
-        matrix, low, high = _held_rows(held, child, cell, size)
+    equal_to = [np.zeros(parts["parent"]), problem.parent[live] - reference.sum(axis=0)[live]]
+    lows, highs = [np.zeros(0)], [np.zeros(0)]
+    for held, (same, apart) in zip(problem.held, parts["held"], strict=True):
         shift = held_sums(reference, held).ravel()
-        same = (
-            low == high
-        )  # fixed sums are equations: an interval without interior stops an interior-point method
-        equal.append(matrix[np.flatnonzero(same)])
+        low, high = held.low.ravel(), held.high.ravel()
         equal_to.append((low - shift)[same])
-        blocks.append(matrix[np.flatnonzero(~same)])
-        lows.append(np.where(low < -FREE / 2, -np.inf, low - shift)[~same])
-        highs.append(np.where(high > FREE / 2, np.inf, high - shift)[~same])
-    bounded = bool(blocks) and any(len(low) for low in lows)
-    G = sparse.csc_matrix(sparse.vstack(blocks)) if bounded else None
-    h_l, h_u = (np.concatenate(lows), np.concatenate(highs)) if bounded else (None, None)
-    A, b = sparse.csc_matrix(sparse.vstack(equal)), np.concatenate(equal_to)
+        lows.append(np.where(low < -FREE / 2, -np.inf, low - shift)[apart])
+        highs.append(np.where(high > FREE / 2, np.inf, high - shift)[apart])
+    h_l, h_u = (np.concatenate(lows), np.concatenate(highs)) if parts["G"] is not None else (None, None)
+    solver = piqp.SparseSolver()
+    solver.settings.max_iter = 400
+    solver.settings.eps_abs = solver.settings.eps_rel = eps
+    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = eps
+    free = np.full(size, np.inf)
+    solver.setup(P, linear, A, np.concatenate(equal_to), parts["G"], h_l, h_u, lower, free)
+    return solver, reference
+
+
+def piqp_solve(problem: Problem, parts: dict[str, Any] | None = None, *, eps: float = 1e-9) -> Solution:
+    """Centred PIQP: the unknown is the difference from a reference point, so no huge linear term hides the optimum."""
+    parts = structure(problem) if parts is None else parts
     for accuracy in (eps, eps * 1e2, eps * 1e4):
-        solver = piqp.SparseSolver()
-        solver.settings.max_iter = 400
-        solver.settings.eps_abs = solver.settings.eps_rel = accuracy
-        solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = accuracy
-        solver.setup(sparse.diags(P, format="csc"), linear, A, b, G, h_l, h_u, lower, np.full(size, np.inf))
+        solver, reference = prepared(problem, parts, eps=accuracy)
         status = solver.solve()
         if status != piqp.PIQP_MAX_ITER_REACHED:
             break
+    return _found(problem, parts, solver, status, reference)
+
+
+def _found(problem: Problem, parts: dict[str, Any], solver: Any, status: Any, reference: Floats) -> Solution:
+    """What the solver found, or why it did not."""
     if status != piqp.PIQP_SOLVED:
         raise InfeasibleError(
             "the least-squares step of one parent has no solution",
             why=f"the generic solver stopped with {str(status).rsplit('.', 1)[-1].lower()}",
             fix="constraints on crossing marginals may have no solution below a given parent; relax one of them",
         )
-    X = np.zeros((C, n))
-    X[child, cell] = np.maximum(np.asarray(solver.result.x)[:N] + reference[child, cell], 0.0)
+    X = np.zeros(problem.linear.shape)
+    where = (parts["child"], parts["cell"])
+    X[where] = np.maximum(np.asarray(solver.result.x)[: len(where[0])] + reference[where], 0.0)
     return Solution(X, 0.0, worst_violation(X, problem.held), int(solver.result.info.iter), "piqp")
 
 
@@ -109,6 +128,13 @@ def least_squares(problem: Problem, X: Floats) -> float:
     """The objective without its constant: ½ x'Hx − b'x over all children."""
     parts = dict(zip(("gid", "w", "diag"), merged(problem.groups, problem.weights), strict=True))
     return float(0.5 * (X * _times_hessian(X, problem, parts)).sum() - (problem.linear * X).sum())
+
+
+def excess(problem: Problem, X: Floats, Y: Floats) -> float:
+    """How much higher the objective is at X than at Y: from the gradients at both, where values would lose digits."""
+    parts = dict(zip(("gid", "w", "diag"), merged(problem.groups, problem.weights), strict=True))
+    middle = _times_hessian((X + Y) / 2, problem, parts) - problem.linear
+    return float((middle * (X - Y)).sum())
 
 
 def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDArray[np.int64]]:
@@ -224,11 +250,8 @@ def _times_hessian(X: Floats, problem: Problem, parts: dict[str, Any]) -> Floats
     return out
 
 
-def _held_rows(
-    held: Held, child: NDArray[np.int64], cell: NDArray[np.int64], size: int
-) -> tuple[Any, Floats, Floats]:
+def _held_rows(held: Held, child: NDArray[np.int64], cell: NDArray[np.int64], size: int) -> Any:
     C, m = held.low.shape
     inside = held.groups[cell] >= 0
     rows = child[inside] * m + held.groups[cell][inside]
-    matrix = sparse.csc_matrix((np.ones(len(rows)), (rows, np.flatnonzero(inside))), shape=(C * m, size))
-    return matrix, held.low.ravel().astype(float), held.high.ravel().astype(float)
+    return sparse.csc_matrix((np.ones(len(rows)), (rows, np.flatnonzero(inside))), shape=(C * m, size))
