@@ -4,6 +4,7 @@ The multiverse of a run's specification is derived from that record and from not
 confidential number without recording it cannot be built here, because the counts are fetched through ``Record``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.errors import InfeasibleError, InputError
+from stirred.errors import InputError
 from stirred.mechanisms.topdown.histogram import Axis, Histogram, Query
 from stirred.mechanisms.topdown.spine import ALIASES, Spine
 from stirred.mechanisms.topdown.tabulate import Sparse, axis_expression
@@ -87,6 +88,10 @@ class Record:
         self.used.add(invariant(rule, workload, level))
         return answers(histograms, workload.query(rule.query))
 
+    def told(self, rule: Rule, workload: Workload, level: str) -> None:
+        """The same numbers, fetched and summed where the records lie."""
+        self.used.add(invariant(rule, workload, level))
+
     def units(self, census: "Census", rule: Rule, workload: Workload, leaf: str, codes: pl.Series) -> Ints:
         """How many units of each kind stand in each leaf (leaves × kinds)."""
         assert rule.kinds is not None
@@ -149,6 +154,7 @@ class Constraints:
     zeros: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
     record: Record
     histogram: Histogram
+    exact: tuple[bool, ...] | None = None  # of a part of the tree: which are equalities in the whole of it
 
     def possible(self, cells: Ints) -> NDArray[np.bool_]:
         """Which cells may hold anybody, by the structural zeros."""
@@ -187,43 +193,83 @@ def compiled_rules(
 ) -> Constraints:
     """Bounds in every geounit, checked against the census and against each other before anything is solved."""
     record = Record()
-    held: list[Held] = [] if given is None else [given]
-    zeros = []
-    last = len(spine.levels) - 1
-    for rule in workload.rules:
-        if rule.kind == "zero":
-            cells = dict(rule.cells)
-            for axis in cells:
-                workload.histogram.axis(axis)
-            zeros.append(rule.cells)
-            continue
-        query = workload.query(rule.query)
-        depth = spine.depth(rule.level)
-        if depth is None:
-            raise InputError(f"rule {rule.name} speaks of level {rule.level}, which the census lacks",
-                             why=f"the census has {', '.join(spine.levels)}")  # fmt: skip
-        if rule.kind == "facilities":
-            if depth != last:
-                raise InputError(
-                    f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}"
-                )
-            units = record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
-            lower = np.array(rule.lower or (0,) * query.size)
-            held.append(summed(rule.name, query, units * lower, units * rule.largest, spine, depth))
-        elif rule.kind == "exact":
-            exact = record.truth(spine.levels[depth], rule, workload, truth[depth])
-            held.append(summed(rule.name, query, exact, exact, spine, depth))
-        else:
-            values = np.tile(np.array(rule.values, np.int64), (spine.size(depth), 1))
-            free = np.full_like(values, 10**12) if rule.kind == "at-least" else np.zeros_like(values)
-            low, high = (values, free) if rule.kind == "at-least" else (free, values)
-            held.append(summed(rule.name, query, low, high, spine, depth))
-    result = Constraints(tuple(held), tuple(zeros), record, workload.histogram)
+
+    def units(rule: Rule) -> Ints:
+        return record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
+
+    result = rules_of(workload, spine, truth, record, units, given)
     tree = leaves_used(census, workload)
     if tree is not None:
         record.used.add(tree)
-    _feasible(result, workload, spine, truth)
+    from stirred.mechanisms.topdown.feasibility import misfits, require
+
+    require(result, workload, spine.levels, truth[0], *misfits(result, truth, range(len(spine.levels))))
     return result
+
+
+def rules_of(
+    workload: Workload,
+    spine: Spine,
+    truth: list[Sparse],
+    record: Record,
+    units: Callable[[Rule], Ints],
+    given: Held | None = None,
+    *,
+    first: int = 0,
+) -> Constraints:
+    """The bounds of every rule in a tree, or in a subtree whose root stands at level ``first``."""
+    held: list[Held] = [] if given is None else [given]
+    for rule in bounding(workload):
+        depth = depth_of(rule, spine)
+        if depth < first:  # what is fixed above a subtree does not bind inside it
+            nothing = (np.zeros((0, workload.query(rule.query).size), np.int64),) * (depth + 1)
+            held.append(Held(rule.name, workload.query(rule.query), nothing, nothing))
+            continue
+        low, high = bounds(rule, workload, spine, truth, record, units)
+        held.append(summed(rule.name, workload.query(rule.query), low, high, spine, depth, first=first))
+    return Constraints(tuple(held), structural(workload), record, workload.histogram)
+
+
+def bounding(workload: Workload) -> tuple[Rule, ...]:
+    """The rules that bound numbers, in their order; the others declare cells empty."""
+    return tuple(rule for rule in workload.rules if rule.kind != "zero")
+
+
+def structural(workload: Workload) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
+    """The cells that are empty in any census."""
+    zeros = tuple(rule.cells for rule in workload.rules if rule.kind == "zero")
+    for cells in zeros:
+        for axis, _ in cells:
+            workload.histogram.axis(axis)
+    return zeros
+
+
+def depth_of(rule: Rule, spine: Spine) -> int:
+    """Where a rule's level stands in the spine."""
+    depth = spine.depth(rule.level)
+    if depth is None:
+        raise InputError(f"rule {rule.name} speaks of level {rule.level}, which the census lacks",
+                         why=f"the census has {', '.join(spine.levels)}")  # fmt: skip
+    if rule.kind == "facilities" and depth != len(spine.levels) - 1:
+        raise InputError(f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}")
+    return depth
+
+
+def bounds(
+    rule: Rule, workload: Workload, spine: Spine, truth: list[Sparse], record: Record, units: Callable[[Rule], Ints]
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """The bounds of a rule in the geounits of its own level."""
+    query, depth = workload.query(rule.query), depth_of(rule, spine)
+    if rule.kind == "facilities":
+        counted = units(rule)
+        return counted * np.array(rule.lower or (0,) * query.size), counted * rule.largest
+    if rule.kind == "exact":
+        exact = record.truth(spine.levels[depth], rule, workload, truth[depth])
+        return exact, exact
+    values = np.tile(np.array(rule.values, np.int64), (spine.size(depth), 1))
+    if rule.kind == "at-least":
+        return values, np.full_like(values, 10**12)
+    return np.zeros_like(values), values
 
 
 def answers(histograms: Sparse, query: Query) -> Ints:
@@ -235,55 +281,16 @@ def answers(histograms: Sparse, query: Query) -> Ints:
     return result
 
 
-def summed(name: str, query: Query, low: Ints, high: Ints, spine: Spine, depth: int) -> Held:
-    """Bounds of one level and their sums at all levels above."""
+def summed(
+    name: str, query: Query, low: Ints, high: Ints, spine: Spine, depth: int, *, first: int = 0
+) -> Held:
+    """Bounds of one level and their sums at all levels above, up to ``first``."""
     lows = [low]
     highs = lows if high is low else [high]  # exact sums are kept once
-    for d in range(depth, 0, -1):
+    for d in range(depth, first, -1):
         for values in {id(lows): lows, id(highs): highs}.values():
             up = np.zeros((spine.size(d - 1), query.size), np.int64)
             np.add.at(up, spine.parent[d], values[-1])
             values.append(up)
-    return Held(name, query, tuple(lows[::-1]), tuple(highs[::-1]))
-
-
-def _feasible(constraints: Constraints, workload: Workload, spine: Spine, truth: list[Sparse]) -> None:
-    """The census is the witness: it meets every constraint, so the whole problem has a solution. Else say which fails."""
-    for rule in (rule for rule in workload.rules if rule.kind == "zero"):
-        one = Constraints((), (rule.cells,), constraints.record, constraints.histogram)
-        broken = int(truth[0].counts[~one.possible(truth[0].cells)].sum())
-        if broken:
-            raise InfeasibleError(
-                f"constraint {rule.name!r} does not hold in the census",
-                why=f"{broken} {workload.record} records stand in cells it declares empty",
-                fix="edit the records, or drop the rule",
-            )
-    rules = {rule.name for rule in workload.rules}
-    for held in constraints.held:
-        if held.name not in rules:
-            continue  # an earlier product: its own run is the witness, the census need not agree with it
-        for depth in range(len(held.low)):
-            value = answers(truth[depth], held.query)
-            broken = int(((value < held.low[depth]) | (value > held.high[depth])).any(axis=1).sum())
-            if broken:
-                raise InfeasibleError(
-                    f"constraint {held.name!r} does not hold in the census",
-                    why=f"{broken} geounits of level {spine.levels[depth]} are outside its bounds, so no data set"
-                    " can meet it together with the exact counts",
-                    fix="edit the records, or relax the rule",
-                )
-    for first in constraints.held:
-        for other in constraints.held:
-            for depth in range(min(len(first.low), len(other.low))):
-                if first.query == other.query:
-                    clash = int((first.low[depth] > other.high[depth]).any(axis=1).sum())
-                elif other.whole and not first.whole:
-                    clash = int((first.low[depth].sum(axis=1) > other.high[depth][:, 0]).sum())
-                else:
-                    continue
-                if clash:
-                    raise InfeasibleError(
-                        f"constraints {first.name!r} and {other.name!r} cannot both hold",
-                        why=f"they exclude each other in {clash} geounits of level {spine.levels[depth]}",
-                        fix="relax one of them",
-                    )
+    unknown = (np.zeros((0, query.size), np.int64),) * first
+    return Held(name, query, (*unknown, *lows[::-1]), (*unknown, *highs[::-1]))

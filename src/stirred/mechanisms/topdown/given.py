@@ -1,5 +1,6 @@
 """Agreement with an earlier product: its published microdata as exact sums of the new histogram, H(Z) = P."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ import polars as pl
 
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.topdown.constraints import Held, summed
+from stirred.mechanisms.topdown.histogram import Query
 from stirred.mechanisms.topdown.output import column
 from stirred.mechanisms.topdown.spine import Spine
 from stirred.mechanisms.topdown.tabulate import Sparse
@@ -35,36 +37,54 @@ def promise(packet: Path) -> Specification:
     return load(published(packet) / "spec.json")
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Where the earlier product lies and how its records fall into the cells of the new histogram's query."""
+
+    path: Path
+    query: Query
+    columns: tuple[tuple[str, int, int], ...]  # name, what is subtracted, how many levels
+
+    @staticmethod
+    def of(workload: Workload, packet: Path) -> "Earlier":
+        """The microdata of a packet, looked at but not read."""
+        earlier = Workload.preset(workload.given)
+        path = published(packet) / "data" / f"{earlier.record}.parquet"
+        if not path.exists():
+            raise InputError(
+                f"the given packet has no {earlier.record} records",
+                fix=f"--given a packet of workload {workload.given}",
+            )
+        query = workload.histogram.query("given", tuple(target for _, target in workload.given_map))
+        names = {axis: column(earlier.histogram.axis(axis), {}) for axis, _ in workload.given_map}
+        there = pl.scan_parquet(path).collect_schema().names()
+        for name, _ in names.values():
+            if name not in there:
+                raise InputError(f"the given microdata have no column {name}", fix=did_you_mean(name, there))
+        shape = [size for size, kept in zip(query.shape, query.kept, strict=True) if kept]
+        order = sorted(workload.given_map, key=lambda pair: _place(workload, pair[1]))
+        columns = [(*names[axis], size) for (axis, _), size in zip(order, shape, strict=True)]
+        return Earlier(path, query, tuple(columns))
+
+    @property
+    def cell(self) -> pl.Expr:
+        """The answer of the query that each record is counted in."""
+        cell = pl.lit(0, dtype=pl.Int64)
+        for name, offset, size in self.columns:
+            cell = cell * size + (pl.col(name).cast(pl.Int64) - offset)
+        return cell
+
+
 def agreement(census: "Census", workload: Workload, spine: Spine, packet: Path) -> Held:
     """The sums that the new histogram must have in every leaf: the earlier product's histogram, published.
 
     Nothing confidential is read: the right-hand sides come from the packet.
     """
-    earlier = Workload.preset(workload.given)
+    earlier = Earlier.of(workload, packet)
     leaf = census.schema.spine[-1]
-    path = published(packet) / "data" / f"{earlier.record}.parquet"
-    if not path.exists():
-        raise InputError(
-            f"the given packet has no {earlier.record} records",
-            fix=f"--given a packet of workload {workload.given}",
-        )
-    query = workload.histogram.query("given", tuple(target for _, target in workload.given_map))
-    names = {axis: column(earlier.histogram.axis(axis), {}) for axis, _ in workload.given_map}
-    frame = pl.scan_parquet(path)
-    for name, _ in names.values():
-        if name not in frame.collect_schema().names():
-            raise InputError(
-                f"the given microdata have no column {name}",
-                fix=did_you_mean(name, frame.collect_schema().names()),
-            )
-    cell = pl.lit(0, dtype=pl.Int64)
-    shape = [size for size, kept in zip(query.shape, query.kept, strict=True) if kept]
-    order = [axis for axis, target in sorted(workload.given_map, key=lambda pair: _place(workload, pair[1]))]
-    for axis, size in zip(order, shape, strict=True):
-        name, offset = names[axis]
-        cell = cell * size + (pl.col(name).cast(pl.Int64) - offset)
     counts = (
-        frame.select(pl.col(leaf).cast(pl.String), cell.alias("cell"))
+        pl.scan_parquet(earlier.path)
+        .select(pl.col(leaf).cast(pl.String), earlier.cell.alias("cell"))
         .group_by(leaf, "cell")
         .agg(pl.len().alias("count"))
         .collect()
@@ -72,9 +92,14 @@ def agreement(census: "Census", workload: Workload, spine: Spine, packet: Path) 
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: [str(code) for code in spine.codes[depth]]}).with_row_index("number")
     joined = counts.join(number, on=leaf, how="inner")
-    exact = np.zeros((spine.size(depth), query.size), np.int64)
+    exact = np.zeros((spine.size(depth), earlier.query.size), np.int64)
     exact[joined["number"].to_numpy(), joined["cell"].to_numpy()] = joined["count"].to_numpy()
-    return summed(f"the published {workload.given}", query, exact, exact, spine, depth)
+    return summed(agreement_name(workload), earlier.query, exact, exact, spine, depth)
+
+
+def agreement_name(workload: Workload) -> str:
+    """What the agreement is called."""
+    return f"the published {workload.given}"
 
 
 def disagreement(held: Held, levels: list[Sparse]) -> int:

@@ -3,6 +3,11 @@ r"""Generalised least squares over the whole tree in closed form: best linear un
 Upward, a node's own measurements and the sum of its children's estimates are combined; downward, what the node learnt
 from above is shared among its children by their covariances (Cumings-Menon 2024, in the algebra of ``algebra``).
 Everything is post-processing of the noisy measurements and exact invariants.
+
+What a node gets does not depend, to the last bit, on which other nodes are computed with it: sums over children run in
+the order of the spine, sums over cells in a fixed order (``sums``, ``spreads``), and products, inverses and eigenvalues
+of stacked matrices are one small LAPACK or BLAS call each (at most 64 × 64, below every size at which OpenBLAS starts a
+second thread). So a subtree can be computed apart and joined at its root.
 """
 
 from collections.abc import Sequence
@@ -11,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.compiled import compiled
 from stirred.mechanisms.topdown.algebra import Algebra
 
 Floats = NDArray[np.float64]
@@ -60,8 +66,10 @@ class Level:
 
 def fixed(algebra: Algebra, C: Floats) -> tuple[Floats, Floats]:
     """The gain and the covariance once the total is known: only the all-means component changes."""
-    v = C[..., 0, :, :].sum(axis=-1)
-    s = v.sum(axis=-1, keepdims=True)
+    flat = np.ascontiguousarray(C[..., 0, :, :])
+    K = C.shape[-1]
+    v = sums(flat.reshape(-1, K)).reshape(*C.shape[:-3], K)
+    s = sums(v.reshape(-1, K)).reshape(*C.shape[:-3], 1)
     safe = np.where(s > 0, s, 1.0)
     C = C.copy()
     C[..., 0, :, :] -= v[..., :, None] * v[..., None, :] / safe[..., None]
@@ -75,7 +83,7 @@ def leaf(algebra: Algebra, pattern: Pattern) -> None:
     pattern.b = algebra.apply(pattern.C[None], pattern.t)
     if pattern.total is not None:
         gain, pattern.C = fixed(algebra, pattern.C)
-        pattern.b += gain[:, None] * (pattern.total - pattern.b.sum(axis=(1, 2)))[:, None, None]
+        pattern.b += gain[:, None] * (pattern.total - sums(pattern.b))[:, None, None]
 
 
 def gathered(algebra: Algebra, nodes: int, below: "Level | Leaves") -> tuple[Floats, Floats]:
@@ -114,7 +122,7 @@ def upward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
     if level.total is not None:
         at = np.flatnonzero(~np.isnan(level.total))
         gain, changed = fixed(algebra, level.C[at])
-        level.b[at] += (gain * (level.total[at] - level.b[at].sum(axis=(1, 2)))[:, None])[:, :, None]
+        level.b[at] += (gain * (level.total[at] - sums(level.b[at]))[:, None])[:, :, None]
         level.C[at] = changed
 
 
@@ -132,28 +140,41 @@ def downward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
             pattern.e += algebra.apply(pattern.C[None], news)
 
 
-def estimate(algebra: Algebra, levels: Sequence[Level], leaves: Leaves) -> None:
-    """Both passes over a tree given from the root down; fills ``e`` of every node."""
+def rise(algebra: Algebra, levels: Sequence[Level], leaves: Leaves, top: int = 0) -> None:
+    """From the leaves up to level ``top``: every node knows what is measured in it and below it."""
     for pattern in leaves.patterns:
         leaf(algebra, pattern)
     below: Level | Leaves = leaves
-    for level in reversed(levels):
+    for level in reversed(levels[top:]):
         upward(algebra, level, below)
         below = level
+
+
+def fall(algebra: Algebra, levels: Sequence[Level], leaves: Leaves, top: int = 0) -> None:
+    """From level ``top``, whose ``e`` is known, down to the leaves."""
+    for i in range(top, len(levels)):
+        downward(algebra, levels[i], levels[i + 1] if i + 1 < len(levels) else leaves)
+
+
+def estimate(algebra: Algebra, levels: Sequence[Level], leaves: Leaves) -> None:
+    """Both passes over a tree given from the root down; fills ``e`` of every node."""
+    rise(algebra, levels, leaves)
     if not levels:
         for pattern in leaves.patterns:
             pattern.e = pattern.b
         return
     levels[0].e = levels[0].b
-    for i, level in enumerate(levels):
-        downward(algebra, level, levels[i + 1] if i + 1 < len(levels) else leaves)
+    fall(algebra, levels, leaves)
 
 
 def covariances(
-    algebra: Algebra, levels: Sequence[Level], leaves: Leaves, *, leaves_too: bool = True
-) -> list[Floats]:
-    """Exact covariances after both passes by component (N, F, K, K): $C_c + A (C^e_p - V) A'$ with $A = C_c V^+$."""
-    result = [levels[0].C] if levels else []
+    algebra: Algebra, levels: Sequence[Level], leaves: Leaves, *, leaves_too: bool = True, top: Floats | None = None
+) -> list[Floats]:  # fmt: skip
+    """Exact covariances after both passes by component (N, F, K, K): $C_c + A (C^e_p - V) A'$ with $A = C_c V^+$.
+
+    ``top`` is that of the first level where it is not the root of the whole tree.
+    """
+    result = [levels[0].C if top is None else top] if levels else []
     for i, level in enumerate(levels if leaves_too else levels[:-1]):
         inverse = np.linalg.pinv(level.V, rcond=1e-11, hermitian=True)
         middle = inverse @ (result[i] - level.V) @ inverse
@@ -184,5 +205,44 @@ def variances(algebra: Algebra, C: Floats, recode: Ints, T: int) -> Floats:
             else:
                 factor *= 0.0 if f >> bit & 1 else n
         if factor:
-            result += factor * np.einsum("ak,nkl,al->na", R, C[:, f], R)
+            result += factor * spreads(R, np.ascontiguousarray(C[:, f]))
     return result
+
+
+@compiled
+def _sums(x: Floats, out: Floats) -> None:
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            total += x[i, j]
+        out[i] = total
+
+
+def sums(x: Floats) -> Floats:
+    """Sums over all but the first axis, one after the other: the same bits however many rows there are.
+
+    >>> sums(np.ones((2, 3, 4))).tolist()
+    [12.0, 12.0]
+    """
+    out = np.empty(len(x))
+    _sums(np.ascontiguousarray(x).reshape(len(x), -1) if x.size else np.zeros((len(x), 0)), out)
+    return out
+
+
+@compiled
+def _spreads(R: Floats, C: Floats, out: Floats) -> None:
+    for n in range(C.shape[0]):
+        for a in range(R.shape[0]):
+            total = 0.0
+            for k in range(C.shape[1]):
+                if R[a, k] != 0.0:
+                    for m in range(C.shape[2]):
+                        total += R[a, k] * C[n, k, m] * R[a, m]
+            out[n, a] = total
+
+
+def spreads(R: Floats, C: Floats) -> Floats:
+    """$r_a' C_n r_a$ for every node n and row a."""
+    out = np.empty((len(C), len(R)))
+    _spreads(R, C, out)
+    return out

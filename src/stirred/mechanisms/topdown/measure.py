@@ -52,6 +52,9 @@ class Measurements:
     truth: list[Sparse]
     key: Key | None
     emphasis: int = 1  # how many times the leaves' total counts in the solve; 1 as measured
+    place: tuple[Ints, ...] | None = (
+        None  # the numbers in the whole tree of the nodes of a part of it, by level
+    )
     _streams: dict[tuple[int, str], Stream] = field(default_factory=dict)
 
     def weights(self, start: int, depth: int) -> dict[str, float]:
@@ -68,7 +71,11 @@ class Measurements:
         return weights
 
     def noise(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
-        """The noise of the given answers (nodes × numbers) of measured geounits of one level and class."""
+        """The noise of the given answers (nodes × numbers) of measured geounits of one level and class.
+
+        A cell's draw is number · size + answer in the stream of its level and query, with the geounit's number in the
+        *whole* tree: no two geounits ever share a draw, wherever they are measured.
+        """
         if self.key is None:
             return np.zeros((len(nodes), len(numbers)), np.int64)
         rho = self.allotment.rho[start, depth][query.name]
@@ -78,6 +85,8 @@ class Measurements:
             self._streams[name] = self.key.stream("noise", self.allotment.spine.levels[depth], query.name)
         stream = self._streams[name]
         count = len(nodes) * len(numbers)
+        if self.place is not None:
+            nodes = self.place[depth][nodes]
         whole = (
             len(numbers) == query.size
             and len(numbers) > 0

@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,10 +15,15 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Release
-from stirred.mechanisms.topdown import nmf, output, statement, uncertainty
+from stirred.mechanisms.topdown import statement
+from stirred.mechanisms.topdown.constraints import Record
 from stirred.mechanisms.topdown.given import promise
-from stirred.mechanisms.topdown.run import Outcome, Settings, run
-from stirred.mechanisms.topdown.spine_options import SpineOptions, ordinary, upward
+from stirred.mechanisms.topdown.made import Made, Task
+from stirred.mechanisms.topdown.memory_run import in_memory
+from stirred.mechanisms.topdown.run import Settings
+from stirred.mechanisms.topdown.sharded_run import Sharded
+from stirred.mechanisms.topdown.size import estimated
+from stirred.mechanisms.topdown.spine_options import SpineOptions
 from stirred.mechanisms.topdown.workload import Mode, Workload, presets
 from stirred.spec import Specification
 
@@ -181,37 +187,17 @@ class TopDown:
         for workload in self.workloads:
             own = key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), workload.name)
             settings = replace(settings, spine=self.spine or workload.spine)
-            outcome = run(
-                census, workload, settings, key=own, engine=engine or Local(), progress=progress, resume=self.resume,
-                given=self.given,
+            task = Task(
+                census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
+                progress=progress, resume=self.resume, given=self.given, bureau=self.names == "bureau",
+                approve=partial(_approve, specification),
             )  # fmt: skip
-            self._kept(outcome, specification)
-            bureau = self.names == "bureau"
-            cells = workload.histogram.cells
-            spine, levels = outcome.published, outcome.levels
-            if spine is not outcome.spine:
-                levels = upward(spine, ordinary(spine, outcome.spine, levels[-1], cells), cells)
-            pieces = output.microdata(workload, spine, levels[-1], bureau=bureau)
-            place = None if out is None else out / f"{workload.record}.parquet"
-            microdata[workload.record] = output.collected(pieces, place)
-            tables[f"{workload.name}-totals"] = output.totals(spine, levels)
-            tables[f"{workload.name}-solves"] = output.certificates(outcome.certificates)
-            if outcome.informed is not None:
-                tables[f"{workload.name}-estimates"] = output.estimates(outcome.spine, outcome.informed)
-            if self.replicates:
-                tables |= uncertainty.tables(
-                    workload, outcome, settings, key=own, count=self.replicates,
-                    engine=engine or Local(), bureau=bureau, progress=progress,
-                )  # fmt: skip
-            if self.keep_nmf:
-                if out is None:
-                    raise InputError(
-                        "the noisy measurement file needs a folder", fix="release(…, out=Path(…))"
-                    )
-                nmf.write(out / f"nmf-{workload.name}", outcome.measurements, outcome.constraints)
-            checks += outcome.checks
-            digests.append(outcome.input_digest)
-            outcome.checkpoint.finish()
+            made = self._made(task)
+            microdata[workload.record] = made.microdata
+            tables |= made.tables
+            checks += made.checks
+            digests.append(made.input_digest)
+            made.checkpoint.finish()
         limit = statement.budget(self.rho_squared_spent)
         account = statement.ledger(
             [(w, None if self.noiseless else w.rho_squared) for w in self.workloads], limit
@@ -229,17 +215,41 @@ class TopDown:
             private=key.private and not self.noiseless,
         )
 
-    def _kept(self, outcome: Outcome, stated: Specification) -> None:
-        """A run never conditions on more than it says, and releases nothing that breaks an invariant."""
-        more = set(outcome.constraints.record.multiverse) - set(stated.multiverse)
-        if more:
-            raise PrivacyError(
-                "the run used an invariant that its specification does not list",
-                why="; ".join(sorted(i.words() for i in more)),
-                fix="report this; nothing was released",
-            )
-        broken = [check.invariant for check in outcome.checks if not check.kept]
-        if broken:
-            raise PrivacyError(
-                "an invariant was not kept", why=broken[0], fix="report this; nothing was released"
-            )
+    def _made(self, task: Task) -> Made:
+        """Run one workload: in memory where it fits, else by subtrees. The release is the same, bit for bit."""
+        engine = task.engine
+        if not (engine.fits(0) and engine.fits(estimated(task.census, task.workload, task.mode))):
+            self._require_whole(engine)
+            found = Sharded(task).made()
+            if found is not None:
+                return found
+        return in_memory(task, keep_nmf=self.keep_nmf, replicates=self.replicates)
+
+    def _require_whole(self, engine: Engine) -> None:
+        """Some products are made of all measurements at once."""
+        for asked, what in (
+            (self.keep_nmf, "the noisy measurement file"),
+            (self.replicates > 0, "replicates"),
+        ):
+            if asked:
+                raise InputError(
+                    f"{what} cannot be made out of memory",
+                    why=f"engine {engine.name} runs this census by subtrees, which keep no measurements",
+                    fix="run it state by state, or with more memory on one machine",
+                )
+
+
+def _approve(stated: Specification, checks: tuple[Check, ...], record: Record) -> None:
+    """A run never conditions on more than it says, and releases nothing that breaks an invariant."""
+    more = set(record.multiverse) - set(stated.multiverse)
+    if more:
+        raise PrivacyError(
+            "the run used an invariant that its specification does not list",
+            why="; ".join(sorted(i.words() for i in more)),
+            fix="report this; nothing was released",
+        )
+    broken = [check.invariant for check in checks if not check.kept]
+    if broken:
+        raise PrivacyError(
+            "an invariant was not kept", why=broken[0], fix="report this; nothing was released"
+        )

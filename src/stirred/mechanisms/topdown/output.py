@@ -17,6 +17,7 @@ from stirred.mechanisms.topdown.tabulate import Sparse
 from stirred.mechanisms.topdown.targets import Informed
 from stirred.mechanisms.topdown.workload import Workload
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROWS = 1 << 20
 Z90 = 1.6448536269514722
@@ -37,9 +38,7 @@ def microdata(
 ) -> Iterator[pa.Table]:
     """One row per record, by area and cell, in pieces: an order that says nothing about the confidential file."""
     names = dict(workload.columns) if bureau else {}
-    unnamed = spine.size(0) and str(spine.codes[0][0]) == ""  # a root that stands for no area
-    first = 1 if spine.levels[0] == "root" or unnamed else 0
-    levels = list(enumerate(spine.levels))[first:]
+    levels = shown(spine)
     dictionaries = {d: _codes(spine, d) for d, _ in levels}
     node, entry = leaves.nodes, 0
     while entry < len(node) or entry == 0:
@@ -58,6 +57,13 @@ def microdata(
         entry = max(end, 1)
 
 
+def shown(spine: Spine) -> list[tuple[int, str]]:
+    """The depths and names of the levels that records carry: all but a root that stands for no area."""
+    unnamed = spine.size(0) and str(spine.codes[0][0]) == ""
+    first = 1 if spine.levels[0] == "root" or unnamed else 0
+    return list(enumerate(spine.levels))[first:]
+
+
 def collected(pieces: Iterator[pa.Table], path: Path | None) -> pa.Table | pads.Dataset:
     """The pieces as one table, or streamed to a Parquet file and opened there."""
     if path is None:
@@ -73,37 +79,45 @@ def collected(pieces: Iterator[pa.Table], path: Path | None) -> pa.Table | pads.
 
 def totals(spine: Spine, levels: Sequence[Sparse]) -> pa.Table:
     """The released total of every geounit above the leaves."""
-    parts = [
-        pa.table({
-            "level": pa.array([spine.levels[d]] * spine.size(d)),
-            "code": pa.array([str(code) for code in spine.codes[d]], pa.string()),
-            "total": levels[d].totals,
-        })
-        for d in range(len(levels) - 1)
-    ]  # fmt: skip
-    return (
-        pa.concat_tables([part.cast(parts[0].schema) for part in parts]) if parts else pa.table({"level": []})
-    )
+    parts = [level_totals(spine, d, levels[d].totals) for d in range(len(levels) - 1)]
+    return pa.concat_tables(parts) if parts else pa.table({"level": []})
+
+
+def level_totals(spine: Spine, depth: int, value: Ints) -> pa.Table:
+    """The totals of one level."""
+    return pa.table({**_names(spine, depth), "total": pa.array(value, pa.int64())})
 
 
 def estimates(spine: Spine, informed: Informed) -> pa.Table:
     """Unbiased totals with exact standard deviations and 90 % intervals, for every geounit above the leaves."""
-    algebra = informed.algebra
-    covariance = gls.covariances(algebra, informed.levels, informed.leaves, leaves_too=False)
-    parts = []
-    for d, level in enumerate(informed.levels):
-        value = level.e.sum(axis=(1, 2))
-        variance = gls.variances(algebra, covariance[d], np.zeros(algebra.K, np.int64), 0)[:, 0]
-        sd = np.sqrt(np.maximum(variance, 0.0))
-        parts.append(pa.table({
-            "level": pa.array([spine.levels[d]] * len(value)),
-            "code": pa.array([str(code) for code in spine.codes[d]], pa.string()),
-            "estimate": value,
-            "standard_deviation": sd,
-            "lower_90": value - Z90 * sd,
-            "upper_90": value + Z90 * sd,
-        }))  # fmt: skip
+    covariance = gls.covariances(informed.algebra, informed.levels, informed.leaves, leaves_too=False)
+    parts = [
+        level_estimates(spine, d, informed, level.e, covariance[d]) for d, level in enumerate(informed.levels)
+    ]
     return pa.concat_tables(parts) if parts else pa.table({"level": pa.array([], pa.string())})
+
+
+def level_estimates(spine: Spine, depth: int, informed: Informed, e: Floats, covariance: Floats) -> pa.Table:
+    """The estimates of one level."""
+    algebra = informed.algebra
+    value = gls.sums(e)
+    variance = gls.variances(algebra, covariance, np.zeros(algebra.K, np.int64), 0)[:, 0]
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    return pa.table({
+        **_names(spine, depth),
+        "estimate": value,
+        "standard_deviation": sd,
+        "lower_90": value - Z90 * sd,
+        "upper_90": value + Z90 * sd,
+    })  # fmt: skip
+
+
+def _names(spine: Spine, depth: int) -> dict[str, pa.Array]:
+    """Level and code of every geounit of a level."""
+    return {
+        "level": pa.array([spine.levels[depth]] * spine.size(depth), pa.string()),
+        "code": pa.array([str(code) for code in spine.codes[depth]], pa.string()),
+    }
 
 
 def certificates(parts: Sequence[Certificate]) -> pa.Table:

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
-
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
 from stirred.mechanisms.base import Check
+from stirred.mechanisms.topdown import digest
 from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.checkpoint import Checkpoint
-from stirred.mechanisms.topdown.constraints import Constraints, answers, compiled_rules
+from stirred.mechanisms.topdown.checks import Findings
+from stirred.mechanisms.topdown.constraints import Constraints, compiled_rules
 from stirred.mechanisms.topdown.estimate import Estimator
 from stirred.mechanisms.topdown.given import agreement
 from stirred.mechanisms.topdown.measure import Measurements
@@ -81,8 +80,8 @@ def run(
         assert given is not None, "checked before the run"
         earlier = agreement(census, workload, spine, given)
     constraints = compiled_rules(census, workload, spine, truth, earlier)
-    digest = _input_digest(key, spine, truth[-1], constraints)
-    own = key.bind("input", digest)
+    seen = _input_digest(key, spine, truth[-1], constraints)
+    own = key.bind("input", seen)
     mode = settings.mode or workload.mode
     # Emphasis is for the tree estimate's unbiased totals; raw ones of a leaf are too noisy to lean on.
     emphasis = settings.emphasis if mode == "gls" else 1
@@ -119,7 +118,7 @@ def run(
         informed=informed,
         checks=verify(workload, spine, constraints, levels),
         checkpoint=checkpoint,
-        input_digest=digest.hex(),
+        input_digest=seen.hex(),
         published=published,
     )
 
@@ -128,42 +127,11 @@ def verify(
     workload: Workload, spine: Spine, constraints: Constraints, levels: list[Sparse]
 ) -> tuple[Check, ...]:
     """Every invariant, bound, structural zero and parent sum held against the integers, from scratch."""
-    checks = []
-    leaf = levels[-1]
-    for held in constraints.held:
-        depth = len(held.low) - 1
-        value = answers(levels[depth], held.query)
-        inside = ((value >= held.low[depth]) & (value <= held.high[depth])).all()
-        checks.append(Check(invariant=f"{workload.name}: {held.name}", kept=bool(inside), numbers=value.size))
-    if constraints.zeros:
-        empty = bool(constraints.possible(np.unique(leaf.cells)).all())
-        checks.append(
-            Check(invariant=f"{workload.name}: structural zeros", kept=empty, numbers=len(constraints.zeros))
-        )
-    agree = bool((leaf.counts >= 0).all())
-    size = workload.histogram.cells
-    for d in range(len(levels) - 1, 0, -1):
-        up = levels[d].up(spine.parent[d], spine.size(d - 1), size)
-        agree &= np.array_equal(up.cells, levels[d - 1].cells) and np.array_equal(
-            up.counts, levels[d - 1].counts
-        )
-    checks.append(
-        Check(invariant=f"{workload.name}: children add up to parents", kept=agree, numbers=len(leaf.cells))
-    )
-    return tuple(checks)
+    found = Findings.of(constraints, spine, levels, range(len(levels)))
+    return found.checks(workload, constraints)
 
 
 def _input_digest(key: Key, spine: Spine, leaf: Sparse, constraints: Constraints) -> bytes:
-    """A keyed digest of all that is read: records by leaf, the tree above them with its codes, the bounds that hold.
-
-    The tree counts: if a block went to another tract with all noise as before, the difference of the two tracts'
-    measurements would be that block's exact answers.
-    """
-    arrays = [leaf.first, leaf.cells, leaf.counts, *spine.parent]
-    arrays += [bound for held in constraints.held for bound in (*held.low, *held.high)]
-    labels = [repr((spine.levels, [held.name for held in constraints.held])).encode()]
-    for codes in spine.codes:  # lengths and letters apart, so that no two lists of codes read alike
-        text = codes.cast(pl.String)
-        arrays.append(text.str.len_bytes().to_numpy())
-        labels.append(str(text.str.join("").item()).encode())
-    return key.digest(*(array.tobytes() for array in arrays), *labels)
+    """A keyed digest of all that is read: records by leaf, the tree above them with its codes, the bounds that hold."""
+    names = [held.name for held in constraints.held]
+    return digest.whole(key, spine.levels, names, digest.climbed(key, spine, constraints, leaf))

@@ -75,6 +75,32 @@ class Spine:
             parents.insert(0, np.full(1, -1, np.int64))
         return Spine(tuple(names), tuple(codes), tuple(parents))
 
+    @staticmethod
+    def sorted(frame: pl.DataFrame, levels: Sequence[str], *, root: str | None = None) -> "Spine":
+        """The same from different leaves that stand in order and were checked before; ``root`` adds one above all.
+
+        >>> frame = pl.DataFrame({"county": ["x", "x", "y"], "block": ["1", "2", "3"]})
+        >>> [parent.tolist() for parent in Spine.sorted(frame, ("county", "block"), root="state").parent]
+        [[-1], [0, 0], [0, 0, 1]]
+        """
+        codes: list[pl.Series] = []
+        parents: list[Ints] = []
+        fresh = np.zeros(frame.height, bool)
+        fresh[:1] = True
+        number = np.full(frame.height, -1, np.int64)
+        if root is not None:
+            codes.append(pl.Series([""]))
+            parents.append(np.full(1, -1, np.int64))
+            number[:] = 0
+        for level in levels:
+            column = frame[level]
+            fresh[1:] |= (column.slice(1) != column.slice(0, max(frame.height - 1, 0))).to_numpy()
+            first = np.flatnonzero(fresh)
+            parents.append(number[first])
+            codes.append(column.gather(first))
+            number = np.cumsum(fresh) - 1
+        return Spine((*(() if root is None else (root,)), *levels), tuple(codes), tuple(parents))
+
     def size(self, depth: int) -> int:
         """The number of geounits of a level."""
         return len(self.codes[depth])
@@ -117,8 +143,14 @@ class Allotment:
     moved: tuple[tuple[str, str], ...]  # levels the census lacks → where their part went
 
     @staticmethod
-    def of(spine: Spine, workload: Workload, *, bypass: bool = True) -> "Allotment":
-        """Assign levels, move the parts of missing levels down, bypass single children, check every path."""
+    def of(
+        spine: Spine, workload: Workload, *, bypass: bool = True, above: Sequence[bool] = ()
+    ) -> "Allotment":
+        """Assign levels, move the parts of missing levels down, bypass single children, check every path.
+
+        ``above`` is for a subtree that carries the path to its root: whether each node of the path has a single child
+        in the whole tree.
+        """
         depths = [spine.depth(level) for level in workload.levels]
         parts: list[dict[str, Fraction]] = [{} for _ in spine.levels]
         moved = []
@@ -143,7 +175,9 @@ class Allotment:
         for d in range(len(spine.levels)):
             last = d == len(spine.levels) - 1
             single = np.zeros(spine.size(d), bool)
-            if bypass and not last:
+            if bypass and d < len(above):
+                single[:] = above[d]
+            elif bypass and not last:
                 single = np.diff(spine.first_child[d]) == 1
             starts.append(np.where(single, -1, top))
             if not last:
@@ -153,8 +187,8 @@ class Allotment:
         for d, start in enumerate(starts):
             for a in np.unique(start[start >= 0]):
                 total: dict[str, Fraction] = {}
-                for above in range(int(a), d + 1):
-                    for name, part in parts[above].items():
+                for depth in range(int(a), d + 1):
+                    for name, part in parts[depth].items():
                         total[name] = total.get(name, Fraction(0)) + part
                 if total:
                     rho[int(a), d] = total
@@ -168,7 +202,7 @@ class Allotment:
         """Every path from the root to a leaf spends exactly the total, or BudgetError."""
         depth = len(self.spine.levels)
         signature = np.stack([self.start[d][self.spine.ancestor(d)] for d in range(depth)], axis=1)
-        for row in np.unique(signature, axis=0):
+        for row in np.unique(signature, axis=0) if len(signature) else ():
             spent = sum(
                 (sum(self.rho[int(a), d].values(), Fraction(0)) for d, a in enumerate(row) if a >= 0),
                 Fraction(0),

@@ -84,6 +84,14 @@ class SpineOptions:
         self, frame: pl.DataFrame, spine: tuple[str, ...], workload: Workload
     ) -> tuple[pl.DataFrame, tuple[str, ...], Workload]:
         """``applied`` on a frame that has a row per leaf, the spine's levels and the entities as columns."""
+        frame, levels, renamed = self.extended(frame, spine)
+        _refuse_rules(workload, spine, levels)
+        return frame.select(levels), tuple(levels), _renamed(workload, spine, renamed)
+
+    def extended(
+        self, frame: pl.DataFrame, spine: tuple[str, ...]
+    ) -> tuple[pl.DataFrame, list[str], dict[str, str]]:
+        """The frame with the columns of the new tree beside its own, the tree's levels, and their names by old ones."""
         levels = list(spine)
         leaf = spine[-1]
         renamed: dict[str, str] = {}
@@ -100,8 +108,19 @@ class SpineOptions:
             levels = [*spine[:top], whole, *(renamed[level] for level in spine[top:-1]), leaf]
         if self.block_groups is not None:
             frame, levels = self._grouped(frame, spine, levels, renamed)
-        _refuse_rules(workload, spine, levels)
-        return frame.select(levels), tuple(levels), _renamed(workload, spine, renamed)
+        return frame, levels, renamed
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """The geographies beside the spine that it looks at."""
+        names = (self.aian, *(self.block_groups or ()))
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+    def common(self, spine: tuple[str, ...]) -> int:
+        """How many levels from the top both trees have: a subtree below one of them is one in both."""
+        if self.aian is not None:
+            return (spine.index(self.split_at) if self.split_at in spine else 0) + 1
+        return len(spine) - (2 if "block_group" in spine[-2:-1] else 1)
 
     def _grouped(
         self, frame: pl.DataFrame, spine: tuple[str, ...], levels: list[str], renamed: dict[str, str]

@@ -152,19 +152,13 @@ def histograms(census: "Census", workload: Workload, spine: Spine) -> list[Spars
     )
     strangers = int(cells.filter(pl.col("cell").is_null())["count"].sum())
     if strangers:
-        raise DataError(
-            f"{strangers} {workload.record} records fall in no cell of workload {workload.name}",
-            why="a value is missing or outside the axis",
-            fix="check the census, or widen the axis' source in the workload",
-        )
+        raise no_cell(strangers, workload)
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: spine.codes[depth]}).with_row_index("number")
     joined = cells.join(number, on=leaf, how="left")
     lost = int(joined["number"].null_count())
     if lost:
-        raise InputError(
-            f"{lost} cells lie in areas that the spine does not have", fix="complete the geography"
-        )
+        raise no_area(lost)
     size = workload.histogram.cells
     low = Sparse.of(
         joined["number"].to_numpy().astype(np.int64),
@@ -177,3 +171,17 @@ def histograms(census: "Census", workload: Workload, spine: Spine) -> list[Spars
     for d in range(depth, 0, -1):
         result.append(result[-1].up(spine.parent[d], spine.size(d - 1), size))
     return result[::-1]
+
+
+def no_cell(strangers: int, workload: Workload) -> DataError:
+    """What is said about records outside the histogram."""
+    return DataError(
+        f"{strangers} {workload.record} records fall in no cell of workload {workload.name}",
+        why="a value is missing or outside the axis",
+        fix="check the census, or widen the axis' source in the workload",
+    )
+
+
+def no_area(lost: int) -> InputError:
+    """What is said about records outside the geography."""
+    return InputError(f"{lost} cells lie in areas that the spine does not have", fix="complete the geography")

@@ -81,17 +81,15 @@ class Informed:
         cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None
     ) -> "Informed":
         """Measure everything, run both passes, and keep the linear terms."""
-        workload = measurements.allotment.workload
-        algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
-        algebra.require()
-        measurements.require_every_leaf()
+        algebra = algebra_of(measurements, constraints)
         levels, leaves = tree(algebra, measurements, constraints, engine or Local(workers=1))
         gls.estimate(algebra, levels, leaves)
         result = cls(algebra, measurements, levels, leaves)
-        result._prepare()
+        result.prepare()
         return result
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """The linear terms of every node whose estimate is known."""
         allotment = self.measurements.allotment
         for d, level in enumerate(self.levels):
             holder, node = allotment.holder(d, np.arange(len(level.parent)))
@@ -137,16 +135,38 @@ class Informed:
         )
 
 
+def algebra_of(measurements: Measurements, constraints: Constraints) -> Algebra:
+    """The closed form of a run, refused where there is none."""
+    workload = measurements.allotment.workload
+    algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
+    algebra.require()
+    measurements.require_every_leaf()
+    return algebra
+
+
 def tree(
-    algebra: Algebra, measurements: Measurements, constraints: Constraints, engine: Engine
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, engine: Engine, top: int = 0
 ) -> tuple[list[gls.Level], gls.Leaves]:
-    """The noisy tree as the two passes want it."""
-    allotment = measurements.allotment
-    spine = allotment.spine
+    """The noisy tree as the two passes want it, from level ``top`` down (empty levels above)."""
+    spine = measurements.allotment.spine
     last = len(spine.levels) - 1
-    totals = [_totals(constraints, d, spine.size(d)) for d in range(last + 1)]
-    levels = []
-    for d in range(last):
+    levels = noisy_levels(algebra, measurements, constraints, range(top, last))
+    totals = _totals(constraints, last, spine.size(last))
+    return levels, gls.Leaves(
+        spine.parent[last], _patterns(algebra, measurements, constraints, totals, engine)
+    )
+
+
+def noisy_levels(
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, depths: range
+) -> list[gls.Level]:
+    """The measurements of levels above the leaves; those above the first asked for are empty."""
+    allotment = measurements.allotment
+    none = np.empty(0, np.int64)
+    empty = np.zeros((0, algebra.K, algebra.S))
+    levels = [gls.Level(none, none, np.empty(0), empty, e=empty) for _ in range(depths.start)]
+    for d in depths:
+        totals = _totals(constraints, d, allotment.spine.size(d))
         start = allotment.start[d]
         classes = [int(a) for a in np.unique(start[start >= 0])]
         kind = np.full(len(start), -1, np.int64)
@@ -157,10 +177,8 @@ def tree(
             kind[rows] = number
             t[rows] = right_side(algebra, measurements, d, a, rows, np.arange(algebra.K))
             P.append(algebra.information(measurements.weights(a, d)))
-        levels.append(gls.Level(spine.parent[d], kind, np.stack(P[1:] or P), t, totals[d]))
-    return levels, gls.Leaves(
-        spine.parent[last], _patterns(algebra, measurements, constraints, totals[last], engine)
-    )
+        levels.append(gls.Level(allotment.spine.parent[d], kind, np.stack(P[1:] or P), t, totals))
+    return levels
 
 
 def _patterns(
@@ -219,10 +237,15 @@ def right_side(
 
 
 def _totals(constraints: Constraints, depth: int, size: int) -> Floats | None:
-    for held in constraints.held:
+    for held, exact in zip(constraints.held, exactly(constraints), strict=True):
         # Above the level where totals are fixed they follow by summing.
-        if held.whole and depth == len(held.low) - 1:
-            exact = held.low[depth][:, 0] == held.high[depth][:, 0]
-            if exact.all() and size:
-                return held.low[depth][:, 0].astype(float)
+        if held.whole and depth == len(held.low) - 1 and exact and size:
+            return held.low[depth][:, 0].astype(float)
     return None
+
+
+def exactly(constraints: Constraints) -> tuple[bool, ...]:
+    """Which constraints are equalities everywhere at their own level: a fact about the whole tree."""
+    if constraints.exact is not None:
+        return constraints.exact
+    return tuple(bool((held.low[-1] == held.high[-1]).all()) for held in constraints.held)

@@ -78,7 +78,7 @@ def leaf_totals(informed: Informed, above: Floats | None) -> tuple[Floats, Float
         middle = inverse @ (above[:, 0] - level.V[:, 0]) @ inverse
     for pattern in leaves.patterns:
         own = pattern.C[0].sum(axis=1)
-        value[pattern.members] = pattern.e.sum(axis=(1, 2))
+        value[pattern.members] = gls.sums(pattern.e)
         found = np.full(len(pattern.members), own.sum())
         if middle is not None:
             seen = middle[leaves.parent[pattern.members]][:, pattern.act][:, :, pattern.act]

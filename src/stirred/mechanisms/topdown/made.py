@@ -1,0 +1,53 @@
+"""What a run of one workload is asked and what it leaves behind, whichever way it goes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.mechanisms.base import Check
+from stirred.mechanisms.topdown.checkpoint import Checkpoint
+from stirred.mechanisms.topdown.constraints import Record
+from stirred.mechanisms.topdown.run import Settings
+from stirred.mechanisms.topdown.workload import Mode, Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One workload to run; ``approve`` is asked before any record is written, and raises where it must not be."""
+
+    census: "Census"
+    workload: Workload
+    settings: Settings
+    key: Key
+    engine: Engine
+    approve: Callable[[tuple[Check, ...], Record], None]
+    progress: Progress | None = None
+    resume: Path | None = None
+    given: Path | None = None
+    out: Path | None = None
+    bureau: bool = False  # columns named as the published files name them
+
+    @property
+    def mode(self) -> Mode:
+        """How it estimates."""
+        return self.settings.mode or self.workload.mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Microdata and tables of one workload, with its checks."""
+
+    microdata: pa.Table | pads.Dataset
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    input_digest: str
+    checkpoint: Checkpoint

@@ -1,0 +1,149 @@
+"""One subtree with all it needs: its spine, histograms, constraints and budget, as the whole tree would have them.
+
+A shard carries the path from the root to its own top as levels of one geounit each, so that depths, levels and parts of
+the budget are those of the whole tree. Its geounits keep their numbers in the whole tree for the noise (``offsets``).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.mechanisms.topdown.constraints import Constraints, Held, Record, rules_of, summed
+from stirred.mechanisms.topdown.given import agreement_name
+from stirred.mechanisms.topdown.histogram import Query
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.shard_rows import (
+    AREA,
+    CELL,
+    COUNT,
+    EARLIER,
+    KIND,
+    LEAF,
+    NUMBER,
+    SHARD,
+    UNITS,
+    frame_of,
+)
+from stirred.mechanisms.topdown.spine import Allotment, Spine
+from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.workload import Rule, Workload
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What all shards have in common."""
+
+    workload: Workload  # on the levels of the tree that is measured
+    spine: tuple[str, ...]  # the census's levels, which are published
+    columns: tuple[str, ...]  # the levels that are measured, without a common root
+    root: str | None  # the name of that root, where there is one
+    depth: int  # of the shards' own tops, the root counted
+    bypass: bool
+    above: NDArray[np.bool_]  # shards × levels above: whether that ancestor has a single child
+    given: Query | None = None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of the whole tree."""
+        return self.columns if self.root is None else (self.root, *self.columns)
+
+    @property
+    def last(self) -> int:
+        """The depth of the leaves."""
+        return len(self.levels) - 1
+
+    def shards(self, table: pa.Table) -> "Iterator[Shard]":
+        """The shards of a part, in the order of the spine."""
+        frame = frame_of(table).filter(pl.col(SHARD) >= 0)
+        for rows in frame.sort(SHARD, maintain_order=True).partition_by(SHARD, maintain_order=True):
+            yield Shard(self, int(rows[SHARD][0]), rows)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A subtree; ``rows`` are its areas and counts as prepared."""
+
+    plan: Plan
+    number: int
+    rows: pl.DataFrame
+
+    @cached_property
+    def areas(self) -> pl.DataFrame:
+        """Its leaves in the order of the spine that is measured."""
+        return self.rows.filter(pl.col(KIND) == AREA).sort(LEAF)
+
+    @cached_property
+    def spine(self) -> Spine:
+        """The path to its top, and all below."""
+        return Spine.sorted(self.areas, self.plan.columns, root=self.plan.root)
+
+    @cached_property
+    def published(self) -> Spine:
+        """The same leaves in the census's own geography."""
+        if self.plan.columns == self.plan.spine:
+            return self.spine
+        return Spine.sorted(self.areas.sort(self.plan.spine), self.plan.spine, root=self.plan.root)
+
+    @cached_property
+    def allotment(self) -> Allotment:
+        """The budget of its geounits; every path from the root of the whole tree is checked."""
+        plan = self.plan
+        above = [bool(single) for single in plan.above[self.number]]
+        return Allotment.of(self.spine, plan.workload, bypass=plan.bypass, above=above)
+
+    @cached_property
+    def truth(self) -> list[Sparse]:
+        """The census's histograms of its geounits; nothing is known here above its top."""
+        plan, size = self.plan, self.plan.workload.histogram.cells
+        node, cell, count = self._counts(CELL)
+        levels = [Sparse.of(node, cell, count, self.spine.size(plan.last), size)]
+        for d in range(plan.last, plan.depth, -1):
+            levels.append(levels[-1].up(self.spine.parent[d], self.spine.size(d - 1), size))
+        none = np.zeros(0, np.int64)
+        return [Sparse(np.zeros(1, np.int64), none, none)] * plan.depth + levels[::-1]
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The bounds that hold in its geounits."""
+        plan = self.plan
+        given: Held | None = None
+        if plan.given is not None:
+            exact = self._dense(EARLIER, plan.given.size)
+            name = agreement_name(plan.workload)
+            given = summed(name, plan.given, exact, exact, self.spine, plan.last, first=plan.depth)
+        return rules_of(plan.workload, self.spine, self.truth, Record(), self._units, given, first=plan.depth)
+
+    def constraints_as(self, exact: tuple[bool, ...]) -> Constraints:
+        """The same, told which of them are equalities in the whole tree."""
+        return replace(self.constraints, exact=exact)
+
+    def measurements(self, key: Key | None, offsets: Ints, emphasis: int) -> Measurements:
+        """Its measurements, with the noise that its geounits have in the whole tree."""
+        none = np.zeros(0, np.int64)
+        place = tuple(
+            none if d < self.plan.depth else int(offsets[d]) + np.arange(self.spine.size(d))
+            for d in range(len(self.plan.levels))
+        )
+        return Measurements(self.allotment, self.truth, key, emphasis, place)
+
+    def _units(self, rule: Rule) -> Ints:
+        number = self.plan.workload.rules.index(rule)
+        return self._dense(UNITS + number, self.plan.workload.query(rule.query).size)
+
+    def _counts(self, kind: int) -> tuple[Ints, Ints, Ints]:
+        rows = self.rows.filter(pl.col(KIND) == kind)
+        return tuple(rows[name].cast(pl.Int64).to_numpy() for name in (LEAF, NUMBER, COUNT))  # type: ignore[return-value]
+
+    def _dense(self, kind: int, size: int) -> Ints:
+        node, number, count = self._counts(kind)
+        result = np.zeros((self.spine.size(self.plan.last), size), np.int64)
+        result[node, number] = count
+        return result

@@ -1,0 +1,251 @@
+"""The areas of a census too large to list here: which levels there are, which one is cut at, and what is wrong with them.
+
+This process holds the geounits from the root down to the *shard level*, never the leaves. The level is chosen from the
+geography alone, and no result depends on the choice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.census.geography import ancestors, attach
+from stirred.engine import Engine
+from stirred.engine.base import Parts
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.topdown.shard_rows import COUNT, PART, SHARD, Areas, Places, frame_of
+from stirred.mechanisms.topdown.spine import Spine
+from stirred.mechanisms.topdown.spine_options import SpineOptions
+from stirred.mechanisms.topdown.workload import Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+MANY = 64  # subtrees that keep every worker busy
+ROOM = 512_000_000  # bytes this process gives to the levels above and at the cut
+NODES = 1 << 14  # geounits of the shard level at most
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The different areas of a part, from one or more record types."""
+
+    schema: pa.Schema
+
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = pl.concat([frame_of(table).select(self.schema.names) for table in tables]).unique()
+        return frame.to_arrow().cast(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The different beginnings of a part's areas with the number of leaves below each; too many are cut off."""
+
+    spine: tuple[str, ...]
+    length: int
+    most: int
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = frame_of(table).select(self.spine).unique()
+        heads = frame.group_by(self.spine[: self.length]).agg(pl.len().cast(pl.Int64).alias(COUNT))
+        return heads.head(self.most + 1).to_arrow()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """How many areas of a part lack the code of each level."""
+
+    spine: tuple[str, ...]
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = frame_of(table).select(self.spine).unique()
+        return frame.null_count().cast(pl.Int64).to_arrow().cast(self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return pa.schema([(name, pa.int64()) for name in self.spine])
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Every area once, in parts by the value of its codes."""
+
+    spine: tuple[str, ...]
+    schema: pa.Schema
+    parts: Parts
+
+
+def listed(
+    engine: Engine, census: "Census", workload: Workload, options: SpineOptions | None, parts: int
+) -> Listed:
+    """Every area once, in parts by its codes: from the public file of areas, else from the records that have homes."""
+    spine = census.schema.spine
+    if not spine:
+        raise InputError(
+            "the census has no geography", fix="name its spine in census.toml: [geography] spine = […]"
+        )
+    entities = tuple(name for name in (options.entities if options else ()) if name not in spine)
+    for name in entities:
+        _require(census, name)
+    if census.schema.geography.areas is not None:
+        areas = ancestors(census.schema, census.folder).select(spine)
+        types = census.scan(workload.record, spine).collect_schema()
+        areas = attach(census.schema, areas, list(entities), census.folder)
+        chosen = areas.select(*(pl.col(name).cast(types[name]) for name in spine), *entities).collect()
+        flows = [engine.released(chosen.to_arrow())]
+    else:
+        homes = [record.name for record in census.schema.records if not record.linked_to]
+        flows = [engine.records(census, record, [*spine, *entities]) for record in homes]
+    fields = [flows[0].schema.field(name) for name in spine]
+    schema = pa.schema([*fields, *((name, pa.string()) for name in entities)])
+    with_part = schema.append(pa.field(PART, pa.int32()))
+    spread = [flow.map(Areas(spine, with_part, parts), with_part) for flow in flows]
+    merged = engine.exchange(*spread, by=PART, parts=parts).map(Merged(schema), schema)
+    return Listed(spine, schema, merged.kept())
+
+
+def _require(census: "Census", name: str) -> None:
+    """A geography beside the spine that every leaf has, told by the records that have homes or by a file of its own."""
+    schema = census.schema
+    known = {off.name: off for off in schema.geography.off_spine}
+    off = known.get(name)
+    if off is None:
+        raise InputError(
+            f"{name} is no geography beside the spine",
+            why="only public geography may shape the tree, and the census declares what is geography",
+            fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
+        )
+    if not off.of:
+        raise InputError(
+            f"{name} cuts through the areas of the spine", why="each leaf must lie in one area of it"
+        )
+    if not off.files and schema.geography.areas is not None:
+        raise InputError(
+            f"{name} needs a file of its own",
+            why="the tree lists all areas, and only records say where those without a file lie: the tree would "
+            "tell which areas have records",
+            fix=f"give [geography.off_spine.{name}] its files",
+        )
+    homes = [record.name for record in schema.records if not record.linked_to]
+    lacking = [record for record in homes if name not in census.columns(record)]
+    if not off.files and lacking:
+        raise InputError(
+            f"{lacking[0]} records have no column {name}",
+            why="out of memory, every record that has a home must say where it lies beside the spine",
+            fix=f"give [geography.off_spine.{name}] its files, or every home the column",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The levels down to the shard level as this process holds them, and where everything below them goes."""
+
+    columns: tuple[str, ...]  # the census's levels
+    root: bool  # whether several tops have a common root above them
+    depth: int  # of the shard level, the root counted
+    heads: pl.DataFrame  # the geounits of the shard level with their ancestors, in the order of the spine
+    part: NDArray[np.int64]  # of each shard: contiguous, so that the order of parts is that of the spine
+    parts: int
+
+    @property
+    def shards(self) -> int:
+        """How many subtrees there are."""
+        return len(self.part)
+
+    @property
+    def places(self) -> Places:
+        """Where rows go, by the code of the shard level."""
+        if self.depth == 0 and self.root:
+            return Places(None, pa.table({}), self.parts)
+        column = self.columns[self.depth - int(self.root)]
+        known = self.heads.select(
+            pl.col(column).cast(pl.String).alias("_code"),
+            pl.Series(SHARD, np.arange(self.shards), pl.Int32),
+            pl.Series(PART, self.part, pl.Int32),
+        )
+        return Places(column, known.to_arrow(), self.parts)
+
+    def spine(self, root: str) -> Spine:
+        """The tree down to the shard level."""
+        names = self.columns[: self.depth + 1 - int(self.root)]
+        return Spine.sorted(self.heads, names, root=root if self.root else None)
+
+
+def cut(areas: Listed, parts: int, cells: int, deepest: int) -> Cut | None:
+    """Choose the shard level and number the subtrees; None where the census has no areas at all.
+
+    ``deepest`` is how many levels from the top a subtree may be cut below. Raises where codes are missing or stand
+    under two parents, for the levels looked at.
+    """
+    spine = areas.spine
+    gaps = areas.parts.map(Missing(spine), Missing(spine).schema).gathered()
+    for level in spine:
+        missing = int(np.sum(gaps[level].to_numpy()))
+        if missing:
+            raise InputError(
+                f"{missing} areas have no {level}",
+                why="a child without a parent cannot be part of the tree",
+                fix=f"complete the column {level} of the geography",
+            )
+    top = _heads(areas, 1, NODES)
+    if not top.height:
+        return None
+    root = top.height > 1
+    tops = pl.DataFrame({COUNT: [int(top[COUNT].sum())]}) if root else top
+    found: dict[int, pl.DataFrame] = {0: tops}
+    for length in range(1, min(deepest, len(spine) - 1) + 1):
+        depth = length - 1 + int(root)
+        heads = top if length == 1 else _heads(areas, length, most(cells))
+        if depth and heads.height > most(cells):
+            break
+        once(heads, spine[:length])
+        found[depth] = heads
+    depth = chosen([found[d].height for d in sorted(found)])
+    heads = found[depth]
+    weight = heads[COUNT].to_numpy()
+    number = min(parts, heads.height)
+    middle = np.cumsum(weight) - weight / 2
+    part = np.minimum((middle * number / weight.sum()).astype(np.int64), number - 1)
+    return Cut(spine, root, depth, heads.drop(COUNT), part, number)
+
+
+def most(cells: int) -> int:
+    """How many geounits the shard level may have: about eight numbers for each cell of each are held here."""
+    return max(1, min(NODES, ROOM // (64 * min(cells, 1 << 16))))
+
+
+def chosen(sizes: Sequence[int]) -> int:
+    """The highest level with enough subtrees for all workers, or the deepest one looked at.
+
+    >>> chosen([1, 51, 3_143]), chosen([1, 5, 250]), chosen([1, 2, 6])
+    (2, 2, 2)
+    """
+    return next((depth for depth, size in enumerate(sizes) if size >= MANY), len(sizes) - 1)
+
+
+def once(heads: pl.DataFrame, levels: tuple[str, ...]) -> None:
+    """Codes of a level are different."""
+    twice = heads.height - heads[levels[-1]].n_unique()
+    if twice:
+        raise twofold(twice, levels[-1])
+
+
+def twofold(twice: int, level: str) -> InputError:
+    """What is said about codes under two parents."""
+    return InputError(
+        f"{twice} codes of level {level} stand under two parents",
+        fix="make codes unique within the level, as a GEOID is",
+    )
+
+
+def _heads(areas: Listed, length: int, most: int) -> pl.DataFrame:
+    """The different beginnings of all areas, in the order of the spine."""
+    names = list(areas.spine[:length])
+    schema = pa.schema([*(areas.schema.field(name) for name in names), (COUNT, pa.int64())])
+    found = frame_of(areas.parts.map(Heads(areas.spine, length, most), schema).gathered())
+    return found.group_by(names).agg(pl.col(COUNT).sum()).sort(names)

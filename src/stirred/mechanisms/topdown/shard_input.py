@@ -1,0 +1,120 @@
+"""From the census's records to parts that hold whole subtrees: who lives where, and what the rules need to know."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.engine import Engine
+from stirred.engine.base import Flow, Parts
+from stirred.mechanisms.topdown.constraints import bounding, depth_of, structural
+from stirred.mechanisms.topdown.given import Earlier
+from stirred.mechanisms.topdown.made import Task
+from stirred.mechanisms.topdown.shard import Plan
+from stirred.mechanisms.topdown.shard_geography import Cut, Listed, cut, listed
+from stirred.mechanisms.topdown.shard_prepare import (
+    LOST,
+    MIXED,
+    STRANGERS,
+    Prepared,
+    check_codes,
+    mixed_areas,
+    prepared_schema,
+    troubles,
+)
+from stirred.mechanisms.topdown.shard_rows import COUNTS, EARLIER, PART, SHARD, UNITS, Counted, Placed
+from stirred.mechanisms.topdown.size import estimated
+from stirred.mechanisms.topdown.spine import Spine
+from stirred.mechanisms.topdown.tabulate import no_area, no_cell
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """The parts, ready; and what this process knows about the tree."""
+
+    plan: Plan
+    parts: Parts
+    tops: Spine  # the tree that is measured, down to the shards' tops
+    published: Spine  # the same under the names that are published
+    schema: pa.Schema  # of the areas
+
+
+def gather(task: Task) -> Gathered | None:
+    """Bring every record to its subtree; None where there is no area, or only one."""
+    engine, census, workload = task.engine, task.census, task.workload
+    spine, options = census.schema.spine, task.settings.spine or None
+    parts = engine.parts_for(estimated(census, workload, task.mode))
+    areas = listed(engine, census, workload, options, parts)
+    try:
+        of = {off.name: off.of for off in census.schema.geography.off_spine}
+        beside = tuple(
+            (name, of[name]) for name in (options.entities if options else ()) if name not in spine
+        )
+        deepest = min(
+            [options.common(spine) if options else len(spine) - 1]
+            + [spine.index(level) + 1 for _, level in beside if level in spine]
+        )
+        found = cut(areas, parts, workload.histogram.cells if task.mode == "gls" else 64, deepest)
+        if found is None or found.depth == len(spine) - 1 + int(found.root):
+            return None
+        columns, measured = spine, workload
+        if options:
+            empty = pl.DataFrame(schema=dict.fromkeys((*spine, *(name for name, _ in beside)), pl.String))
+            _, columns, measured = options.tree(empty, spine, workload)
+        root = measured.levels[0] if found.root else None
+        tops = found.spine(measured.levels[0])
+        single = [np.diff(tops.first_child[d]) == 1 for d in range(found.depth)]
+        above = np.zeros((found.shards, found.depth), bool)
+        node = np.arange(found.shards)
+        for d in range(found.depth, 0, -1):
+            node = tops.parent[d][node]
+            above[:, d - 1] = single[d - 1][node]
+        earlier = Earlier.of(workload, task.given) if workload.given and task.given else None
+        plan = Plan(
+            workload=measured, spine=spine, columns=columns, root=root, depth=found.depth,
+            bypass=task.settings.bypass, above=above, given=None if earlier is None else earlier.query,
+        )  # fmt: skip
+        for rule in bounding(measured):
+            depth_of(rule, Spine(plan.levels, (), ()))
+        structural(measured)
+        schema = prepared_schema(spine, columns, areas.schema)
+        flows = _flows(engine, census, plan, areas, found, earlier)
+        kernel = Prepared(spine, columns, schema, options, beside)
+        prepared = engine.exchange(*flows, by=PART, parts=found.parts).map(kernel, schema).kept()
+    finally:
+        areas.parts.drop()
+    check_codes(engine, prepared, spine, found.depth + 1 - int(found.root), found.parts)
+    trouble = troubles(prepared)
+    if trouble[MIXED]:
+        raise mixed_areas(beside)
+    if trouble[STRANGERS]:
+        raise no_cell(trouble[STRANGERS], workload)
+    if trouble[LOST]:
+        raise no_area(trouble[LOST])
+    published = found.spine(workload.levels[0])
+    return Gathered(plan=plan, parts=prepared, tops=tops, published=published, schema=areas.schema)
+
+
+def _flows(
+    engine: Engine, census: "Census", plan: Plan, areas: Listed, found: Cut, earlier: Earlier | None
+) -> list[Flow]:
+    """Areas, records by cell, units by kind for every rule that counts them, and the earlier product."""
+    places, leaf = found.places, plan.spine[-1]
+    with_place = areas.schema.append(pa.field(SHARD, pa.int32())).append(pa.field(PART, pa.int32()))
+    flows = [areas.parts.flow().map(Placed(places, leaf, with_place), with_place)]
+    cells = Counted(places, leaf, plan.workload)
+    flows.append(engine.records(census, plan.workload.record, cells.columns).map(cells, COUNTS))
+    for number, rule in enumerate(plan.workload.rules):
+        if rule.kind == "facilities":
+            units = Counted(places, leaf, plan.workload, rule, UNITS + number)
+            flows.append(engine.records(census, rule.units, units.columns).map(units, COUNTS))
+    if earlier is not None:
+        before = Counted(places, leaf, plan.workload, earlier, EARLIER)
+        flows.append(engine.released(pads.dataset(earlier.path)).map(before, COUNTS))
+    return flows

@@ -1,0 +1,163 @@
+"""A part's areas and counts made ready once: leaves numbered in the order of their shard, counts by leaf and number.
+
+What is kept is one table: rows of kind AREA carry the codes of a leaf, the others a count of it (see ``shard_rows``).
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.engine import Engine
+from stirred.engine.base import Parts
+from stirred.errors import InputError
+from stirred.mechanisms.topdown.shard_geography import twofold
+from stirred.mechanisms.topdown.shard_rows import (
+    AREA,
+    CELL,
+    COUNT,
+    KIND,
+    LEAF,
+    NOWHERE,
+    NUMBER,
+    PART,
+    SHARD,
+    TROUBLE,
+    frame_of,
+    spread,
+)
+from stirred.mechanisms.topdown.spine_options import SpineOptions
+
+STRANGERS, LOST, MIXED = 0, 1, 2  # what can be wrong with rows: no cell, no area, two areas beside the spine
+FIXED = [
+    (KIND, pa.int32()),
+    (SHARD, pa.int32()),
+    (LEAF, pa.int32()),
+    (NUMBER, pa.int64()),
+    (COUNT, pa.int64()),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The kernel; ``levels`` are those of the tree that is measured, from its top column down."""
+
+    spine: tuple[str, ...]
+    levels: tuple[str, ...]
+    schema: pa.Schema
+    options: SpineOptions | None = None
+    beside: tuple[
+        tuple[str, str], ...
+    ] = ()  # geographies beside the spine and the level whose areas lie in one each
+
+    def __call__(self, part: int, areas: pa.Table, *counts: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = frame_of(areas).drop(PART)
+        mixed = sum(frame.select(of, name).unique().height - frame[of].n_unique() for name, of in self.beside)
+        frame = frame.unique([SHARD, *self.spine], keep="first", maintain_order=True)
+        if self.options:
+            frame, _, _ = self.options.extended(frame, self.spine)
+        frame = frame.sort(SHARD, *self.levels).with_columns(
+            pl.lit(AREA, pl.Int32).alias(KIND),
+            pl.int_range(pl.len(), dtype=pl.Int32).over(SHARD).alias(LEAF),
+        )
+        rows = pl.concat([frame_of(table) for table in counts]).group_by(KIND, SHARD, LEAF, NUMBER)
+        counted = rows.agg(pl.col(COUNT).sum()).rename({LEAF: "_code"})
+        strangers = counted.filter((pl.col(KIND) == CELL) & pl.col(NUMBER).is_null())[COUNT].sum()
+        leaf = self.spine[-1]
+        number = frame.select(SHARD, pl.col(leaf).cast(pl.String).alias("_code"), LEAF)
+        found = counted.drop_nulls(NUMBER).join(number, on=[SHARD, "_code"], how="left")
+        lost = found.filter((pl.col(KIND) == CELL) & pl.col(LEAF).is_null()).height
+        trouble = pl.DataFrame({NUMBER: [STRANGERS, LOST, MIXED], COUNT: [strangers, lost, mixed]}).select(
+            pl.lit(TROUBLE, pl.Int32).alias(KIND), pl.lit(NOWHERE, pl.Int32).alias(SHARD),
+            pl.lit(0, pl.Int32).alias(LEAF), pl.col(NUMBER, COUNT).cast(pl.Int64),
+        )  # fmt: skip
+        ready = found.drop_nulls(LEAF).select(KIND, SHARD, LEAF, NUMBER, COUNT)
+        whole = pl.concat([frame, ready, trouble], how="diagonal")
+        return whole.select(self.schema.names).to_arrow().cast(self.schema)
+
+
+def prepared_schema(spine: tuple[str, ...], levels: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
+    """The columns of what is kept: the fixed ones, the census's levels, and the levels of another tree."""
+    fields = [areas.field(name) for name in spine]
+    fields += [pa.field(name, pa.string()) for name in levels if name not in spine]
+    return pa.schema([*FIXED, *fields])
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The codes of the geounits below the shard level, spread by their value so that equal ones meet."""
+
+    spine: tuple[str, ...]
+    above: int  # levels from the top that are looked at elsewhere
+    parts: int
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        areas = frame_of(table).filter(pl.col(KIND) == AREA)
+        frames = [
+            areas.select(self.spine[: i + 1])
+            .unique()
+            .select(pl.lit(i, pl.Int32).alias(KIND), pl.col(self.spine[i]).cast(pl.String).alias(LEAF))
+            for i in range(self.above, len(self.spine))
+        ]
+        frame = pl.concat(frames).with_columns(spread((LEAF,), self.parts).alias(PART))
+        return frame.select(self.schema.names).to_arrow().cast(self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return pa.schema([(PART, pa.int32()), (KIND, pa.int32()), (LEAF, pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """How many codes of each level stand under two parents, of those that met in a part."""
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        found = (
+            frame_of(table)
+            .group_by(KIND)
+            .agg((pl.len() - pl.col(LEAF).n_unique()).cast(pl.Int64).alias(COUNT))
+        )
+        return found.select(KIND, COUNT).to_arrow().cast(self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return pa.schema([(KIND, pa.int32()), (COUNT, pa.int64())])
+
+
+def check_codes(engine: Engine, prepared: Parts, spine: tuple[str, ...], above: int, parts: int) -> None:
+    """Codes below the shard level are different in the whole census, not only in their shard."""
+    codes, twice = Codes(spine, above, parts), Twice()
+    met = engine.exchange(prepared.map(codes, codes.schema).flow(), by=PART, parts=parts)
+    found = met.map(twice, twice.schema).gathered()
+    met.drop()
+    for i, level in enumerate(spine):
+        count = int(frame_of(found).filter(pl.col(KIND) == i)[COUNT].sum())
+        if count:
+            raise twofold(count, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """The rows that say what is wrong."""
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        return frame_of(table).filter(pl.col(KIND) == TROUBLE).select(NUMBER, COUNT).to_arrow()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return pa.schema([(NUMBER, pa.int64()), (COUNT, pa.int64())])
+
+
+def troubles(prepared: Parts) -> dict[int, int]:
+    """How often each trouble occurs."""
+    found = frame_of(prepared.map(Troubles(), Troubles().schema).gathered())
+    return {kind: int(found.filter(pl.col(NUMBER) == kind)[COUNT].sum()) for kind in (STRANGERS, LOST, MIXED)}
+
+
+def mixed_areas(beside: tuple[tuple[str, str], ...]) -> InputError:
+    """What is said about areas that lie in several areas beside the spine."""
+    name, of = beside[0]
+    return InputError(f"some areas of level {of} lie in several areas of {name}")

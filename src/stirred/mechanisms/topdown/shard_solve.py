@@ -1,0 +1,170 @@
+"""A shard's integers from those of its top, level by level, and what is published of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown import gls, output
+from stirred.mechanisms.topdown.certificate import Certificate
+from stirred.mechanisms.topdown.checks import Findings
+from stirred.mechanisms.topdown.estimate import Estimator
+from stirred.mechanisms.topdown.shard import Shard
+from stirred.mechanisms.topdown.shard_kernels import ALONE, PAYLOAD, Array, Measured, packed, unpacked
+from stirred.mechanisms.topdown.shard_prepare import FIXED
+from stirred.mechanisms.topdown.shard_rows import AREA, CELL, COUNT, KIND, LEAF, NUMBER, SHARD, frame_of
+from stirred.mechanisms.topdown.spine_options import ordinary, upward
+from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.targets import Informed, Raw, Targets
+from stirred.mechanisms.topdown.workload import Workload
+
+SUMMARY = 9  # the kind of a row that carries a shard's summary
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def solved_schema(spine: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
+    """The columns of what is kept: leaves with their codes, released cells, one summary for each shard."""
+    codes = [areas.field(name) for name in spine]
+    return pa.schema([*FIXED, *codes, (PAYLOAD, pa.large_binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """The top-down solve of every shard of a part; ``tops`` are the messages from the tree above."""
+
+    measured: Measured
+    solver: str
+    tops: Mapping[int, bytes]
+    schema: pa.Schema
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        pieces = [self.of(shard) for shard in self.measured.plan.shards(table)]
+        return pa.concat_tables([self.schema.empty_table(), *pieces])
+
+    def of(self, shard: Shard) -> pa.Table:
+        """What is kept of one shard."""
+        plan, top = self.measured.plan, unpacked(self.tops[shard.number])
+        targets = self._targets(shard, top)
+        levels, certificates = self._levels(shard, targets, top)
+        size = plan.workload.histogram.cells
+        leaves = ordinary(shard.published, shard.spine, levels[-1], size)
+        released = levels if shard.published is shard.spine else upward(shard.published, leaves, size)
+        below = range(plan.depth + 1, plan.last + 1)
+        findings = Findings.of(shard.constraints, shard.spine, levels, below)
+        summary: dict[str, Array] = {
+            "certificates": np.array([[*_numbers(c)] for c in certificates]).reshape(len(certificates), -1),
+            "kept": np.array(findings.kept, bool),
+            "numbers": np.array(findings.numbers, np.int64),
+            "rest": np.array([findings.possible, findings.agree, findings.entries], np.int64),
+        }
+        for d in range(plan.depth + 1, len(released) - 1):
+            summary[f"totals {d}"] = table_bytes(output.level_totals(shard.published, d, released[d].totals))
+        if isinstance(targets, Informed):
+            cover = top["cover"][None].astype(np.float64)
+            known = gls.covariances(
+                targets.algebra, targets.levels[plan.depth :], targets.leaves, leaves_too=False, top=cover
+            )
+            for d in range(plan.depth + 1, plan.last):
+                summary[f"estimates {d}"] = table_bytes(
+                    output.level_estimates(
+                        shard.spine, d, targets, targets.levels[d].e, known[d - plan.depth]
+                    )
+                )
+        return self._rows(shard, leaves, packed(summary))
+
+    def _targets(self, shard: Shard, top: Mapping[str, Array]) -> Targets:
+        measured, depth = self.measured, self.measured.plan.depth
+        if "e" not in top:
+            return Raw(shard.measurements(measured.key, measured.offsets[shard.number], measured.emphasis))
+        informed = measured.risen(shard)
+        informed.levels[depth].e = top["e"][None].astype(np.float64)
+        gls.fall(informed.algebra, informed.levels, informed.leaves, depth)
+        informed.prepare()
+        return informed
+
+    def _levels(
+        self, shard: Shard, targets: Targets, top: Mapping[str, Array]
+    ) -> tuple[list[Sparse], list[Certificate]]:
+        plan = self.measured.plan
+        measurements = targets.measurements  # type: ignore[attr-defined]
+        weights = {pair: measurements.solve_weights(*pair) for pair in shard.allotment.rho}
+        constraints = shard.constraints_as(self.measured.exact)
+        estimator = Estimator(shard.allotment, constraints, targets, weights, solver=self.solver)
+        none = np.zeros(0, np.int64)
+        levels = [Sparse(np.zeros(1, np.int64), none, none)] * plan.depth
+        cells, counts = top["cells"].astype(np.int64), top["counts"].astype(np.int64)
+        levels.append(Sparse(np.array([0, len(cells)]), cells, counts))
+        certificates = []
+        for depth in range(plan.depth + 1, plan.last + 1):
+            level, certificate = estimator.level(depth, levels[-1], ALONE)
+            levels.append(level)
+            certificates.append(certificate)
+        return levels, certificates
+
+    def _rows(self, shard: Shard, leaves: Sparse, summary: bytes) -> pa.Table:
+        spine = list(self.measured.plan.spine)
+        areas = shard.areas.sort(spine).select(
+            pl.lit(AREA, pl.Int32).alias(KIND), pl.int_range(pl.len(), dtype=pl.Int32).alias(LEAF), *spine
+        )
+        cells = pl.DataFrame({LEAF: leaves.nodes, NUMBER: leaves.cells, COUNT: leaves.counts}).with_columns(
+            pl.lit(CELL, pl.Int32).alias(KIND), pl.col(LEAF).cast(pl.Int32)
+        )
+        last = pl.DataFrame(
+            {KIND: [SUMMARY], PAYLOAD: [summary]}, schema={KIND: pl.Int32, PAYLOAD: pl.Binary}
+        )
+        whole = pl.concat([areas, cells, last], how="diagonal")
+        whole = whole.with_columns(pl.lit(shard.number, pl.Int32).alias(SHARD))
+        return whole.select(self.schema.names).to_arrow().cast(self.schema)
+
+
+def _numbers(certificate: Certificate) -> list[float]:
+    """What a certificate counts, without its level."""
+    return [float(getattr(certificate, name)) for name in Certificate.__slots__[1:]]
+
+
+def table_bytes(table: pa.Table) -> NDArray[np.uint8]:
+    """A table as an array of bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def bytes_table(array: NDArray[np.generic]) -> pa.Table:
+    """The table again."""
+    return pa.ipc.open_stream(pa.py_buffer(array.tobytes())).read_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """The summaries of a part's shards."""
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        return frame_of(table).filter(pl.col(KIND) == SUMMARY).select(SHARD, PAYLOAD).to_arrow()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The released records of a part, one row each, by area and cell."""
+
+    workload: Workload
+    spine: tuple[str, ...]
+    schema: pa.Schema
+    names: tuple[tuple[str, int], ...]  # of the axes: column and what is added to a level
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = frame_of(table)
+        areas = frame.filter(pl.col(KIND) == AREA).select(SHARD, LEAF, *self.spine)
+        cells = frame.filter(pl.col(KIND) == CELL).select(SHARD, LEAF, NUMBER, COUNT)
+        cells = cells.join(areas, on=[SHARD, LEAF]).sort(SHARD, LEAF, NUMBER)
+        rows = np.repeat(np.arange(cells.height), cells[COUNT].to_numpy())
+        codes = cells.select(self.spine).to_arrow()
+        columns = {name: codes[name].take(pa.array(rows)) for name in self.spine}
+        levels = self.workload.histogram.coordinates(cells[NUMBER].to_numpy())
+        for (name, offset), level in zip(self.names, levels, strict=True):
+            columns[name] = pa.array(level[rows] + offset, pa.int16())
+        return pa.table({name: columns[name] for name in self.schema.names}).cast(self.schema)
