@@ -94,6 +94,12 @@ class Spark:
         """Partitions of Spark, by one shuffle."""
         return SparkParts.of(self, flows, by, parts)
 
+    def read(self, path: Path | str) -> "Census":
+        """The census that a census.toml describes, counted on Spark; files may be addresses (``hdfs:``, ``s3a:``)."""
+        from stirred.engine.spark_census import SparkCensus
+
+        return SparkCensus.read(self, Path(path))
+
     def census(self, census: "Census") -> "Census":
         """The same census, counted on Spark."""
         from stirred.engine.spark_census import SparkCensus

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stirred.census import parse
 from stirred.census.census import Census, _codes
 from stirred.census.schema import RecordSchema
 from stirred.engine.plain import plain
 from stirred.engine.spark_hash import PART, Placed
 from stirred.engine.spark_kernels import KEY, OLDEST, Keyed, used_before
 from stirred.engine.spark_records import records, size_of
-from stirred.engine.spark_sources import own
+from stirred.engine.spark_sources import addresses, own, streamed
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ class SparkCensus(Census):
 
     Counts are equal to the last bit. Sums of fractional weights may differ in their last digits, as they do between
     two runs on one machine, because they depend on the order of additions; sums of whole weights do not. What scans
-    records itself (``scan``, ``table``, ``batches``) still streams through this process.
+    records itself (``scan``, ``table``, ``batches``) still streams through this process. Files may also be addresses that
+    only Spark knows (``hdfs:``, ``s3a:``); their order is then Spark's.
     """
 
     engine: "Spark"
@@ -44,6 +47,21 @@ class SparkCensus(Census):
             _linkable=census._linkable,
             engine=engine,
         )
+
+    @staticmethod
+    def read(engine: "Spark", path: Path) -> "SparkCensus":
+        """The census that a census.toml describes, whose files may lie where only Spark can read them."""
+        path = path / "census.toml" if path.is_dir() else path
+        census = SparkCensus(schema=parse.load(path), folder=path.parent, engine=engine)
+        for record in census.schema.records:
+            census.scan(record.name)
+        return census
+
+    def file(self, record_type: str) -> pl.LazyFrame:
+        """The columns of the files as they are."""
+        if record_type not in self.files and addresses(self.schema.record(record_type)):
+            return streamed(self.engine, self.schema.record(record_type))
+        return Census.file(self, record_type)
 
     def count(self, record_type: str) -> int:
         """How many records there are."""

@@ -1,7 +1,7 @@
 """Flows and parts on Spark: one task for each partition, one shuffle for each exchange."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.spark_tasks import Exchanged, Held, Mapped, Parted, Sent, Tables, Written, guarded
+from stirred.engine.spark_watch import in_our_words
 from stirred.engine.spark_wire import MARK, WIRE_WORDS, unpacked
 from stirred.errors import InputError
 
@@ -41,8 +42,18 @@ class SparkFlow:
 
     def gathered(self) -> pa.Table:
         """All rows, in the order of Spark's partitions."""
-        sent = self.frame.mapInArrow(guarded(Sent(self.tables)), WIRE_WORDS)
-        return self.engine.gather(sent, self.schema)
+        return self.engine.gather(self._sent(), self.schema)
+
+    def streamed(self) -> Iterator[pa.Table]:
+        """The same, message by message, never held whole."""
+        with in_our_words():
+            for row in self._sent().toLocalIterator():
+                batch = pa.ipc.read_record_batch(pa.py_buffer(row["message"]), self.schema)
+                self.engine.gathered_rows += batch.num_rows
+                yield pa.Table.from_batches([batch])
+
+    def _sent(self) -> Any:
+        return self.frame.mapInArrow(guarded(Sent(self.tables)), WIRE_WORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from stirred.engine.plain import plain, plain_schema
 from stirred.engine.spark_flow import SparkFlow
 from stirred.engine.spark_tasks import Messages, Read
+from stirred.engine.spark_watch import in_our_words
 from stirred.engine.spark_wire import WIRE, messages
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def frame_of(engine: "Spark", paths: Sequence[Path | str], *, base: str = "") ->
     reader = engine.session.read
     if base:
         reader = reader.option("basePath", base)
-    return reader.parquet(*(address(path) for path in paths))
+    with in_our_words():
+        return reader.parquet(*(address(path) for path in paths))
 
 
 def address(path: Path | str) -> str:
@@ -59,9 +61,9 @@ def address(path: Path | str) -> str:
     return path if isinstance(path, str) else f"file:{path.absolute()}"
 
 
-def readable(paths: Iterable[Path], schema: pa.Schema) -> bool:
+def readable(paths: Iterable[Path | str], schema: pa.Schema) -> bool:
     """Whether Spark reads these files as we would: no patterns in their names, no types it does not know."""
-    if any(GLOB & set(str(path.absolute())) for path in paths):
+    if any(GLOB & set(str(path.absolute())) for path in paths if isinstance(path, Path)):
         return False
     return all(known(field.type) for field in schema)
 

@@ -69,7 +69,7 @@ def start(master: str | None, config: Mapping[str, str]) -> Any:
         )
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         require_java()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("stirred")
     for name, value in {**defaults(master), **config}.items():
         builder = builder.config(name, value)

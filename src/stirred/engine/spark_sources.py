@@ -1,10 +1,12 @@
 """The columns of a record type itself, on Spark: read from Parquet by Spark, or laid in scratch from other formats."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.census.census import unshown
@@ -15,10 +17,10 @@ from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import typed, variables_of
 from stirred.engine.plain import plain, plain_schema
 from stirred.engine.spark_flow import SparkFlow
-from stirred.engine.spark_kernels import OLDEST, Typed
+from stirred.engine.spark_kernels import OLDEST, Typed, widened
 from stirred.engine.spark_read import frame_of, laid, quoted, readable
 from stirred.engine.spark_tasks import Read
-from stirred.errors import DataError
+from stirred.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -32,7 +34,7 @@ def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str
     scanned = typed(census.schema, record, census.file(record_type)).select(names)
     empty = pl.DataFrame(schema=scanned.collect_schema()).to_arrow(compat_level=OLDEST)
     schema = plain_schema(empty.schema)
-    paths = parquet_files(census, record)
+    paths = addresses(record) or parquet_files(census, record)
     sources = sources_of(census.schema, record, raw, names)
     raw_kinds = (
         pl.DataFrame(schema={name: raw[name] for name in sources}).to_arrow(compat_level=OLDEST).schema
@@ -57,6 +59,51 @@ def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str
     )
 
 
+def addresses(record: RecordSchema) -> list[str]:
+    """Where a record type lies, if only Spark can go there (``hdfs:``, ``s3a:``, …); it is taken for Parquet."""
+    far = [name for name in record.source.files if re.match(r"[a-z][a-z0-9+.-]+:/", name)]
+    if far and len(far) < len(record.source.files):
+        raise SchemaError(
+            f"the files of the {record.name} records lie in two worlds",
+            why="some are addresses for Spark, some are paths",
+            fix="write all of them as addresses (file:/… for paths)",
+        )
+    return far
+
+
+def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:
+    """The columns of files that only Spark can open, as they stream through this process.
+
+    Order and types are Spark's: it knows no dictionaries (text) and no unsigned integers but the longest (wider ones).
+    """
+    from polars.io.plugins import register_io_source
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    frame = frame_of(engine, addresses(record))
+    schema = widened(to_arrow_schema(frame.schema, timezone="UTC").empty_table()).schema
+
+    def rows(
+        columns: list[str] | None, predicate: pl.Expr | None, n: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        kept = pa.schema([schema.field(name) for name in (columns or schema.names)])
+        flow = SparkFlow(
+            engine, frame.select(*(quoted(name) for name in kept.names)), Read(), kept, (widened,)
+        )
+        for table in flow.streamed():
+            made = pl.from_arrow(table)
+            assert isinstance(made, pl.DataFrame)
+            made = made if predicate is None else made.filter(predicate)
+            made = made if n is None else made.head(n)
+            n = None if n is None else n - made.height
+            yield made
+            if n == 0:
+                return
+
+    empty = pl.from_arrow(schema.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return register_io_source(rows, schema=empty.schema)
+
+
 def parquet_files(census: "Census", record: RecordSchema) -> list[Path] | None:
     """The Parquet files of a record type, or None where it lies otherwise."""
     if record.name in census.files or not record.source.files:
@@ -79,22 +126,25 @@ def sources_of(schema: Schema, record: RecordSchema, raw: pl.Schema, names: Sequ
     return list(dict.fromkeys(found))
 
 
-def base_of(paths: Sequence[Path]) -> str:
-    """The folder above the first that is named like ``state=44``, or nothing."""
+def base_of(paths: Sequence[Path | str]) -> str:
+    """The folder above the first that is named like ``state=44``, or nothing; an address is one by itself."""
+    if isinstance(paths[0], str):
+        return ""
     parts = paths[0].absolute().parts[:-1]
     first = next((i for i, part in enumerate(parts) if "=" in part), None)
     return "" if first is None else "file:" + str(Path(*parts[:first]))
 
 
-def require_alike(paths: Sequence[Path], columns: Sequence[str], record_type: str) -> None:
+def require_alike(paths: Sequence[Path | str], columns: Sequence[str], record_type: str) -> None:
     """Stop where files differ in these columns, because Spark would fill in what one lacks."""
+    near = [path for path in paths if isinstance(path, Path)]
     with unshown(record_type):
         kinds = {
             tuple(
                 (name, str(schema.field(name).type)) if name in schema.names else (name, "")
                 for name in columns
             )
-            for schema in map(pq.read_schema, paths)
+            for schema in map(pq.read_schema, near)
         }
     if len(kinds) > 1:
         raise DataError(
