@@ -1,20 +1,28 @@
 """TopDown on the synthetic state: seconds by level, peak memory, and the same solves through the generic solver.
 
-  python benchmarks/topdown.py [CENSUS.toml] [--workload pl94-persons] [--generic 200] [--classic]
+  python benchmarks/topdown.py [CENSUS.toml] [--workload pl94-persons] [--generic 1000] [--unreduced 3] [--classic]
 
-``--generic N`` solves N parents of each level again with PIQP: on the same reduced support with the model's structure
-built once (solve only, and with building), and for a few parents on the unreduced support.
+``--generic N`` solves up to N parents of each level (all, where there are fewer) again with PIQP, centred, on the same
+reduced support: its ``solve`` alone, with its setup (the model's matrices kept), and with building them. Both run in
+turns on one thread and processor time is compared, so a busy machine slows both. ``--unreduced K`` gives PIQP all cells
+of the histogram for K parents of each level, from the smallest to the median. Limits of time are checked between
+parents; what was left out is said.
 """
 
 import argparse
 import json
 import os
 import resource
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+import piqp
+from numpy.typing import NDArray
 
 from stirred.census import read
 from stirred.census.synthetic import write_preset
@@ -25,12 +33,15 @@ from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.constraints import compiled_rules
 from stirred.mechanisms.topdown.estimate import Estimator
 from stirred.mechanisms.topdown.measure import Measurements
-from stirred.mechanisms.topdown.solve import solve
+from stirred.mechanisms.topdown.solve import Problem, solve
 from stirred.mechanisms.topdown.spine import Allotment, Spine
-from stirred.mechanisms.topdown.tabulate import histograms, leaf_table
+from stirred.mechanisms.topdown.tabulate import Sparse, histograms, leaf_table
 from stirred.mechanisms.topdown.targets import Informed, Raw
 from stirred.mechanisms.topdown.workload import Workload
 
+T = TypeVar("T")
+Parent = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
+EPS = 1e-9  # of PIQP, as in the fallback
 BLOCKS, BLOCK_GROUPS, TRACTS, COUNTIES = 8_132_968, 239_780, 84_414, 3_143
 
 
@@ -45,25 +56,28 @@ def main() -> None:
     parser.add_argument("--workload", default="pl94-persons")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
-        "--generic", type=int, default=0, help="parents of each level solved again with PIQP (minutes)"
+        "--generic", type=int, default=1000, help="parents of each level solved again with PIQP (0: none)"
     )
+    parser.add_argument("--seconds", type=float, default=60, help="for that, at most, per level")
+    parser.add_argument(
+        "--unreduced", type=int, default=3, help="parents of each level, solved on all cells too"
+    )
+    parser.add_argument("--unreduced-seconds", type=float, default=20, help="for that, at most, per level")
     parser.add_argument("--classic", action="store_true")
     arguments = parser.parse_args()
     engine = Local(workers=arguments.workers)
     _warm_up()
     if arguments.census is not None:
-        print(json.dumps(measured(Path(arguments.census), arguments, engine, arguments.generic), indent=2))
+        print(json.dumps(measured(Path(arguments.census), arguments, engine), indent=2))
         return
     with tempfile.TemporaryDirectory() as folder:
         write_preset("state", Path(folder) / "census")
         path = Path(folder) / "census" / "census.toml"
-        print(json.dumps(measured(path, arguments, engine, arguments.generic), indent=2))
+        print(json.dumps(measured(path, arguments, engine), indent=2))
 
 
-def measured(
-    path: Path, arguments: argparse.Namespace, engine: Local, generic_parents: int
-) -> dict[str, object]:
-    """One run: seconds by step, memory, and some parents of each level through PIQP."""
+def measured(path: Path, arguments: argparse.Namespace, engine: Local) -> dict[str, object]:
+    """One run: seconds by step, memory, and the parents of each level through PIQP."""
     census, workload = read(path), Workload.preset(arguments.workload)
     clock = _Clock()
     spine = Spine.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
@@ -76,7 +90,8 @@ def measured(
     clock.lap("noise and tree estimate")
     weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
     estimator = Estimator(allotment, constraints, targets, weights)
-    levels, certificates = [], []
+    levels: list[Sparse] = []
+    certificates: list[Certificate] = []
     for depth, level in enumerate(spine.levels):
         result, certificate = estimator.root() if depth == 0 else estimator.level(depth, levels[-1], engine)
         levels.append(result)
@@ -97,10 +112,10 @@ def measured(
         "certificates": [{n: getattr(c, n) for n in Certificate.__slots__} for c in certificates],
         "nation_extrapolated_minutes": _nation(clock.laps, spine, arguments.workers),
     }
-    if generic_parents:
-        document["generic"] = [
-            _generic(estimator, d, levels[d - 1], generic_parents) for d in range(1, len(levels))
-        ]
+    if arguments.generic:
+        beside = [_generic(estimator, d, levels[d - 1], arguments) for d in range(1, len(levels))]
+        document["generic"] = beside
+        document["same_run"] = _same_run(beside, sum(cpu for _, cpu in clock.laps.values()))
     return document
 
 
@@ -117,19 +132,11 @@ class _Clock:
 
 def _warm_up() -> None:
     """Compile (or load from the cache) before the clock runs."""
-    from stirred.mechanisms.topdown.solve import Problem
-
     one = np.ones
-    solve(
-        Problem(
-            one(2),
-            one((2, 2)),
-            one((2, 2), bool),
-            np.array([[0, 0], [0, 1]], np.int32),
-            one((1, 2)),
-            np.zeros(2, np.int32),
-        )
-    )
+    groups = np.array([[0, 0], [0, 1]], np.int32)
+    problem = Problem(one(2), one((2, 2)), one((2, 2), bool), groups, one((1, 2)), np.zeros(2, np.int32))
+    solve(problem)
+    generic.piqp_solve(problem)
 
 
 def _nation(laps: dict[str, tuple[float, float]], spine: Spine, workers: int) -> float:
@@ -142,63 +149,130 @@ def _nation(laps: dict[str, tuple[float, float]], spine: Spine, workers: int) ->
     return round(seconds / workers / 60, 1)
 
 
-def _generic(estimator: Estimator, depth: int, above: object, most: int) -> dict[str, object]:
-    """The same parents through the fast path and through PIQP, one thread."""
+def _clocked(call: Callable[[], T]) -> tuple[T, float]:
+    start = time.process_time()
+    result = call()
+    return result, time.process_time() - start
+
+
+def _generic(
+    estimator: Estimator, depth: int, above: Sparse, arguments: argparse.Namespace
+) -> dict[str, object]:
+    """The same parents through the fast path and through PIQP, in turns, one thread, processor time."""
     spine = estimator.allotment.spine
-    rng = np.random.default_rng(1)
-    parents = np.flatnonzero(np.diff(above.first) > 0)  # type: ignore[attr-defined]
-    chosen = np.sort(rng.choice(parents, min(most, len(parents)), replace=False))
-    fast = solve_only = build = unreduced = 0.0
-    done = compared = 0
-    worst, relative = 0.0, -np.inf
-    for parent in chosen:
-        cells, counts = above.at(int(parent))  # type: ignore[attr-defined]
-        first, last = spine.first_child[depth - 1][parent : parent + 2]
-        children = np.arange(first, last)
-        allowed = estimator.constraints.allowed(depth, children, cells)
-        live = np.flatnonzero(allowed.any(axis=1))
-        if len(live) < 2 or len(live) * len(cells) > 12_000:
-            continue
-        problem, *_ = estimator.problem(depth, children[live], cells, counts, allowed[live])
-        t0 = time.process_time()
-        ours = estimator._solve(problem)
-        t1 = time.process_time()
-        parts = generic.structure(problem)
-        t2 = time.process_time()
-        theirs = generic.piqp_solve(problem, parts)
-        t3 = time.process_time()
-        fast += t1 - t0
-        build += t2 - t1
-        solve_only += t3 - t2
-        done += 1
-        worst = max(worst, float(np.abs(ours.x - theirs.x).max()))
-        ours_f, theirs_f = generic.least_squares(problem, ours.x), generic.least_squares(problem, theirs.x)
-        relative = max(relative, (ours_f - theirs_f) / max(1.0, abs(theirs_f)))
-        if compared < 3 and len(live) <= 12:  # wider ones take minutes each without the reduction
-            unreduced += _unreduced(estimator, depth, children[live], cells, counts)
-            compared += 1
+    level = spine.levels[depth]
+    parents = np.flatnonzero(np.diff(above.first) > 0)
+    known = {int(p): _children(estimator, depth, int(p), above) for p in parents}
+    shared = [p for p, (children, *_) in known.items() if len(children) > 1]
+    order = np.random.default_rng(1).permutation(shared)[: arguments.generic]
+    rows: list[tuple[float, ...]] = []
+    began = told = time.monotonic()
+    for done, parent in enumerate(order):
+        if time.monotonic() - began > arguments.seconds:
+            break
+        if time.monotonic() - told > 10:
+            told = time.monotonic()
+            print(f"{level}: {done} of {len(order)} parents through both", file=sys.stderr)
+        children, cells, counts, allowed = known[int(parent)]
+        problem, *_ = estimator.problem(depth, children, cells, counts, allowed)
+        ours, fast = _clocked(lambda: estimator._solve(problem))  # noqa: B023
+        parts, build = _clocked(lambda: generic.structure(problem))  # noqa: B023
+        (solver, _), setup = _clocked(lambda: generic.prepared(problem, parts, eps=EPS))  # noqa: B023
+        _, alone = _clocked(solver.solve)
+        theirs = generic.piqp_solve(problem, parts, eps=EPS)  # not timed: the answer, with its retries
+        if np.abs(ours.x - theirs.x).max() > 5e-3:  # then it matters which of the two is off
+            theirs = generic.piqp_solve(problem, parts, eps=EPS / 100)
+        rows.append(
+            (fast, build, setup, alone, float(np.abs(ours.x - theirs.x).max()), generic.excess(problem, ours.x, theirs.x))
+        )  # fmt: skip
+    times = np.array(rows)
+    fast, build, setup, alone = times[:, :4].sum(axis=0)
+    scale = len(shared) / len(rows)
     return {
-        "level": spine.levels[depth], "parents": done, "fast_seconds": round(fast, 3),
-        "piqp_solve_seconds": round(solve_only, 3), "piqp_build_seconds": round(build, 3),
-        "ratio_solve_only": round(solve_only / max(fast, 1e-9), 1),
-        "ratio_with_build": round((solve_only + build) / max(fast, 1e-9), 1),
-        "unreduced_seconds_per_parent": round(unreduced / max(compared, 1), 3),
-        "largest_difference_in_a_cell": worst, "largest_relative_excess": relative,
+        "level": level, "parents": len(shared), "parents_solved_by_both": len(rows),
+        "parents_with_one_child": len(parents) - len(shared),
+        "whole_level_is": "measured" if len(rows) == len(shared) else "extrapolated: mean of the sample × parents",
+        "fast_seconds": round(fast, 3), "piqp_solve_seconds": round(alone, 3), "piqp_setup_seconds": round(setup, 3),
+        "piqp_build_seconds": round(build, 3),
+        "ratio_solve_only": round(alone / fast, 1), "ratio_with_setup": round((alone + setup) / fast, 1),
+        "ratio_with_build": round((alone + setup + build) / fast, 1),
+        "whole_level_fast_seconds": round(fast * scale, 2),
+        "whole_level_piqp_seconds": [round(x * scale, 2) for x in (alone, alone + setup, alone + setup + build)],
+        "largest_difference_in_a_cell": times[:, 4].max(), "largest_excess_of_the_objective": times[:, 5].max(),
+        "unreduced": _unreduced(estimator, depth, known, shared, arguments),
     }  # fmt: skip
 
 
+def _children(estimator: Estimator, depth: int, parent: int, above: Sparse) -> Parent:
+    """Children that may hold anybody, the parent's cells and counts, and which child may hold which cell."""
+    cells, counts = above.at(parent)
+    first, last = estimator.allotment.spine.first_child[depth - 1][parent : parent + 2]
+    children = np.arange(first, last)
+    allowed = estimator.constraints.allowed(depth, children, cells)
+    live = np.flatnonzero(allowed.any(axis=1))
+    return children[live], cells, counts, allowed[live]
+
+
 def _unreduced(
-    estimator: Estimator, depth: int, children: np.ndarray, cells: np.ndarray, counts: np.ndarray
-) -> float:
-    """PIQP on all cells of the histogram, as a solver that does not drop the parent's empty cells must."""
+    estimator: Estimator,
+    depth: int,
+    known: dict[int, Parent],
+    shared: list[int],
+    arguments: argparse.Namespace,
+) -> list[dict[str, object]]:
+    """PIQP on all cells, as a solver that does not drop the parent's empty cells must: parents up to the median size.
+
+    Twice: without anything dropped, and without the cells that a child cannot hold (structural zeros).
+    """
     whole = np.arange(estimator.allotment.workload.histogram.cells)
-    parent = np.zeros(len(whole), np.int64)
-    parent[cells] = counts
-    allowed = np.ones((len(children), len(whole)), bool)
-    problem, *_ = estimator.problem(depth, children, whole, parent, allowed)
-    start = time.process_time()
-    generic.piqp_solve(problem, eps=1e-6)
-    return time.process_time() - start
+    by_size = sorted(shared, key=lambda p: len(known[p][0]) * len(known[p][1]))
+    asked = np.unique(np.linspace(0, len(by_size) // 2, arguments.unreduced).astype(int))
+    result: list[dict[str, object]] = []
+    began = time.monotonic()
+    for parent in (by_size[k] for k in asked):
+        if time.monotonic() - began > arguments.unreduced_seconds:
+            result.append({"left_out_for_lack_of_time": len(asked) - len(result)})
+            break
+        children, cells, counts, allowed = known[parent]
+        problem, *_ = estimator.problem(depth, children, cells, counts, allowed)
+        everywhere = np.zeros(len(whole), np.int64)
+        everywhere[cells] = counts
+        possible = estimator.constraints.allowed(depth, children, whole)
+        fast = min(_clocked(lambda: estimator._solve(problem))[1] for _ in range(3))  # noqa: B023
+        row: dict[str, object] = {"children": len(children), "fast_seconds": round(fast, 5)}
+        row["reduced"] = _once(problem)
+        for name, cells_of in (("all_cells", np.ones_like(possible)), ("structural_zeros_dropped", possible)):
+            print(f"{estimator.allotment.spine.levels[depth]}: {name}, {cells_of.sum()}", file=sys.stderr)
+            row[name] = _once(estimator.problem(depth, children, whole, everywhere, cells_of)[0])
+        result.append(row)
+    return result
+
+
+def _once(problem: Problem) -> dict[str, object]:
+    """PIQP at the looser tolerance at which it also ends on unreduced problems, everything counted."""
+    parts, build = _clocked(lambda: generic.structure(problem))
+    (solver, _), setup = _clocked(lambda: generic.prepared(problem, parts, eps=1e-6))
+    status, alone = _clocked(solver.solve)
+    return {
+        "variables": parts["A"].shape[1],
+        "seconds": round(build + setup + alone, 4),
+        "solved": status == piqp.PIQP_SOLVED,
+    }
+
+
+def _same_run(levels: list[dict[str, Any]], processor: float) -> dict[str, object]:
+    """All levels below the root together: the solves, and the run with PIQP's solves in place of ours."""
+    fast = sum(level["whole_level_fast_seconds"] for level in levels)
+    alone, cached, built = (sum(level["whole_level_piqp_seconds"][k] for level in levels) for k in range(3))
+    exact = all(level["whole_level_is"] == "measured" for level in levels)
+    return {
+        "solves_are": "measured" if exact else "partly extrapolated", "fast_seconds": round(fast, 2),
+        "piqp_solve_only_seconds": round(alone, 2), "piqp_structure_cached_seconds": round(cached, 2),
+        "piqp_with_build_seconds": round(built, 2), "ratio_solve_only": round(alone / fast, 1),
+        "ratio_structure_cached": round(cached / fast, 1), "ratio_with_build": round(built / fast, 1),
+        "run_processor_seconds": round(processor, 2),
+        "run_processor_seconds_with_piqp_computed": round(processor - fast + cached, 2),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":
