@@ -173,7 +173,8 @@ class Sharded:
         """The released records, written where they lie; without a folder they come here, as asked for."""
         names = dict(self.task.workload.columns) if self.task.bureau else {}
         axes = tuple(output.column(axis, names) for axis in self.task.workload.histogram.axes)
-        hidden = 0 if gathered.plan.root is not None else output.shown(gathered.published)[0][0]
+        tops = gathered.published
+        hidden = 0 if gathered.plan.root is not None else len(tops.levels) - len(output.shown(tops))
         spine = gathered.plan.spine[hidden:]
         fields = [gathered.schema.field(name) for name in spine]
         schema = pa.schema([*fields, *((name, pa.int16()) for name, _ in axes)])

@@ -1,0 +1,329 @@
+"""TopDown by subtrees: the same release, bit for bit, wherever it is cut; and no two geounits with the same noise."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from contract.registry import WORKLOAD
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Local
+from stirred.errors import InfeasibleError, InputError, StirredError
+from stirred.mechanisms.topdown import TopDown, Workload, shard_geography, shard_solve
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.shard import Shard
+from stirred.mechanisms.topdown.workload import Rule
+from unit.topdown.shard_engines import Narrow, assert_same, content
+
+KEY = Key.for_tests(1)
+LEVELS = 6  # deeper than any cut of these censuses: the last one allowed is taken
+
+
+@pytest.fixture
+def cut_at(monkeypatch):
+    """Choose the shard level by number."""
+
+    def choose(depth: int) -> None:
+        monkeypatch.setattr(shard_geography, "chosen", lambda sizes: min(depth, len(sizes) - 1))
+
+    return choose
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("workload", ["small", "pl94-persons"])
+@pytest.mark.parametrize(("seed", "states"), [(0, 1), (1, 2)])
+def test_the_same_release_wherever_it_is_cut(make_census, cut_at, workload, mode, seed, states):
+    """Random trees with single children (bypassed across the cut), empty blocks and group quarters."""
+    census = make_census(seed, states=states)
+    mechanism = TopDown(workload=workload, mode=mode, rho_squared=Fraction(1, 2))
+    whole = mechanism.release(census, key=KEY)
+    for depth in range(LEVELS):
+        cut_at(depth)
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_the_same_release_from_any_number_of_parts_and_workers(make_census, parts):
+    census = make_census(3, states=2)
+    mechanism = TopDown(workload="pl94", rho_squared=1)
+    whole = mechanism.release(census, key=KEY)
+    for workers in (1, 3):
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow(parts=parts, workers=workers)), whole)
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("settings", [
+    {"bypass": False}, {"emphasis": 3}, {"names": "bureau"}, {"rho_squared": "inf"}, {"solver": "piqp"},
+], ids=str)  # fmt: skip
+def test_every_setting(make_census, cut_at, settings, mode):
+    cut_at(2)
+    census = make_census(5)
+    mechanism = TopDown(**{"workload": "pl94-persons", "mode": mode, "rho_squared": 1} | settings)
+    whole = mechanism.release(census, key=KEY)
+    assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_rules_above_at_and_below_the_cut(make_census, cut_at, depth, mode):
+    """Totals exact by county, at least and at most in places, kinds of quarters by block."""
+    census = make_census(4, states=2)
+    small = Workload.preset("small")
+    rules = (
+        Rule(name="counties", kind="exact", query="total", level="county"),
+        Rule(name="adults", kind="exact", query="votingage", level="tract"),
+        Rule(name="few", kind="at-most", query="race", level="block_group", values=(900,) * 8),
+        Rule(name="some", kind="at-least", query="total", level="state", values=(1,)),
+    )
+    for wanted in (rules[:1], rules[1:2], (rules[0], rules[2]), rules[2:]):
+        mechanism = TopDown(workload=replace(small, rules=wanted), mode=mode)
+        cut_at(depth)
+        whole = mechanism.release(census, key=KEY)
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+def test_the_workload_of_the_contract_on_one_and_two_levels(cut_at):
+    rng = np.random.default_rng(7)
+    for tops in (["a"], ["a", "b"]):
+        homes = pl.DataFrame({
+            "household_id": range(60), "state": rng.choice(tops, 60), "county": rng.choice(["x", "y"], 60),
+            "tract": rng.choice(["1", "2"], 60),
+        }).with_columns(county=pl.col("state") + pl.col("county")).with_columns(
+            tract=pl.col("county") + pl.col("tract")
+        )  # fmt: skip
+        people = pl.DataFrame({
+            "household_id": rng.integers(0, 60, 200), "age": rng.integers(0, 90, 200),
+            "sex": rng.choice(["f", "m"], 200),
+        })  # fmt: skip
+        schema = {
+            "geography": {"spine": ["state", "county", "tract"]},
+            "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+        }
+        census = Census.of(schema, {"household": homes, "person": people})
+        for mode in ("gls", "classic"):
+            mechanism = TopDown(workload=Workload.parse(WORKLOAD), mode=mode)
+            whole = mechanism.release(census, key=KEY)
+            for depth in range(3):
+                cut_at(depth)
+                assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+@pytest.mark.parametrize("spine", [["county"], ["state", "county"]])
+@pytest.mark.parametrize("homes", [0, 1, 5])
+def test_no_area_one_area_and_trees_of_one_level(spine, homes):
+    codes = {name: [f"{name[0]}{i % 2 if name == spine[-1] else 0}" for i in range(homes)] for name in spine}
+    household = pl.DataFrame({"household_id": range(homes), **codes}, strict=False)
+    household = household.with_columns(pl.col(name).cast(pl.String) for name in spine)
+    people = pl.DataFrame({"household_id": range(homes), "age": [30] * homes, "sex": ["f"] * homes})
+    people = people.with_columns(pl.col("sex").cast(pl.String), pl.col("household_id", "age").cast(pl.Int64))
+    schema = {
+        "geography": {"spine": spine},
+        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+    }
+    census = Census.of(schema, {"household": household, "person": people})
+    workload = replace(Workload.parse(WORKLOAD), rules=())
+    for mode in ("gls", "classic"):
+        mechanism = TopDown(workload=workload, mode=mode)
+        whole = mechanism.release(census, key=KEY)
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+def test_the_order_of_records_changes_nothing(make_census):
+    census = make_census(6)
+    tables = {name: pl.from_arrow(census.table(name)) for name in ("household", "person")}
+    mixed = Census.of(
+        census.schema, {n: t.sample(fraction=1, shuffle=True, seed=1) for n, t in tables.items()}
+    )
+    mechanism = TopDown(workload="pl94", rho_squared=1)
+    one = mechanism.release(census, key=KEY, engine=Narrow(rows=1000))
+    assert_same(mechanism.release(mixed, key=KEY, engine=Narrow(rows=7)), one)
+
+
+def test_a_private_key_travels_bound_to_the_run_only(make_census):
+    """Kernels of these engines are pickled: an unbound private key would refuse."""
+    key = Key.fresh()
+    census = make_census(0)
+    mechanism = TopDown(workload="small")
+    assert_same(mechanism.release(census, key=key, engine=Narrow()), mechanism.release(census, key=key))
+
+
+def test_microdata_go_to_a_file_in_the_order_of_the_spine(make_census, tmp_path):
+    census = make_census(2, states=2)
+    mechanism = TopDown(workload="small")
+    made = mechanism.release(census, key=KEY, engine=Narrow(parts=7), out=tmp_path)
+    assert (tmp_path / "person.parquet").exists()
+    assert_same(made, mechanism.release(census, key=KEY))
+    blocks = made.microdata["person"].to_table()["block"].to_pylist()
+    assert blocks == sorted(blocks)
+
+
+def test_little_is_gathered(make_census):
+    """One row for each subtree and part, however many records: fewer than 1 % of them."""
+    census = make_census(3, states=1, width=3, units=400)
+    gathered: list[int] = []
+    mechanism = TopDown(workload="small")
+    folder_less = Narrow(parts=2, rows=5000, gathered=(gathered,))
+    mechanism.release(census, key=KEY, engine=folder_less)
+    records = census.count("person") + census.count("household")
+    assert records > 8_000
+    assert gathered.pop() == pl.DataFrame(mechanism.release(census, key=KEY).microdata["person"]).height
+    assert sum(gathered) < records / 100  # all but the microdata, which were asked for in memory
+
+
+# ---- noise -----------------------------------------------------------------------------------------------------------
+
+
+class Draws:
+    """Every draw of noise with the geounit it was for: level, query, position in the stream."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.owner: dict[tuple[str, str, int], str] = {}
+        self.value: dict[tuple[str, str, int], int] = {}
+        self.shared: list[tuple[str, str, int]] = []
+        noise = Measurements.noise
+
+        def recorded(own: Measurements, depth: int, start: int, query: Any, nodes: Any, numbers: Any) -> Any:
+            drawn = noise(own, depth, start, query, nodes, numbers)
+            spine = own.allotment.spine
+            where = nodes if own.place is None else own.place[depth][nodes]
+            for i, node in enumerate(nodes):
+                code = str(spine.codes[depth][int(node)])
+                for j, number in enumerate(numbers):
+                    name = (spine.levels[depth], query.name, int(where[i]) * query.size + int(number))
+                    # the tree above the cut does not know the codes below it
+                    if code and self.owner.setdefault(name, code) != code:
+                        self.shared.append(name)
+                    if self.value.setdefault(name, int(drawn[i, j])) != int(drawn[i, j]):
+                        self.shared.append(name)
+            return drawn
+
+        monkeypatch.setattr(Measurements, "noise", recorded)
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+def test_no_two_geounits_share_noise_and_none_has_other_noise(make_census, cut_at, monkeypatch, mode):
+    """Deterministic: every position of every stream belongs to one geounit, the same one as in memory."""
+    census = make_census(1)
+    mechanism = TopDown(workload="small", mode=mode)
+    with monkeypatch.context() as patch:
+        alone = Draws(patch)
+        mechanism.release(census, key=KEY)
+    assert alone.value
+    assert not alone.shared
+    for depth in range(4):
+        cut_at(depth)
+        with monkeypatch.context() as patch:
+            apart = Draws(patch)
+            mechanism.release(census, key=KEY, engine=Narrow(workers=1))
+        assert not apart.shared
+        assert apart.value == alone.value
+        assert apart.owner.items() <= alone.owner.items()  # some are drawn above the cut alone
+
+
+def test_a_shard_that_forgets_where_it_stands_is_caught(make_census, cut_at, monkeypatch):
+    """The mutant numbers the geounits of every subtree from 0: two of them would share noise, a privacy bug."""
+    right = Shard.measurements
+
+    def forgetful(shard: Shard, key: Key | None, offsets: Any, emphasis: int) -> Measurements:
+        return right(shard, key, np.zeros_like(offsets), emphasis)
+
+    monkeypatch.setattr(Shard, "measurements", forgetful)
+    census = make_census(1)
+    cut_at(2)
+    with monkeypatch.context() as patch:
+        draws = Draws(patch)
+        made = TopDown(workload="small").release(census, key=KEY, engine=Narrow(workers=1))
+    assert draws.shared
+    with pytest.raises(AssertionError):
+        assert_same(made, TopDown(workload="small").release(census, key=KEY))
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def both_ways(mechanism: TopDown, census: Census) -> list[str]:
+    """What is said in memory and by subtrees."""
+    said = []
+    for engine in (Local(), Narrow(workers=1)):
+        with pytest.raises(StirredError) as caught:
+            mechanism.release(census, key=KEY, engine=engine)
+        said.append((type(caught.value), str(caught.value)))
+    return said
+
+
+def broken(census: Census, record: str, change: Any) -> Census:
+    tables = {name: pl.from_arrow(census.table(name)) for name in ("household", "person")}
+    tables[record] = change(tables[record])
+    return Census.of(census.schema, tables)
+
+
+BROKEN = {
+    "no cell": ("person", lambda t: t.with_columns(race=pl.when(pl.col("age") < 9).then(99).otherwise("race"))),
+    "two parents": ("household", lambda t: t.with_columns(block=pl.col("block").str.slice(1))),
+    "two parents above": ("household", lambda t: t.with_columns(county=pl.lit("0"))),
+    "no tract": ("household", lambda t: t.with_columns(
+        tract=pl.when(pl.col("household_id") % 5 > 0).then("tract"))),
+    "a child in a nursing home": ("person", lambda t: t.with_columns(age=pl.lit(3))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_same_words_for_what_is_wrong(make_census, cut_at, what):
+    cut_at(2)
+    census = broken(make_census(2, states=2, quarters=0.9), *BROKEN[what])
+    first, second = both_ways(TopDown(workload="pl94-persons"), census)
+    assert first == second
+
+
+def test_a_rule_that_cannot_hold(make_census, cut_at):
+    census = make_census(2)
+    small = Workload.preset("small")
+    for level in ("county", "block"):
+        rule = Rule(name="crowd", kind="at-least", query="total", level=level, values=(10**6,))
+        for depth in range(4):
+            cut_at(depth)
+            first, second = both_ways(TopDown(workload=replace(small, rules=(rule,))), census)
+            assert first == second
+            assert first[0] is InfeasibleError
+    unknown = Rule(name="crowd", kind="at-least", query="total", level="village", values=(1,))
+    first, second = both_ways(TopDown(workload=replace(small, rules=(unknown,))), census)
+    assert first == second
+
+
+@pytest.mark.parametrize("settings", [{"keep_nmf": True}, {"replicates": 3}], ids=str)
+def test_what_needs_all_measurements_at_once_is_refused(make_census, tmp_path, settings):
+    with pytest.raises(InputError, match="out of memory"):
+        TopDown(workload="small", **settings).release(make_census(0), key=KEY, engine=Narrow(), out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- interrupted -----------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch, tmp_path: Path):
+    census = make_census(3)
+    cut_at(2)
+    mechanism = TopDown(workload="small", resume=tmp_path / "resume")
+    whole = TopDown(workload="small").release(census, key=KEY)
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_solve.Solve, "of", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mechanism.release(census, key=KEY, engine=Narrow(workers=1))
+    finished = sorted(path.name for path in (tmp_path / "resume" / "small").iterdir())
+    assert finished == ["level-0.parquet", "level-1.parquet", "level-2.parquet", "run"]
+    # what was finished is not solved again, by whichever way it goes on
+    monkeypatch.setattr("stirred.mechanisms.topdown.estimate.Estimator.root", lambda _: 1 / 0)
+    for engine in (Narrow(), Local()):
+        folder = tmp_path / engine.__class__.__name__
+        folder.mkdir()
+        for path in (tmp_path / "resume" / "small").iterdir() if (tmp_path / "resume").exists() else ():
+            (folder / "small").mkdir(exist_ok=True)
+            (folder / "small" / path.name).write_bytes(path.read_bytes())
+        again = replace(mechanism, resume=folder).release(census, key=KEY, engine=engine)
+        assert content(again) == content(whole)
+        assert not (folder / "small").exists()
