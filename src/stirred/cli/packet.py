@@ -3,6 +3,7 @@
 stirred packet verify packet/            every file against its checksum; a changed byte is named
 stirred packet verify copy/ --public     also refuse a copy that still holds the internal part
 stirred packet compare a/ b/ --out x.html   one report on two or more packets, side by side
+stirred packet contents a/ [b/]          what records and tables say (SHA-256), whoever wrote the files; two: do they agree
 """
 
 import argparse
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 from stirred.cli.output import console, print_json
+from stirred.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compare = verbs.add_parser("compare", help="two or more packets side by side, as one report")
     compare.add_argument("packets", nargs="+", help="packets, or copies of their public parts")
     compare.add_argument("--out", required=True, metavar="FILE", help="the HTML file to write")
+    told = verbs.add_parser(
+        "contents", help="digests of what records and tables say, whoever wrote the files"
+    )
+    told.add_argument("packets", nargs="+", help="a packet, or two that should say the same")
+    told.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         path = write_comparison([Path(p) for p in arguments.packets], Path(arguments.out))
         console().print(f"open {path}")
         return 0
+    if arguments.action == "contents":
+        return _contents([Path(p) for p in arguments.packets], json=arguments.json)
     from stirred.publish import verify
 
     findings = verify(Path(arguments.packet), public=arguments.public)
@@ -49,3 +58,24 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         console().print("every file is as it was sealed")
     return 1 if findings else 0
+
+
+def _contents(folders: list[Path], *, json: bool) -> int:
+    """Exit 0 when all packets say the same, 1 when they do not."""
+    from stirred.publish.packet import Packet
+
+    if len(folders) > 2:
+        raise InputError("contents takes one packet or two", fix="compare them pair by pair")
+    told = [Packet(folder).contents() for folder in folders]
+    names = sorted({name for one in told for name in one})
+    apart = [name for name in names if len({one.get(name) for one in told}) > 1]
+    if json:
+        print_json({"contents": dict(zip(map(str, folders), told, strict=True)), "different": apart})
+        return int(bool(apart))
+    shown = console()
+    for name in names:
+        digests = list(dict.fromkeys(one.get(name, "not there") for one in told))
+        shown.print(f"{name}: " + " ≠ ".join(digests))
+    if len(folders) == 2:
+        shown.print("they say the same" if not apart else f"{len(apart)} differ: {', '.join(apart)}")
+    return int(bool(apart))

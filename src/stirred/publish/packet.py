@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.errors import InputError, PrivacyError
+from stirred.mechanisms.contents import digest
 
 CHECKSUMS = "checksums.txt"
 PUBLIC, INTERNAL = "public", "internal"
@@ -115,6 +117,16 @@ class Packet:
         return {
             name: pq.read_table(self.public / "tables" / f"{name}.parquet") for name in self.table_names()
         }
+
+    def contents(self) -> dict[str, str]:
+        """What its records and tables say, each by a digest that does not see who wrote the files."""
+        self.receipt()
+        found = {}
+        for folder in [*sorted(self.public.glob("data*")), self.public / "tables"]:
+            for path in sorted(folder.glob("*.parquet")):
+                files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+                found[f"{folder.name}/{path.stem}"] = digest(pads.dataset([str(file) for file in files]))
+        return found
 
     def _json(self, name: str) -> dict[str, object]:
         try:
