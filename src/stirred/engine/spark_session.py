@@ -82,7 +82,11 @@ def defaults(master: str | None) -> dict[str, str]:
     >>> defaults("spark://head:7077")["spark.ui.enabled"]
     'false'
     """
-    chosen = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
     # kernels cost more than the way to their rows: no executor waits because another wrote most of them
     chosen["spark.shuffle.reduceLocality.enabled"] = "false"
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "POLARS_MAX"):

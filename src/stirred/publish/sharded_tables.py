@@ -253,11 +253,10 @@ class Sizes:
 
     def __call__(self, _: int, table: pa.Table) -> pa.Table:
         units = _frame(table).filter(pl.col(TAKES))
-        sizes = (
-            units.group_by(list(self.match)).agg(size=pl.len()) if self.match else units.select(size=pl.len())
-        )
-        whole = sizes.filter(pl.col("size") > 0).group_by("size").agg(strata=pl.len())
-        return _arrow(whole.cast(pl.Int64))
+        size = pl.len().cast(pl.Int64).alias("__size")
+        sizes = units.group_by(list(self.match)).agg(size) if self.match else units.select(size)
+        sizes = sizes.select(size=pl.col("__size")).filter(pl.col("size") > 0)
+        return _arrow(sizes.group_by("size").agg(strata=pl.len().cast(pl.Int64)))
 
 
 def strata(records: Records, match: Sequence[str]) -> pl.DataFrame:

@@ -127,7 +127,8 @@ def propensity_score(
         part.group_by(keys).agg(records(part).alias(name))
         for part, name in ((original, "o"), (protected, "p"))
     ]
-    both = sides[0].join(sides[1], on=keys, how="full", coalesce=True, nulls_equal=True).fill_null(0)
+    both = sides[0].join(sides[1], on=keys, how="full", coalesce=True, nulls_equal=True)
+    both = both.sort(keys, nulls_last=False).with_columns(pl.col("o", "p").fill_null(0))
     o, p = both["o"].to_numpy().astype(np.float64), both["p"].to_numpy().astype(np.float64)
     n = o + p
     share = p.sum() / n.sum()
