@@ -152,9 +152,14 @@ class PermutationSwapping:
         """Variables of which the draw must know all levels that occur anywhere."""
         return ()
 
-    def specification(self, census: "Census") -> Specification:
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
-        return self.promised(self.frame(census), census)
+        place = engine or cast(Engine, Local())
+        size = size_of(place.census(census), self.roles(census))
+        if not place.fits(size.memory):
+            return sharded.promise(self, census, engine=place, size=size)
+        frame = load(census, self.roles(census), untouched=self.untouched, along=False)
+        return self.promised(self.adapted(frame), census)
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """Every bound on the loss that applies to these strata; a relative with another law has its own."""

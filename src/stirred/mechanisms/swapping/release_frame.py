@@ -159,8 +159,8 @@ def framed(columns: dict[str, Column], roles: Roles, kinds: "Kinds | None", *, u
     )
 
 
-def load(census: "Census", roles: Roles, *, untouched: str) -> Frame:
-    """Read what a swap needs, once."""
+def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) -> Frame:
+    """Read what a swap needs, once; not ``along``: without the records that travel along, of which no promise depends."""
     columns = gather(census, roles.record_type, needed(roles))
     rows = next(iter(columns.values())).codes.size
     if rows >= 2**32 - 1:
@@ -178,6 +178,6 @@ def load(census: "Census", roles: Roles, *, untouched: str) -> Frame:
             roles.moving + roles.match,
             some_dropped=frame.only is not None,
         )
-        for record_type, variables in roles.members
+        for record_type, variables in (roles.members if along else ())
     )
     return replace(frame, members=groups)

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.chance import Key
-from stirred.engine import Engine, Parts, Progress
+from stirred.engine import Engine, Parts, Progress, silent
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import release_statement as statement
 from stirred.mechanisms.swapping.release import table
@@ -28,7 +28,7 @@ from stirred.mechanisms.swapping.sharded_source import PART, ByOrder, ByValues
 from stirred.mechanisms.swapping.sharded_sources import Sources, opened
 from stirred.mechanisms.swapping.sharded_strata import SHAPE, SHAPED, Cells, Drawn, Shaped
 from stirred.mechanisms.swapping.sharded_writing import Seen, look, steps, write
-from stirred.spec import Ledger
+from stirred.spec import Ledger, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -57,7 +57,7 @@ def release(
         progress("digest", 1, 1)
         strata = _strata(mechanism, sources, engine, size, held)
         frame, cells = _shaped(mechanism, sources, strata, progress)
-        promise = mechanism.promised(frame, census)
+        promised = mechanism.promised(frame, census)
         number = engine.parts_for(size.homes + size.people) if mechanism.microdata else 1
         swapped = strata.map(Drawn(sources.job, run, number), sources.travelling)
         if mechanism.microdata:
@@ -84,18 +84,28 @@ def release(
         return Release(
             mechanism=mechanism.name,
             parameters=mechanism.parameters(),
-            specification=promise,
+            specification=promised,
             tables={
                 " × ".join(by): mechanism.made_table(_table(placed, sources, by), run)
                 for by in mechanism.tables
             },
             microdata=write(placed, publisher, seen, sources, out, progress) if mechanism.microdata else {},
             checks=checks,
-            ledger=Ledger().spend(by=mechanism.name, on=mechanism.resolution, budget=promise.budget),
+            ledger=Ledger().spend(by=mechanism.name, on=mechanism.resolution, budget=promised.budget),
             notes=statement.notes(frame, mechanism.rate),
             input_digest=run.digest(b"input", survey.digest).hex(),
             private=key.private,
         )
+
+
+def promise(
+    mechanism: "PermutationSwapping", census: "Census", *, engine: Engine, size: Size
+) -> Specification:
+    """What is promised, from the shapes of strata alone."""
+    with ExitStack() as held:
+        sources = opened(mechanism, census, engine, size, held, along=False)
+        strata = _strata(mechanism, sources, engine, size, held)
+        return mechanism.promised(_shaped(mechanism, sources, strata, silent)[0], census)
 
 
 def _strata(

@@ -98,10 +98,14 @@ class Looker:
 
     def cells(self, table: pa.Table) -> list[int]:
         """How many cells of each margin are not empty."""
-        found = []
-        for margin, (_, words) in zip(self.margins, self._words(table), strict=True):
-            found.append(pl.Series(words).n_unique() if margin.columns else 0)
-        return found
+        found: list[list[Words]] = [[np.empty(0, np.uint64)] for _ in self.margins]
+        for start in range(0, table.num_rows, ROWS):
+            for words, (_, some) in zip(found, self._words(table.slice(start, ROWS)), strict=True):
+                words.append(some)
+        return [
+            pl.Series(np.concatenate(words)).n_unique() if margin.columns else 0
+            for margin, words in zip(self.margins, found, strict=True)
+        ]
 
     def owners(self, table: pa.Table, ids: Words, held: int) -> Fingerprint:
         """Of identifiers with all that is held; of records that take no part, with their place too."""

@@ -117,9 +117,15 @@ def _digested(
 
 
 def opened(
-    mechanism: "PermutationSwapping", census: "Census", engine: Engine, size: Size, held: ExitStack
+    mechanism: "PermutationSwapping",
+    census: "Census",
+    engine: Engine,
+    size: Size,
+    held: ExitStack,
+    *,
+    along: bool = True,
 ) -> Sources:
-    """Open the source; nothing is read yet unless records are left out."""
+    """Open the source; nothing is read yet unless records are left out. Not ``along``: without linked records."""
     roles = mechanism.roles(census)
     if not roles.identifier:
         raise InputError(
@@ -140,7 +146,7 @@ def opened(
     )
     if leaving and kinds is not None:
         frame = replace(frame, only=_restricted(raw, roles, kinds))
-    linked = tuple(_linked(census, roles, *member) for member in roles.members)
+    linked = tuple(_linked(census, roles, *member) for member in (roles.members if along else ()))
     scatter = Scatter.fresh(len(names) + 1)
     people = []
     for group in linked:
