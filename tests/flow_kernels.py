@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +71,12 @@ def refusing(part: int, table: pa.Table) -> pa.Table:
     from stirred.errors import DataError
 
     raise DataError("column t: 3 values are wrong", why="they are", fix="mend them")
+
+
+def slow(part: int, table: pa.Table) -> pa.Table:
+    """Takes longer than anyone waits."""
+    time.sleep(60)
+    return table
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,9 @@ class Watch:
                     steps(done, total)
                     last = done
         except BaseException:
-            self.context.cancelJobsWithTag(tag)
-            thread.join()
+            while thread.is_alive():  # a job may be about to start
+                self.context.cancelJobsWithTag(tag)
+                thread.join(PAUSE)
             raise
         if raised:
             raise raised[0]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flow_kernels import PART, Numbered, Renumbered, Sorted, doubled, failing, matched, refusing, sizes
-from stirred.engine import Engine, Flow, Local
+from flow_kernels import PART, Numbered, Renumbered, Sorted, doubled, failing, matched, refusing, sizes, slow
+from stirred.engine import Engine, Flow, Local, Spark
 from stirred.errors import DataError, InputError, StirredError
 
 ROWS = pa.schema(
@@ -192,3 +192,31 @@ def test_a_part_that_is_not_there_is_refused(spark: Engine) -> None:
         spark.exchange(flow, by="part", parts=3).map(Sorted("id"), SORTED).gathered()
     with pytest.raises(InputError, match="not Spark's"):
         spark.exchange(Local().released(rows(1)), by="part", parts=3)
+
+
+@pytest.mark.spark("local")
+def test_steps_that_raise_stop_the_job(spark: Spark) -> None:
+    parts = spark.exchange(numbered(spark, rows(10), 2), by="part", parts=2).map(slow, NUMBERED)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        parts.kept(stop)
+    context = spark.context._jsc.sc()
+    assert list(context.statusTracker().getActiveJobIds()) == []
+
+
+@pytest.mark.spark("local")
+def test_what_is_gathered_and_shuffled_is_counted(spark: Spark) -> None:
+    parts = spark.exchange(numbered(spark, rows(100), 2), by="part", parts=2).map(Sorted("id"), SORTED)
+    kept = parts.kept()
+    assert spark.gathered_rows == 0
+    once = spark.shuffled()
+    assert once > 100 * 8
+    assert kept.gathered().num_rows == spark.gathered_rows == 100
+    assert spark.shuffled() == once, "what is kept is not shuffled again"
+    cached = spark.context._jsc.getPersistentRDDs().size()
+    kept.drop()
+    assert spark.context._jsc.getPersistentRDDs().size() == cached - 1
+    assert len({process for _, process in spark.seen}) == 2
