@@ -63,6 +63,12 @@ def main() -> None:
         "--unreduced", type=int, default=3, help="parents of each level, solved on all cells too"
     )
     parser.add_argument("--unreduced-seconds", type=float, default=20, help="for that, at most, per level")
+    parser.add_argument(
+        "--unreduced-cells",
+        type=int,
+        default=16_000,
+        help="cells of all children from which that is not tried",
+    )
     parser.add_argument("--classic", action="store_true")
     arguments = parser.parse_args()
     engine = Local(workers=arguments.workers)
@@ -225,7 +231,7 @@ def _unreduced(
     Twice: without anything dropped, and without the cells that a child cannot hold (structural zeros).
     """
     whole = np.arange(estimator.allotment.workload.histogram.cells)
-    by_size = sorted(shared, key=lambda p: len(known[p][0]) * len(known[p][1]))
+    by_size = sorted(shared, key=lambda p: (len(known[p][0]), len(known[p][1])))
     asked = np.unique(np.linspace(0, len(by_size) // 2, arguments.unreduced).astype(int))
     result: list[dict[str, object]] = []
     began = time.monotonic()
@@ -242,6 +248,9 @@ def _unreduced(
         row: dict[str, object] = {"children": len(children), "fast_seconds": round(fast, 5)}
         row["reduced"] = _once(problem)
         for name, cells_of in (("all_cells", np.ones_like(possible)), ("structural_zeros_dropped", possible)):
+            if cells_of.sum() > arguments.unreduced_cells:
+                row[name] = {"not_tried": f"{cells_of.sum()} cells"}
+                continue
             print(f"{estimator.allotment.spine.levels[depth]}: {name}, {cells_of.sum()}", file=sys.stderr)
             row[name] = _once(estimator.problem(depth, children, whole, everywhere, cells_of)[0])
         result.append(row)
