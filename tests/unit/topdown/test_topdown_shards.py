@@ -14,9 +14,9 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, StirredError
-from stirred.mechanisms.topdown import TopDown, Workload, shard_geography, shard_solve
+from stirred.mechanisms.topdown import TopDown, Workload, shard, shard_geography, shard_solve
 from stirred.mechanisms.topdown.measure import Measurements
-from stirred.mechanisms.topdown.shard import Shard
+from stirred.mechanisms.topdown.shard import Grove
 from stirred.mechanisms.topdown.workload import Rule
 from unit.topdown.shard_engines import Narrow, assert_same, content
 
@@ -37,14 +37,20 @@ def cut_at(monkeypatch):
 @pytest.mark.parametrize("mode", ["gls", "classic"])
 @pytest.mark.parametrize("workload", ["small", "pl94-persons"])
 @pytest.mark.parametrize(("seed", "states"), [(0, 1), (1, 2)])
-def test_the_same_release_wherever_it_is_cut(make_census, cut_at, workload, mode, seed, states):
+def test_the_same_release_wherever_it_is_cut(make_census, cut_at, monkeypatch, workload, mode, seed, states):
     """Random trees with single children (bypassed across the cut), empty blocks and group quarters."""
     census = make_census(seed, states=states)
     mechanism = TopDown(workload=workload, mode=mode, rho_squared=Fraction(1, 2))
     whole = mechanism.release(census, key=KEY)
     for depth in range(LEVELS):
         cut_at(depth)
-        assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+        for leaves in (
+            1,
+            4,
+            4096,
+        ):  # subtrees are worked on one by one, a few at a time, or all of a part together
+            monkeypatch.setattr(shard, "LEAVES", leaves)
+            assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 7])
@@ -227,12 +233,12 @@ def test_no_two_geounits_share_noise_and_none_has_other_noise(make_census, cut_a
 
 def test_a_shard_that_forgets_where_it_stands_is_caught(make_census, cut_at, monkeypatch):
     """The mutant numbers the geounits of every subtree from 0: two of them would share noise, a privacy bug."""
-    right = Shard.measurements
+    right = Grove.measurements
 
-    def forgetful(shard: Shard, key: Key | None, offsets: Any, emphasis: int) -> Measurements:
-        return right(shard, key, np.zeros_like(offsets), emphasis)
+    def forgetful(grove: Grove, key: Key | None, offsets: Any, emphasis: int) -> Measurements:
+        return right(grove, key, np.zeros_like(offsets), emphasis)
 
-    monkeypatch.setattr(Shard, "measurements", forgetful)
+    monkeypatch.setattr(Grove, "measurements", forgetful)
     census = make_census(1)
     cut_at(2)
     with monkeypatch.context() as patch:

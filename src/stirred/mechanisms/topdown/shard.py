@@ -1,7 +1,9 @@
-"""One subtree with all it needs: its spine, histograms, constraints and budget, as the whole tree would have them.
+"""Neighbouring subtrees with all they need: spine, histograms, constraints and budget, as the whole tree would have them.
 
-A shard carries the path from the root to its own top as levels of one geounit each, so that depths, levels and parts of
-the budget are those of the whole tree. Its geounits keep their numbers in the whole tree for the noise (``offsets``).
+A *shard* is the subtree below one geounit of the shard level; a *grove* is a few neighbouring shards that are worked on
+together. A grove carries the ancestors of its shards, so that depths, levels and parts of the budget are those of the
+whole tree, and its geounits keep their numbers in the whole tree for the noise (``offsets``). Nothing that comes out
+depends on which shards stand together.
 """
 
 from collections.abc import Iterator
@@ -35,6 +37,7 @@ from stirred.mechanisms.topdown.tabulate import Sparse
 from stirred.mechanisms.topdown.workload import Rule, Workload
 
 Ints = NDArray[np.int64]
+LEAVES = 4096  # of a grove, unless one shard has more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,29 +63,44 @@ class Plan:
         """The depth of the leaves."""
         return len(self.levels) - 1
 
-    def shards(self, table: pa.Table) -> "Iterator[Shard]":
-        """The shards of a part, in the order of the spine."""
+    def groves(self, table: pa.Table) -> "Iterator[Grove]":
+        """The shards of a part in the order of the spine, some at a time."""
         frame = frame_of(table).filter(pl.col(SHARD) >= 0)
-        for rows in frame.sort(SHARD, maintain_order=True).partition_by(SHARD, maintain_order=True):
-            yield Shard(self, int(rows[SHARD][0]), rows)
+        sizes = frame.filter(pl.col(KIND) == AREA).group_by(SHARD).len().sort(SHARD)
+        numbers, leaves = sizes[SHARD].to_numpy(), sizes["len"].to_numpy()
+        first = 0
+        while first < len(numbers):
+            reach = int(np.searchsorted(np.cumsum(leaves[first:]), LEAVES, side="right"))
+            end = min(first + max(reach, 1), len(numbers))
+            low, high = int(numbers[first]), int(numbers[end - 1])
+            assert high - low == end - 1 - first, "the shards of a part are neighbours"
+            rows = frame.filter(pl.col(SHARD).is_between(low, high))
+            yield Grove(self, low, end - first, rows)
+            first = end
 
 
 @dataclass(frozen=True)
-class Shard:
-    """A subtree; ``rows`` are its areas and counts as prepared."""
+class Grove:
+    """``count`` shards from number ``first`` on; ``rows`` are their areas and counts as prepared."""
 
     plan: Plan
-    number: int
+    first: int
+    count: int
     rows: pl.DataFrame
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its shards."""
+        return range(self.first, self.first + self.count)
 
     @cached_property
     def areas(self) -> pl.DataFrame:
         """Its leaves in the order of the spine that is measured."""
-        return self.rows.filter(pl.col(KIND) == AREA).sort(LEAF)
+        return self.rows.filter(pl.col(KIND) == AREA).sort(SHARD, LEAF)
 
     @cached_property
     def spine(self) -> Spine:
-        """The path to its top, and all below."""
+        """The ancestors of its shards, and all below."""
         return Spine.sorted(self.areas, self.plan.columns, root=self.plan.root)
 
     @cached_property
@@ -93,22 +111,33 @@ class Shard:
         return Spine.sorted(self.areas.sort(self.plan.spine), self.plan.spine, root=self.plan.root)
 
     @cached_property
+    def starts(self) -> list[Ints]:
+        """Where each shard's geounits begin at every level (and the last end), from the shards' tops down."""
+        found = [np.arange(self.count + 1)]
+        for d in range(self.plan.depth, self.plan.last):
+            found.append(self.spine.first_child[d][found[-1]])
+        return found
+
+    @cached_property
     def allotment(self) -> Allotment:
         """The budget of its geounits; every path from the root of the whole tree is checked."""
         plan = self.plan
-        above = [bool(single) for single in plan.above[self.number]]
+        above = [np.zeros(self.spine.size(d), bool) for d in range(plan.depth)]
+        node = np.arange(self.count)
+        for d in range(plan.depth, 0, -1):
+            node = self.spine.parent[d][node]
+            above[d - 1][node] = plan.above[self.first : self.first + self.count, d - 1]
         return Allotment.of(self.spine, plan.workload, bypass=plan.bypass, above=above)
 
     @cached_property
     def truth(self) -> list[Sparse]:
-        """The census's histograms of its geounits; nothing is known here above its top."""
+        """The census's histograms of its geounits; those above the shards' tops are not known here."""
         plan, size = self.plan, self.plan.workload.histogram.cells
         node, cell, count = self._counts(CELL)
         levels = [Sparse.of(node, cell, count, self.spine.size(plan.last), size)]
         for d in range(plan.last, plan.depth, -1):
             levels.append(levels[-1].up(self.spine.parent[d], self.spine.size(d - 1), size))
-        none = np.zeros(0, np.int64)
-        return [Sparse(np.zeros(1, np.int64), none, none)] * plan.depth + levels[::-1]
+        return [unknown()] * plan.depth + levels[::-1]
 
     @cached_property
     def constraints(self) -> Constraints:
@@ -126,7 +155,7 @@ class Shard:
         return replace(self.constraints, exact=exact)
 
     def measurements(self, key: Key | None, offsets: Ints, emphasis: int) -> Measurements:
-        """Its measurements, with the noise that its geounits have in the whole tree."""
+        """Its measurements, with the noise that its geounits have in the whole tree, where they begin at ``offsets``."""
         none = np.zeros(0, np.int64)
         place = tuple(
             none if d < self.plan.depth else int(offsets[d]) + np.arange(self.spine.size(d))
@@ -140,10 +169,19 @@ class Shard:
 
     def _counts(self, kind: int) -> tuple[Ints, Ints, Ints]:
         rows = self.rows.filter(pl.col(KIND) == kind)
-        return tuple(rows[name].cast(pl.Int64).to_numpy() for name in (LEAF, NUMBER, COUNT))  # type: ignore[return-value]
+        shard, leaf, number, count = (
+            rows[name].cast(pl.Int64).to_numpy() for name in (SHARD, LEAF, NUMBER, COUNT)
+        )
+        return self.starts[-1][shard - self.first] + leaf, number, count
 
     def _dense(self, kind: int, size: int) -> Ints:
         node, number, count = self._counts(kind)
         result = np.zeros((self.spine.size(self.plan.last), size), np.int64)
         result[node, number] = count
         return result
+
+
+def unknown() -> Sparse:
+    """The histograms of a level that is held elsewhere: looking one up is an error."""
+    none = np.zeros(0, np.int64)
+    return Sparse(np.zeros(1, np.int64), none, none)

@@ -17,17 +17,16 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import digest, gls
 from stirred.mechanisms.topdown.feasibility import misfits
-from stirred.mechanisms.topdown.shard import Plan, Shard
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.shard import Grove, Plan
 from stirred.mechanisms.topdown.shard_rows import SHARD
-from stirred.mechanisms.topdown.spine import Allotment
-from stirred.mechanisms.topdown.tabulate import Sparse
 from stirred.mechanisms.topdown.targets import Informed, algebra_of, tree
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 PAYLOAD = "_payload"
 MESSAGE = pa.schema([(SHARD, pa.int32()), (PAYLOAD, pa.large_binary())])
-ALONE = Local(workers=1)  # shards run side by side; inside one, everything is in order
+ALONE = Local(workers=1)  # parts run side by side; inside one, everything is in order
 
 
 def packed(arrays: Mapping[str, Array]) -> bytes:
@@ -57,59 +56,73 @@ def messages(made: Mapping[int, Mapping[str, Array]]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the tree above must know: the histogram and bounds of the top, how many geounits, what does not fit."""
+    """What the tree above must know: the histogram and bounds of the tops, how many geounits, what does not fit."""
 
     plan: Plan
     key: Key
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        return messages({shard.number: self.of(shard) for shard in self.plan.shards(table)})
+        made: dict[int, dict[str, Array]] = {}
+        for grove in self.plan.groves(table):
+            made |= self.of(grove)
+        return messages(made)
 
-    def of(self, shard: Shard) -> dict[str, Array]:
-        """The survey of one shard."""
-        plan, held = self.plan, shard.constraints.held
+    def of(self, grove: Grove) -> dict[int, dict[str, Array]]:
+        """The survey of neighbouring shards; what does not fit is told with the first of them."""
+        plan, held = self.plan, grove.constraints.held
         deep = [one for one in held if len(one.low) - 1 > plan.depth]
-        broken, clash = misfits(shard.constraints, shard.truth, range(plan.depth + 1, plan.last + 1))
-        bounds = [array[plan.depth][0] for one in deep for array in (one.low, one.high)]
-        top = digest.climbed(self.key, shard.spine, shard.constraints, shard.truth[-1], plan.depth)
-        cells, counts = shard.truth[plan.depth].at(0)
-        return {
-            "sizes": np.array([shard.spine.size(d) for d in range(len(plan.levels))]),
-            "cells": cells,
-            "counts": counts,
-            "bounds": np.concatenate([*bounds, np.zeros(0, np.int64)]),
-            "exact": np.array([bool((one.low[-1] == one.high[-1]).all()) for one in held], bool),
-            "broken": broken,
-            "clash": clash,
-            "digest": np.frombuffer(b"".join(top), np.uint8),
-            **frontier(shard.allotment, shard.truth, plan.depth),
-        }
+        broken, clash = misfits(grove.constraints, grove.truth, range(plan.depth + 1, plan.last + 1))
+        tops = digest.climbed(self.key, grove.spine, grove.constraints, grove.truth[-1], plan.depth)
+        exact = np.array([bool((one.low[-1] == one.high[-1]).all()) for one in held], bool)
+        sizes = np.stack([np.diff(starts) for starts in grove.starts], axis=1)
+        made: dict[int, dict[str, Array]] = {}
+        for i, number in enumerate(grove.numbers):
+            cells, counts = grove.truth[plan.depth].at(i)
+            bounds = [array[plan.depth][i] for one in deep for array in (one.low, one.high)]
+            made[number] = {
+                "sizes": sizes[i],
+                "cells": cells,
+                "counts": counts,
+                "bounds": np.concatenate([*bounds, np.zeros(0, np.int64)]),
+                "exact": exact,
+                "broken": broken if i == 0 else np.zeros_like(broken),
+                "clash": clash if i == 0 else np.zeros_like(clash),
+                "digest": np.frombuffer(tops[i], np.uint8),
+                **frontier(grove, i),
+            }
+        return made
 
 
-def frontier(allotment: Allotment, truth: list[Sparse], top: int) -> dict[str, Array]:
-    """The geounits whose measurements stand for those above them that have none: down to the first that is measured."""
-    spine = allotment.spine
+def frontier(grove: Grove, shard: int) -> dict[str, Array]:
+    """The geounits whose measurements stand for those above them that have none: down to the first that is measured.
+
+    Rows of ``below`` are depth, number and the parent's number, both within the shard.
+    """
+    allotment, spine, top = grove.allotment, grove.spine, grove.plan.depth
     found: list[tuple[int, int, int]] = []
-    layer = [0]
-    for d in range(top, len(spine.levels) - 1):
+    layer = [shard]
+    for d in range(top, grove.plan.last):
         bare = [node for node in layer if allotment.start[d][node] < 0]
         layer = []
         for node in bare:
             children = range(*spine.first_child[d][node : node + 2])
             found += [(d + 1, child, node) for child in children]
             layer += children
-    entries = [truth[d].at(node) for d, node, _ in found]
+    entries = [grove.truth[d].at(node) for d, node, _ in found]
+    none = np.zeros(0, np.int64)
+    begin = [int(starts[shard]) for starts in grove.starts]
+    numbers = [(d, node - begin[d - top], above - begin[d - 1 - top]) for d, node, above in found]
     return {
-        "below": np.array(found, np.int64).reshape(-1, 3),
+        "below": np.array(numbers, np.int64).reshape(-1, 3),
         "below_sizes": np.array([len(cells) for cells, _ in entries], np.int64),
-        "below_cells": np.concatenate([np.zeros(0, np.int64), *(cells for cells, _ in entries)]),
-        "below_counts": np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in entries)]),
+        "below_cells": np.concatenate([none, *(cells for cells, _ in entries)]),
+        "below_counts": np.concatenate([none, *(counts for _, counts in entries)]),
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A shard's measurements: the run's own key, and where its geounits stand in the whole tree."""
+    """The measurements of shards: the run's own key, and where their geounits stand in the whole tree."""
 
     plan: Plan
     key: Key | None  # None: no noise at all
@@ -117,10 +130,13 @@ class Measured:
     emphasis: int
     exact: tuple[bool, ...]  # which constraints are equalities in the whole tree
 
-    def risen(self, shard: Shard) -> Informed:
-        """Everything measured, and both what is known and how well, from the leaves up to its top."""
-        constraints = shard.constraints_as(self.exact)
-        measurements = shard.measurements(self.key, self.offsets[shard.number], self.emphasis)
+    def of(self, grove: Grove) -> Measurements:
+        """All of them, drawn when asked for."""
+        return grove.measurements(self.key, self.offsets[grove.first], self.emphasis)
+
+    def risen(self, grove: Grove) -> Informed:
+        """Everything measured, and both what is known and how well, from the leaves up to the tops."""
+        constraints, measurements = grove.constraints_as(self.exact), self.of(grove)
         algebra = algebra_of(measurements, constraints)
         levels, leaves = tree(algebra, measurements, constraints, ALONE, self.plan.depth)
         gls.rise(algebra, levels, leaves, self.plan.depth)
@@ -135,9 +151,8 @@ class Rise:
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         plan = self.measured.plan
-        return messages({shard.number: self.of(shard) for shard in plan.shards(table)})
-
-    def of(self, shard: Shard) -> dict[str, Array]:
-        """The message of one shard."""
-        top = self.measured.risen(shard).levels[self.measured.plan.depth]
-        return {"b": top.b[0], "C": top.C[0]}
+        made: dict[int, dict[str, Array]] = {}
+        for grove in plan.groves(table):
+            tops = self.measured.risen(grove).levels[plan.depth]
+            made |= {number: {"b": tops.b[i], "C": tops.C[i]} for i, number in enumerate(grove.numbers)}
+        return messages(made)

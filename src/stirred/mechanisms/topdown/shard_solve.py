@@ -1,6 +1,6 @@
 """A shard's integers from those of its top, level by level, and what is published of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,22 +12,22 @@ from stirred.mechanisms.topdown import gls, output
 from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.checks import Findings
 from stirred.mechanisms.topdown.estimate import Estimator
-from stirred.mechanisms.topdown.shard import Shard
+from stirred.mechanisms.topdown.shard import Grove, unknown
 from stirred.mechanisms.topdown.shard_kernels import ALONE, PAYLOAD, Array, Measured, packed, unpacked
 from stirred.mechanisms.topdown.shard_prepare import FIXED
 from stirred.mechanisms.topdown.shard_rows import AREA, CELL, COUNT, KIND, LEAF, NUMBER, SHARD, frame_of
 from stirred.mechanisms.topdown.spine_options import ordinary, upward
-from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.tabulate import Sparse, stacked
 from stirred.mechanisms.topdown.targets import Informed, Raw, Targets
 from stirred.mechanisms.topdown.workload import Workload
 
-SUMMARY = 9  # the kind of a row that carries a shard's summary
+SUMMARY = 9  # the kind of a row that carries a grove's summary
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 def solved_schema(spine: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
-    """The columns of what is kept: leaves with their codes, released cells, one summary for each shard."""
+    """The columns of what is kept: leaves with their codes, released cells, one summary for each grove."""
     codes = [areas.field(name) for name in spine]
     return pa.schema([*FIXED, *codes, (PAYLOAD, pa.large_binary())])
 
@@ -42,19 +42,20 @@ class Solve:
     schema: pa.Schema
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        pieces = [self.of(shard) for shard in self.measured.plan.shards(table)]
+        pieces = [self.of(grove) for grove in self.measured.plan.groves(table)]
         return pa.concat_tables([self.schema.empty_table(), *pieces])
 
-    def of(self, shard: Shard) -> pa.Table:
-        """What is kept of one shard."""
-        plan, top = self.measured.plan, unpacked(self.tops[shard.number])
-        targets = self._targets(shard, top)
-        levels, certificates = self._levels(shard, targets, top)
+    def of(self, grove: Grove) -> pa.Table:
+        """What is kept of neighbouring shards."""
+        plan = self.measured.plan
+        told = [unpacked(self.tops[number]) for number in grove.numbers]
+        targets = self._targets(grove, told)
+        levels, certificates = self._levels(grove, targets, told)
         size = plan.workload.histogram.cells
-        leaves = ordinary(shard.published, shard.spine, levels[-1], size)
-        released = levels if shard.published is shard.spine else upward(shard.published, leaves, size)
+        leaves = ordinary(grove.published, grove.spine, levels[-1], size)
+        released = levels if grove.published is grove.spine else upward(grove.published, leaves, size)
         below = range(plan.depth + 1, plan.last + 1)
-        findings = Findings.of(shard.constraints, shard.spine, levels, below)
+        findings = Findings.of(grove.constraints, grove.spine, levels, below)
         summary: dict[str, Array] = {
             "certificates": np.array([[*_numbers(c)] for c in certificates]).reshape(len(certificates), -1),
             "kept": np.array(findings.kept, bool),
@@ -62,42 +63,40 @@ class Solve:
             "rest": np.array([findings.possible, findings.agree, findings.entries], np.int64),
         }
         for d in range(plan.depth + 1, len(released) - 1):
-            summary[f"totals {d}"] = table_bytes(output.level_totals(shard.published, d, released[d].totals))
+            summary[f"totals {d}"] = table_bytes(output.level_totals(grove.published, d, released[d].totals))
         if isinstance(targets, Informed):
-            cover = top["cover"][None].astype(np.float64)
+            cover = np.stack([top["cover"] for top in told])
             known = gls.covariances(
                 targets.algebra, targets.levels[plan.depth :], targets.leaves, leaves_too=False, top=cover
             )
             for d in range(plan.depth + 1, plan.last):
                 summary[f"estimates {d}"] = table_bytes(
                     output.level_estimates(
-                        shard.spine, d, targets, targets.levels[d].e, known[d - plan.depth]
+                        grove.spine, d, targets, targets.levels[d].e, known[d - plan.depth]
                     )
                 )
-        return self._rows(shard, leaves, packed(summary))
+        return self._rows(grove, leaves, packed(summary))
 
-    def _targets(self, shard: Shard, top: Mapping[str, Array]) -> Targets:
+    def _targets(self, grove: Grove, told: Sequence[Mapping[str, Array]]) -> Targets:
         measured, depth = self.measured, self.measured.plan.depth
-        if "e" not in top:
-            return Raw(shard.measurements(measured.key, measured.offsets[shard.number], measured.emphasis))
-        informed = measured.risen(shard)
-        informed.levels[depth].e = top["e"][None].astype(np.float64)
+        if "e" not in told[0]:
+            return Raw(measured.of(grove))
+        informed = measured.risen(grove)
+        informed.levels[depth].e = np.stack([top["e"] for top in told])
         gls.fall(informed.algebra, informed.levels, informed.leaves, depth)
         informed.prepare()
         return informed
 
     def _levels(
-        self, shard: Shard, targets: Targets, top: Mapping[str, Array]
+        self, grove: Grove, targets: Targets, told: Sequence[Mapping[str, Array]]
     ) -> tuple[list[Sparse], list[Certificate]]:
         plan = self.measured.plan
         measurements = targets.measurements  # type: ignore[attr-defined]
-        weights = {pair: measurements.solve_weights(*pair) for pair in shard.allotment.rho}
-        constraints = shard.constraints_as(self.measured.exact)
-        estimator = Estimator(shard.allotment, constraints, targets, weights, solver=self.solver)
-        none = np.zeros(0, np.int64)
-        levels = [Sparse(np.zeros(1, np.int64), none, none)] * plan.depth
-        cells, counts = top["cells"].astype(np.int64), top["counts"].astype(np.int64)
-        levels.append(Sparse(np.array([0, len(cells)]), cells, counts))
+        weights = {pair: measurements.solve_weights(*pair) for pair in grove.allotment.rho}
+        constraints = grove.constraints_as(self.measured.exact)
+        estimator = Estimator(grove.allotment, constraints, targets, weights, solver=self.solver)
+        levels = [unknown()] * plan.depth
+        levels.append(stacked([(top["cells"], top["counts"]) for top in told]))
         certificates = []
         for depth in range(plan.depth + 1, plan.last + 1):
             level, certificate = estimator.level(depth, levels[-1], ALONE)
@@ -105,9 +104,9 @@ class Solve:
             certificates.append(certificate)
         return levels, certificates
 
-    def _rows(self, shard: Shard, leaves: Sparse, summary: bytes) -> pa.Table:
+    def _rows(self, grove: Grove, leaves: Sparse, summary: bytes) -> pa.Table:
         spine = list(self.measured.plan.spine)
-        areas = shard.areas.sort(spine).select(
+        areas = grove.areas.sort(spine).select(
             pl.lit(AREA, pl.Int32).alias(KIND), pl.int_range(pl.len(), dtype=pl.Int32).alias(LEAF), *spine
         )
         cells = pl.DataFrame({LEAF: leaves.nodes, NUMBER: leaves.cells, COUNT: leaves.counts}).with_columns(
@@ -117,7 +116,7 @@ class Solve:
             {KIND: [SUMMARY], PAYLOAD: [summary]}, schema={KIND: pl.Int32, PAYLOAD: pl.Binary}
         )
         whole = pl.concat([areas, cells, last], how="diagonal")
-        whole = whole.with_columns(pl.lit(shard.number, pl.Int32).alias(SHARD))
+        whole = whole.with_columns(pl.lit(grove.first, pl.Int32).alias(SHARD))
         return whole.select(self.schema.names).to_arrow().cast(self.schema)
 
 
@@ -141,7 +140,7 @@ def bytes_table(array: NDArray[np.generic]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """The summaries of a part's shards."""
+    """The summaries of a part's groves."""
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         return frame_of(table).filter(pl.col(KIND) == SUMMARY).select(SHARD, PAYLOAD).to_arrow()

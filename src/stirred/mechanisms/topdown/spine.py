@@ -144,12 +144,12 @@ class Allotment:
 
     @staticmethod
     def of(
-        spine: Spine, workload: Workload, *, bypass: bool = True, above: Sequence[bool] = ()
+        spine: Spine, workload: Workload, *, bypass: bool = True, above: Sequence[NDArray[np.bool_]] = ()
     ) -> "Allotment":
         """Assign levels, move the parts of missing levels down, bypass single children, check every path.
 
-        ``above`` is for a subtree that carries the path to its root: whether each node of the path has a single child
-        in the whole tree.
+        ``above`` is for subtrees that carry their ancestors: by level, which of these have a single child in the whole
+        tree.
         """
         depths = [spine.depth(level) for level in workload.levels]
         parts: list[dict[str, Fraction]] = [{} for _ in spine.levels]
@@ -176,7 +176,7 @@ class Allotment:
             last = d == len(spine.levels) - 1
             single = np.zeros(spine.size(d), bool)
             if bypass and d < len(above):
-                single[:] = above[d]
+                single = above[d]
             elif bypass and not last:
                 single = np.diff(spine.first_child[d]) == 1
             starts.append(np.where(single, -1, top))

@@ -1,5 +1,6 @@
 """From the census's records to the workload's histogram in every block, sparse."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,17 @@ class Sparse:
         result = np.zeros(len(self.first) - 1, np.int64)
         np.add.at(result, self.nodes, self.counts)
         return result
+
+
+def stacked(entries: Sequence[tuple[Ints, Ints]]) -> Sparse:
+    """Histograms of several geounits, one after the other."""
+    none = np.zeros(0, np.int64)
+    first = np.cumsum([0, *(len(cells) for cells, _ in entries)])
+    return Sparse(
+        first.astype(np.int64),
+        np.concatenate([none, *(cells for cells, _ in entries)]),
+        np.concatenate([none, *(counts for _, counts in entries)]),
+    )
 
 
 def axis_expression(axis: Axis, types: pl.Schema) -> pl.Expr:

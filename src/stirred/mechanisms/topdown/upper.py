@@ -25,7 +25,7 @@ from stirred.mechanisms.topdown.given import agreement_name
 from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.shard import Plan
 from stirred.mechanisms.topdown.spine import Allotment, Spine
-from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown.tabulate import Sparse, stacked
 from stirred.mechanisms.topdown.targets import Informed, algebra_of, noisy_levels
 from stirred.mechanisms.topdown.workload import Rule
 
@@ -51,6 +51,7 @@ class Upper:
     def of(plan: Plan, tops: Spine, survey: Survey, key: Key, record: Record) -> "Upper":
         """From what the shards told; raises where a constraint cannot hold."""
         sizes = np.stack([shard["sizes"] for shard in survey])
+        sizes = np.concatenate([np.zeros((len(sizes), plan.depth), np.int64), sizes], axis=1)
         offsets = np.concatenate([np.zeros((1, sizes.shape[1]), np.int64), np.cumsum(sizes, axis=0)[:-1]])
         spine, place = _spine(plan, tops, survey, offsets)
         truth = _truth(plan, spine, survey)
@@ -118,7 +119,7 @@ def _spine(plan: Plan, tops: Spine, survey: Survey, offsets: Ints) -> tuple[Spin
 def _truth(plan: Plan, spine: Spine, survey: Survey) -> list[Sparse]:
     """The histograms of all geounits that are here."""
     size = plan.workload.histogram.cells
-    levels = [_stacked([(told["cells"], told["counts"]) for told in survey])]
+    levels = [stacked([(told["cells"], told["counts"]) for told in survey])]
     for d in range(plan.depth, 0, -1):
         levels.append(levels[-1].up(spine.parent[d], spine.size(d - 1), size))
     levels.reverse()
@@ -129,19 +130,8 @@ def _truth(plan: Plan, spine: Spine, survey: Survey) -> list[Sparse]:
             for i in np.flatnonzero(told["below"][:, 0] == d):
                 part = slice(ends[i] - told["below_sizes"][i], ends[i])
                 entries.append((told["below_cells"][part], told["below_counts"][part]))
-        levels.append(_stacked(entries))
+        levels.append(stacked(entries))
     return levels
-
-
-def _stacked(entries: Sequence[tuple[Ints, Ints]]) -> Sparse:
-    """Histograms of several geounits, one after the other."""
-    none = np.zeros(0, np.int64)
-    first = np.cumsum([0, *(len(cells) for cells, _ in entries)])
-    return Sparse(
-        first.astype(np.int64),
-        np.concatenate([none, *(cells for cells, _ in entries)]),
-        np.concatenate([none, *(counts for _, counts in entries)]),
-    )
 
 
 def _constraints(
