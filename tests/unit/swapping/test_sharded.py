@@ -307,3 +307,33 @@ def test_without_an_identifier_it_says_what_to_do() -> None:
 def test_linked_records_are_refused_where_a_law_cannot_carry_them() -> None:
     with pytest.raises(InputError, match="vacuous swaps"):
         make("3", carry=True).release(census(), key=KEY, engine=parted(3))
+
+
+@pytest.mark.slow
+def test_a_stratum_of_four_million_and_many_small_ones(tmp_path: Path) -> None:
+    """One stratum holds nearly all records, so one part does; the others are strata of about five."""
+    n = 4_400_000
+    rng = np.random.default_rng(2)
+    home = pa.table(
+        {
+            "hid": rng.permutation(n),
+            "block": rng.integers(0, 300_000, n, dtype=np.int32),
+            "size": np.where(np.arange(n) < 4_000_000, 0, rng.integers(1, 80_000, n)).astype(np.int32),
+            "tenure": rng.integers(1, 4, n, dtype=np.int8),
+        }
+    )
+    there = Census.of(
+        {"geography": {"spine": ["block"]}, "record": {"household": {"id": "hid"}}}, {"household": home}
+    )
+    mechanism = PermutationSwapping(match=["size"], swap=["block"], rate="1/20")
+    in_memory = mechanism.release(there, key=KEY)
+    by_parts = mechanism.release(there, key=KEY, engine=parted(7, rows=1 << 17), out=tmp_path)
+    for name in ("input_digest", "specification", "notes"):
+        assert getattr(in_memory, name) == getattr(by_parts, name)
+    assert shown(in_memory.microdata["household"]).equals(shown(by_parts.microdata["household"]))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_promise_alone_is_the_same_by_parts(name: str) -> None:
+    mechanism = make(name)
+    assert mechanism.specification(census()) == mechanism.specification(census(), engine=parted(3))

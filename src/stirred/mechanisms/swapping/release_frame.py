@@ -96,7 +96,7 @@ class Frame:
             whole.merge(total)  # type: ignore[arg-type]
             prints = [a + b for a, b in zip(prints, found, strict=True)]
         homes = Digested(self.roles.record_type, self.read, whole)
-        along = [group.digested(key, self.ids) for group in self.members]
+        along = [group.digested(key, self.ids, engine) for group in self.members]
         return sealed(key, homes, along), prints
 
 

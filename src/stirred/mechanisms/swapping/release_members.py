@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred.chance import Key
+from stirred.chance.multiset import MultisetDigest
 from stirred.compiled import compiled
+from stirred.engine import Engine
 from stirred.errors import DataError
 from stirred.mechanisms.swapping.release_columns import Column
 from stirred.mechanisms.swapping.release_digest import Digested, hashers, value_tables
@@ -24,6 +26,7 @@ from stirred.mechanisms.swapping.values import null_bits
 if TYPE_CHECKING:
     from stirred.census import Census
 
+ROWS = 1 << 16  # households whose members are digested together: their words stay in the cache
 NOWHERE = np.uint32(0xFFFFFFFF)
 
 
@@ -157,18 +160,24 @@ class Members:
         }
         return {digit.name: result[digit.name] for digit in self.digits}
 
-    def digested(self, key: Key, ids: NDArray[np.uint64]) -> Digested:
+    def digested(self, key: Key, ids: NDArray[np.uint64], engine: Engine) -> Digested:
         """All members by value, each with the household it belongs to, in no order."""
-        total = key.multiset()
         both = hashers(key)
         tables = {d.name: value_tables(d.values, both) for d in self.digits if d.values is not None}
-        for start in range(0, ids.size, 1 << 18):
-            stop = min(start + (1 << 18), ids.size)
+
+        def some(start: int) -> MultisetDigest:
+            total = key.multiset()
+            stop = min(start + ROWS, ids.size)
             part = slice(int(self.starts[start]), int(self.starts[stop]))
             if part.stop > part.start:
                 owners = np.repeat(ids[start:stop], np.diff(self.starts[start : stop + 1]))
                 total.update([owners, *self._value_words(self.words[part], tables)])
-        return Digested(self.record_type, (self.link, *(digit.name for digit in self.digits)), total)
+            return total
+
+        whole = key.multiset()
+        for total in engine.map(some, range(0, ids.size, ROWS)):
+            whole.merge(total)
+        return Digested(self.record_type, (self.link, *(digit.name for digit in self.digits)), whole)
 
     def _value_words(self, packed: Words, tables: dict[str, tuple[Words, ...]]) -> list[Words]:
         """The values of packed members as words, with the bits of the empty ones at the end."""

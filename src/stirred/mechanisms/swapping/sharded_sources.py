@@ -58,7 +58,7 @@ class Sources:
     people: tuple[Flow, ...]
     linked: tuple[Linked, ...]
     looker: Looker
-    scatter: Scatter  # cuts records into parts; apart from the salts of the looker
+    scatter: Scatter  # cuts records into parts
 
     @property
     def identifier(self) -> str:
@@ -147,7 +147,7 @@ def opened(
     if leaving and kinds is not None:
         frame = replace(frame, only=_restricted(raw, roles, kinds))
     linked = tuple(_linked(census, roles, *member) for member in (roles.members if along else ()))
-    scatter = Scatter.fresh(len(names) + 1)
+    scatter = Scatter.known(len(names) + 1)
     people = []
     for group in linked:
         own = engine.records(census, group.record_type, [group.link, *group.variables])
