@@ -9,6 +9,7 @@ if _TYPE_CHECKING:
     from stirred.census import read as read
     from stirred.chance import Key as Key
     from stirred.engine import Local as Local
+    from stirred.engine import Spark as Spark
     from stirred.mechanisms.base import Mechanism as Mechanism
     from stirred.mechanisms.base import Release as Release
     from stirred.mechanisms.swapping import ImputedStay as ImputedStay
@@ -74,6 +75,7 @@ _HOMES: dict[str, str] = {
     "PermutationSwapping": "stirred.mechanisms.swapping",
     "Plan": "stirred.publish",
     "Release": "stirred.mechanisms.base",
+    "Spark": "stirred.engine",
     "Specification": "stirred.spec",
     "SymmetricDifference": "stirred.spec",
     "TopDown": "stirred.mechanisms.topdown",
