@@ -73,6 +73,19 @@ def refusing(part: int, table: pa.Table) -> pa.Table:
     raise DataError("column t: 3 values are wrong", why="they are", fix="mend them")
 
 
+@dataclass(frozen=True)
+class Keyed:
+    """A kernel that carries a secret, and says it aloud when asked to fail."""
+
+    secret: bytes
+    fails: bool = False
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:
+        if self.fails:
+            raise ValueError(self.secret.decode())
+        return table
+
+
 def slow(part: int, table: pa.Table) -> pa.Table:
     """Takes longer than anyone waits."""
     time.sleep(60)

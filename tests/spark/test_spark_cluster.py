@@ -1,13 +1,16 @@
 """A real cluster of two executors: who worked, what was gathered, and a worker killed in the middle."""
 
+import base64
 import logging
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from flow_kernels import PART, KillOnce, Numbered, Sorted
+from flow_kernels import PART, Keyed, KillOnce, Numbered, Sorted
+from spark_sessions import SESSIONS
 from stirred.engine import Local, Parts, Spark
+from stirred.errors import StirredError
 
 pytestmark = pytest.mark.spark("cluster")
 
@@ -52,6 +55,25 @@ def test_a_killed_worker_changes_nothing_and_is_told(
     assert "again" in caplog.text
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("made")] == ["made.parquet"]
     assert len(list((tmp_path / "made.parquet").iterdir())) == PARTS
+
+
+def test_what_a_kernel_carries_stands_in_no_log(spark: Spark) -> None:
+    secret = bytes(97 + (i * 7) % 26 for i in range(32))  # no other text has these 32 letters
+    flow = spark.released(ROWS).map(Numbered("id", 2), NUMBERED)
+    parts = spark.exchange(flow, by="part", parts=2)
+    parts.map(Keyed(secret), NUMBERED).kept().drop()
+    with pytest.raises(StirredError, match="a task on the cluster failed") as told:
+        parts.map(Keyed(secret, fails=True), NUMBERED).gathered()
+    assert secret.decode() not in str(told.value)
+    logs = SESSIONS.written()
+    assert any(path.name == "stderr" for path in logs)
+    assert any("events" in path.parts for path in logs)
+    text = b"".join(path.read_bytes() for path in logs)
+    assert b"stirred-error" in text, "the failure was logged, so the secret could have been"
+    settings = "".join(f"{name}={value}" for name, value in spark.context.getConf().getAll()).encode()
+    for form in (secret, secret.hex().encode(), base64.b64encode(secret)):
+        assert form not in text
+        assert form not in settings
 
 
 def test_what_a_lost_executor_kept_is_made_again(spark: Spark, expected: pa.Table, tmp_path: Path) -> None:

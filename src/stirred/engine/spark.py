@@ -53,7 +53,12 @@ class Spark:
         require_pyspark()
         self._started = session is None
         given = start(master, config or {}) if session is None else session
-        self.session = own(given)
+        try:
+            self.session = own(given)
+        except BaseException:
+            if self._started:
+                given.stop()
+            raise
         self.context = self.session.sparkContext
         self.watch = Watch(self.context)
         self.workers = self.context.accumulator(set(), _union())

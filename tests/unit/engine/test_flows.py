@@ -104,12 +104,15 @@ def test_two_flows_meet(engine: Engine) -> None:
     parts = engine.exchange(*flows, by="part", parts=4)
     both = parts.map(matched, pa.schema([("id", pa.uint64())])).gathered()
     assert sorted(both.column("id").to_pylist()) == list(range(300, 480, 3))
+    kept = parts.kept()
+    assert kept.map(matched, pa.schema([("id", pa.uint64())])).gathered() == both
     schema = pa.schema([("seen", pa.int64()), ("rows0", pa.int64()), ("rows1", pa.int64())])
     assert parts.map(sizes, schema).gathered().to_pydict() == {
         "seen": [0, 1, 2, 3],
         "rows0": [75, 75, 75, 75],
         "rows1": [15, 15, 15, 15],
     }
+    kept.drop()
 
 
 def test_one_part_may_hold_nearly_all(engine: Engine) -> None:
