@@ -88,11 +88,12 @@ class ExactMargins:
         census: "Census",
         *,
         key: Key,
-        engine: Engine | None = None,  # noqa: ARG002 — one small table
+        engine: Engine | None = None,
         out: Path | None = None,  # noqa: ARG002
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """The noisy table as counts by row and column, zero cells included."""
+        census = engine.census(census) if engine else census
         promise = self.specification(census)
         table, rows, columns = self._table(census)
         own = key.bind(self.name, repr(sorted(self.parameters().items())), key.digest(table.tobytes()))
