@@ -14,7 +14,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, StirredError
-from stirred.mechanisms.topdown import TopDown, Workload, shard, shard_geography, shard_solve
+from stirred.mechanisms.topdown import TopDown, Workload, shard, shard_geography, shard_input, shard_solve
 from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.shard import Grove
 from stirred.mechanisms.topdown.workload import Rule
@@ -54,7 +54,8 @@ def test_the_same_release_wherever_it_is_cut(make_census, cut_at, monkeypatch, w
 
 
 @pytest.mark.parametrize("parts", [1, 2, 7])
-def test_the_same_release_from_any_number_of_parts_and_workers(make_census, parts):
+def test_the_same_release_from_any_number_of_parts_and_workers(make_census, monkeypatch, parts):
+    monkeypatch.setattr(shard_input, "FEWEST", 1)
     census = make_census(3, states=2)
     mechanism = TopDown(workload="pl94", rho_squared=1)
     whole = mechanism.release(census, key=KEY)
@@ -168,9 +169,10 @@ def test_microdata_go_to_a_file_in_the_order_of_the_spine(make_census, tmp_path)
     assert blocks == sorted(blocks)
 
 
-def test_little_is_gathered(make_census):
+def test_little_is_gathered(make_census, monkeypatch):
     """One row for each subtree and part, however many records: fewer than 1 % of them."""
     census = make_census(3, states=1, width=3, units=400)
+    monkeypatch.setattr(shard_input, "FEWEST", 1)
     gathered: list[int] = []
     mechanism = TopDown(workload="small")
     folder_less = Narrow(parts=2, rows=5000, gathered=(gathered,))

@@ -25,6 +25,7 @@ from stirred.mechanisms.topdown.workload import Workload
 if TYPE_CHECKING:
     from stirred.census import Census
 
+LENGTH = "_length"
 MANY = 64  # subtrees that keep every worker busy
 ROOM = 512_000_000  # bytes this process gives to the levels above and at the cut
 NODES = 1 << 14  # geounits of the shard level at most
@@ -43,32 +44,37 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The different beginnings of a part's areas with the number of leaves below each; too many are cut off."""
+    """The different beginnings of a part's areas, of every length, with the number of leaves below each.
+
+    Of one length at most ``most + 1`` are told: more are too many in any case. A row of length -1 - i tells how many
+    areas have no code of level i.
+    """
 
     spine: tuple[str, ...]
-    length: int
+    longest: int
     most: int
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         frame = frame_of(table).select(self.spine).unique()
-        heads = frame.group_by(self.spine[: self.length]).agg(pl.len().cast(pl.Int64).alias(COUNT))
-        return heads.head(self.most + 1).to_arrow()
+        leaves = pl.len().cast(pl.Int64).alias(COUNT)
+        found = [
+            frame.group_by(self.spine[:length])
+            .agg(leaves)
+            .head(self.most + 1)
+            .with_columns(pl.lit(length, pl.Int32).alias(LENGTH))
+            for length in range(1, self.longest + 1)
+        ]
+        gaps = frame.null_count().cast(pl.Int64).row(0)
+        missing = pl.DataFrame({LENGTH: [-1 - i for i in range(len(gaps))], COUNT: gaps}).cast(
+            {LENGTH: pl.Int32}
+        )
+        whole = pl.concat([*found, missing], how="diagonal")
+        return whole.select(*self.spine[: self.longest], LENGTH, COUNT).to_arrow()
 
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """How many areas of a part lack the code of each level."""
-
-    spine: tuple[str, ...]
-
-    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        frame = frame_of(table).select(self.spine).unique()
-        return frame.null_count().cast(pl.Int64).to_arrow().cast(self.schema)
-
-    @property
-    def schema(self) -> pa.Schema:
+    def schema(self, areas: pa.Schema) -> pa.Schema:
         """Its columns."""
-        return pa.schema([(name, pa.int64()) for name in self.spine])
+        codes = [areas.field(name) for name in self.spine[: self.longest]]
+        return pa.schema([*codes, (LENGTH, pa.int32()), (COUNT, pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,29 +189,29 @@ def cut(areas: Listed, parts: int, cells: int, deepest: int) -> Cut | None:
     under two parents, for the levels looked at.
     """
     spine = areas.spine
-    gaps = areas.parts.map(Missing(spine), Missing(spine).schema).gathered()
-    for level in spine:
-        missing = int(np.sum(gaps[level].to_numpy()))
+    kernel = Heads(spine, max(1, min(deepest, len(spine) - 1)), most(cells))
+    told = frame_of(areas.parts.map(kernel, kernel.schema(areas.schema)).gathered())
+    for i, level in enumerate(spine):
+        missing = int(told.filter(pl.col(LENGTH) == -1 - i)[COUNT].sum())
         if missing:
             raise InputError(
                 f"{missing} areas have no {level}",
                 why="a child without a parent cannot be part of the tree",
                 fix=f"complete the column {level} of the geography",
             )
-    top = _heads(areas, 1, NODES)
+    top = _heads(told, spine[:1])
     if not top.height:
         return None
     root = top.height > 1
-    tops = pl.DataFrame({COUNT: [int(top[COUNT].sum())]}) if root else top
-    found: dict[int, pl.DataFrame] = {0: tops}
+    found = [pl.DataFrame({COUNT: [int(top[COUNT].sum())]})] if root else []
     for length in range(1, min(deepest, len(spine) - 1) + 1):
-        depth = length - 1 + int(root)
-        heads = top if length == 1 else _heads(areas, length, most(cells))
-        if depth and heads.height > most(cells):
+        heads = _heads(told, spine[:length])
+        if found and heads.height > most(cells):
             break
         once(heads, spine[:length])
-        found[depth] = heads
-    depth = chosen([found[d].height for d in sorted(found)])
+        found.append(heads)
+    found = found or [top]
+    depth = chosen([heads.height for heads in found])
     heads = found[depth]
     weight = heads[COUNT].to_numpy()
     number = min(parts, heads.height)
@@ -243,9 +249,7 @@ def twofold(twice: int, level: str) -> InputError:
     )
 
 
-def _heads(areas: Listed, length: int, most: int) -> pl.DataFrame:
-    """The different beginnings of all areas, in the order of the spine."""
-    names = list(areas.spine[:length])
-    schema = pa.schema([*(areas.schema.field(name) for name in names), (COUNT, pa.int64())])
-    found = frame_of(areas.parts.map(Heads(areas.spine, length, most), schema).gathered())
-    return found.group_by(names).agg(pl.col(COUNT).sum()).sort(names)
+def _heads(told: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The different beginnings of one length, in the order of the spine."""
+    own = told.filter(pl.col(LENGTH) == len(names))
+    return own.group_by(names).agg(pl.col(COUNT).sum()).sort(names)

@@ -1,5 +1,6 @@
 """From the census's records to parts that hold whole subtrees: who lives where, and what the rules need to know."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,22 +17,25 @@ from stirred.mechanisms.topdown.made import Task
 from stirred.mechanisms.topdown.shard import Plan
 from stirred.mechanisms.topdown.shard_geography import Cut, Listed, cut, listed
 from stirred.mechanisms.topdown.shard_prepare import (
-    LOST,
-    MIXED,
-    STRANGERS,
     Prepared,
     check_codes,
     mixed_areas,
     prepared_schema,
-    troubles,
 )
 from stirred.mechanisms.topdown.shard_rows import COUNTS, EARLIER, PART, SHARD, UNITS, Counted, Placed
 from stirred.mechanisms.topdown.size import estimated
 from stirred.mechanisms.topdown.spine import Spine
 from stirred.mechanisms.topdown.tabulate import no_area, no_cell
+from stirred.mechanisms.topdown.workload import Workload
 
 if TYPE_CHECKING:
     from stirred.census import Census
+
+
+FEWEST = 8  # parts, so that several workers have something to do
+MOST = (
+    32  # parts of the areas alone, which are small: each of them tells of nearly every geounit above the cut
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +47,27 @@ class Gathered:
     tops: Spine  # the tree that is measured, down to the shards' tops
     published: Spine  # the same under the names that are published
     schema: pa.Schema  # of the areas
+    beside: tuple[
+        tuple[str, str], ...
+    ]  # geographies beside the spine, and the level whose areas lie in one each
+
+    def refuse(self, troubles: Sequence[int], workload: Workload) -> None:
+        """Raise for records or areas that belong nowhere, counted over all parts."""
+        strangers, lost, mixed = troubles
+        if mixed:
+            raise mixed_areas(self.beside)
+        if strangers:
+            raise no_cell(strangers, workload)
+        if lost:
+            raise no_area(lost)
 
 
 def gather(task: Task) -> Gathered | None:
     """Bring every record to its subtree; None where there is no area, or only one."""
     engine, census, workload = task.engine, task.census, task.workload
     spine, options = census.schema.spine, task.settings.spine or None
-    parts = engine.parts_for(estimated(census, workload, task.mode))
-    areas = listed(engine, census, workload, options, parts)
+    parts = max(engine.parts_for(estimated(census, workload, task.mode)), FEWEST)
+    areas = listed(engine, census, workload, options, min(parts, MOST))
     try:
         of = {off.name: off.of for off in census.schema.geography.off_spine}
         beside = tuple(
@@ -90,15 +107,10 @@ def gather(task: Task) -> Gathered | None:
     finally:
         areas.parts.drop()
     check_codes(engine, prepared, spine, found.depth + 1 - int(found.root), found.parts)
-    trouble = troubles(prepared)
-    if trouble[MIXED]:
-        raise mixed_areas(beside)
-    if trouble[STRANGERS]:
-        raise no_cell(trouble[STRANGERS], workload)
-    if trouble[LOST]:
-        raise no_area(trouble[LOST])
     published = found.spine(workload.levels[0])
-    return Gathered(plan=plan, parts=prepared, tops=tops, published=published, schema=areas.schema)
+    return Gathered(
+        plan=plan, parts=prepared, tops=tops, published=published, schema=areas.schema, beside=beside
+    )
 
 
 def _flows(

@@ -19,7 +19,8 @@ from stirred.mechanisms.topdown import digest, gls
 from stirred.mechanisms.topdown.feasibility import misfits
 from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.shard import Grove, Plan
-from stirred.mechanisms.topdown.shard_rows import SHARD
+from stirred.mechanisms.topdown.shard_prepare import troubles
+from stirred.mechanisms.topdown.shard_rows import NOWHERE, SHARD
 from stirred.mechanisms.topdown.targets import Informed, algebra_of, tree
 
 Array = NDArray[Any]
@@ -56,13 +57,16 @@ def messages(made: Mapping[int, Mapping[str, Array]]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the tree above must know: the histogram and bounds of the tops, how many geounits, what does not fit."""
+    """What the tree above must know: the histogram and bounds of the tops, how many geounits, what does not fit.
+
+    One more message for each part, of no shard, counts the records that belong nowhere.
+    """
 
     plan: Plan
     key: Key
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        made: dict[int, dict[str, Array]] = {}
+        made: dict[int, dict[str, Array]] = {NOWHERE: {"troubles": troubles(table)}}
         for grove in self.plan.groves(table):
             made |= self.of(grove)
         return messages(made)

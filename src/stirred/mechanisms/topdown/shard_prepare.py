@@ -5,8 +5,10 @@ What is kept is one table: rows of kind AREA carry the codes of a leaf, the othe
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stirred.engine import Engine
 from stirred.engine.base import Parts
@@ -138,23 +140,10 @@ def check_codes(engine: Engine, prepared: Parts, spine: tuple[str, ...], above: 
             raise twofold(count, level)
 
 
-@dataclass(frozen=True, slots=True)
-class Troubles:
-    """The rows that say what is wrong."""
-
-    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        return frame_of(table).filter(pl.col(KIND) == TROUBLE).select(NUMBER, COUNT).to_arrow()
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Its columns."""
-        return pa.schema([(NUMBER, pa.int64()), (COUNT, pa.int64())])
-
-
-def troubles(prepared: Parts) -> dict[int, int]:
-    """How often each trouble occurs."""
-    found = frame_of(prepared.map(Troubles(), Troubles().schema).gathered())
-    return {kind: int(found.filter(pl.col(NUMBER) == kind)[COUNT].sum()) for kind in (STRANGERS, LOST, MIXED)}
+def troubles(table: pa.Table) -> NDArray[np.int64]:
+    """How often each trouble occurs in a part."""
+    found = frame_of(table).filter(pl.col(KIND) == TROUBLE).sort(NUMBER)
+    return found[COUNT].to_numpy()
 
 
 def mixed_areas(beside: tuple[tuple[str, str], ...]) -> InputError:

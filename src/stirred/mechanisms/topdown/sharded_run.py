@@ -70,7 +70,8 @@ class Sharded:
 
     def _made(self, gathered: Gathered) -> Made:
         plan, prepared, task = gathered.plan, gathered.parts, self.task
-        survey = _told(prepared.map(Survey(plan, self.task.key), MESSAGE), self._steps("survey"))
+        survey, others = _told(prepared.map(Survey(plan, task.key), MESSAGE), self._steps("survey"))
+        gathered.refuse(np.sum([told["troubles"] for told in others], axis=0).tolist(), task.workload)
         record = Record()
         upper = Upper.of(plan, gathered.tops, survey, self.task.key, record)
         tree = leaves_used(self.task.census, self.task.workload)
@@ -85,7 +86,7 @@ class Sharded:
         measurements = upper.measurements(noise, measured.emphasis)
         targets: Targets = Raw(measurements)
         if self.task.mode == "gls":
-            risen = _told(prepared.map(Rise(measured), MESSAGE), self._steps("tree"))
+            risen, _ = _told(prepared.map(Rise(measured), MESSAGE), self._steps("tree"))
             targets = upper.informed(measurements, risen)
         identity = own.digest(b"levels", repr(self.task.settings).encode()).hex()
         checkpoint = Checkpoint(
@@ -97,7 +98,7 @@ class Sharded:
         solve = Solve(measured, self.task.settings.solver, _tops(upper, targets, levels[plan.depth]), schema)
         solved = prepared.map(solve, schema).kept(self._steps("solve"))
         try:
-            told = _told(solved.map(Summaries(), MESSAGE), None)
+            told, _ = _told(solved.map(Summaries(), MESSAGE), None)
             tables = self._tables(gathered, upper, targets, levels, certificates, told)
             found = Findings.of(upper.constraints, upper.spine, levels, range(plan.depth + 1))
             for one in told:
@@ -190,11 +191,12 @@ class Sharded:
         return lambda done, total: self._say(step, done, total)
 
 
-def _told(parts: Parts, steps: Steps | None) -> list[Arrays]:
-    """The messages of all shards in the order of the spine."""
+def _told(parts: Parts, steps: Steps | None) -> tuple[list[Arrays], list[Arrays]]:
+    """The messages of all shards in the order of the spine, and those of no shard."""
     table = parts.gathered(steps)
-    found = dict(zip(table[SHARD].to_pylist(), table[PAYLOAD], strict=True))
-    return [unpacked(found[number].as_py()) for number in sorted(found)]
+    order = np.argsort(table[SHARD].to_numpy(), kind="stable")
+    found = [(table[SHARD][i].as_py(), unpacked(table[PAYLOAD][i].as_py())) for i in order.tolist()]
+    return [told for shard, told in found if shard >= 0], [told for shard, told in found if shard < 0]
 
 
 def _tops(upper: Upper, targets: Targets, tops: Sparse) -> Mapping[int, bytes]:
