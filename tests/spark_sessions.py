@@ -18,6 +18,9 @@ from stirred.engine import Spark
 
 KINDS = ("own", "local", "cluster")
 MASTERS = {"local": "local[2]", "cluster": "local-cluster[2,1,1024]"}
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java does not optimise what runs for seconds: half the time
+)
 TESTS = Path(__file__).resolve().parent
 
 
@@ -57,6 +60,8 @@ class Sessions:
             "spark.executorEnv.PYTHONPATH": str(TESTS),
             "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
             "spark.log.level": "ERROR",
+            "spark.driver.extraJavaOptions": QUICK,
+            "spark.executor.extraJavaOptions": QUICK,
             # both executors are there from the start, and one that was killed is given up at once
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
