@@ -140,6 +140,14 @@ def test_no_area_one_area_and_trees_of_one_level(spine, homes):
         assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+def test_a_level_too_wide_to_be_held_here_is_not_cut_at(make_census, monkeypatch, nodes):
+    monkeypatch.setattr(shard_geography, "NODES", nodes)
+    census = make_census(1, states=3)
+    mechanism = TopDown(workload="small")
+    assert_same(mechanism.release(census, key=KEY, engine=Narrow()), mechanism.release(census, key=KEY))
+
+
 def test_the_order_of_records_changes_nothing(make_census):
     census = make_census(6)
     tables = {name: pl.from_arrow(census.table(name)) for name in ("household", "person")}

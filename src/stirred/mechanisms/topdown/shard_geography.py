@@ -4,7 +4,7 @@ This process holds the geounits from the root down to the *shard level*, never t
 geography alone, and no result depends on the choice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 LENGTH = "_length"
+MISSING = 1000
+NUMBERS = {LENGTH: pl.Int32, COUNT: pl.Int64}
 MANY = 64  # subtrees that keep every worker busy
 ROOM = 512_000_000  # bytes this process gives to the levels above and at the cut
 NODES = 1 << 14  # geounits of the shard level at most
@@ -44,10 +46,10 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The different beginnings of a part's areas, of every length, with the number of leaves below each.
+    """The different beginnings of a part's areas with the number of leaves below each: the longest that are not too many.
 
-    Of one length at most ``most + 1`` are told: more are too many in any case. A row of length -1 - i tells how many
-    areas have no code of level i.
+    Of a length with more than ``most`` beginnings only that is told, in a row of negative length; shorter ones follow
+    from longer ones. A row of length MISSING + i tells how many areas have no code of level i.
     """
 
     spine: tuple[str, ...]
@@ -56,20 +58,19 @@ class Heads:
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         frame = frame_of(table).select(self.spine).unique()
-        leaves = pl.len().cast(pl.Int64).alias(COUNT)
-        found = [
-            frame.group_by(self.spine[:length])
-            .agg(leaves)
-            .head(self.most + 1)
-            .with_columns(pl.lit(length, pl.Int32).alias(LENGTH))
-            for length in range(1, self.longest + 1)
-        ]
-        gaps = frame.null_count().cast(pl.Int64).row(0)
-        missing = pl.DataFrame({LENGTH: [-1 - i for i in range(len(gaps))], COUNT: gaps}).cast(
-            {LENGTH: pl.Int32}
-        )
-        whole = pl.concat([*found, missing], how="diagonal")
-        return whole.select(*self.spine[: self.longest], LENGTH, COUNT).to_arrow()
+        told = []
+        for length in range(self.longest, 0, -1):
+            heads = frame.group_by(self.spine[:length]).agg(pl.len().cast(pl.Int64).alias(COUNT))
+            if heads.height <= self.most:
+                told.append(heads.with_columns(pl.lit(length, pl.Int32).alias(LENGTH)))
+                break
+            told.append(pl.DataFrame({LENGTH: [-length], COUNT: [0]}, schema=NUMBERS))
+        gaps = [(MISSING + i, gap) for i, gap in enumerate(frame.null_count().row(0)) if gap]
+        told.append(pl.DataFrame(gaps, schema=NUMBERS, orient="row"))
+        none = {name: pl.lit(None, frame.schema[name]) for name in self.spine[: self.longest]}
+        full = [one.with_columns(**{n: e for n, e in none.items() if n not in one.columns}) for one in told]
+        names = [*self.spine[: self.longest], LENGTH, COUNT]
+        return pl.concat([one.select(names) for one in full]).to_arrow()
 
     def schema(self, areas: pa.Schema) -> pa.Schema:
         """Its columns."""
@@ -182,31 +183,32 @@ class Cut:
         return Spine.sorted(self.heads, names, root=root if self.root else None)
 
 
-def cut(areas: Listed, parts: int, cells: int, deepest: int) -> Cut | None:
+def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) -> Cut | None:
     """Choose the shard level and number the subtrees; None where the census has no areas at all.
 
-    ``deepest`` is how many levels from the top a subtree may be cut below. Raises where codes are missing or stand
+    ``parts`` tells into how many parts that many leaves are cut, ``deepest`` how many levels from the top there are that
+    a subtree may hang below. Raises where codes are missing or stand
     under two parents, for the levels looked at.
     """
     spine = areas.spine
     kernel = Heads(spine, max(1, min(deepest, len(spine) - 1)), most(cells))
     told = frame_of(areas.parts.map(kernel, kernel.schema(areas.schema)).gathered())
     for i, level in enumerate(spine):
-        missing = int(told.filter(pl.col(LENGTH) == -1 - i)[COUNT].sum())
+        missing = int(told.filter(pl.col(LENGTH) == MISSING + i)[COUNT].sum())
         if missing:
             raise InputError(
                 f"{missing} areas have no {level}",
                 why="a child without a parent cannot be part of the tree",
                 fix=f"complete the column {level} of the geography",
             )
-    top = _heads(told, spine[:1])
-    if not top.height:
+    top, crowd = _heads(told, spine[:1]), bool((told[LENGTH] == -1).any())
+    if not top.height and not crowd:
         return None
-    root = top.height > 1
-    found = [pl.DataFrame({COUNT: [int(top[COUNT].sum())]})] if root else []
+    root = crowd or top.height > 1
+    found = [pl.DataFrame({COUNT: [max(int(top[COUNT].sum()), 1)]})] if root else []
     for length in range(1, min(deepest, len(spine) - 1) + 1):
         heads = _heads(told, spine[:length])
-        if found and heads.height > most(cells):
+        if (told[LENGTH] == -length).any() or (found and heads.height > most(cells)):
             break
         once(heads, spine[:length])
         found.append(heads)
@@ -214,7 +216,7 @@ def cut(areas: Listed, parts: int, cells: int, deepest: int) -> Cut | None:
     depth = chosen([heads.height for heads in found])
     heads = found[depth]
     weight = heads[COUNT].to_numpy()
-    number = min(parts, heads.height)
+    number = min(parts(int(weight.sum())), heads.height)
     middle = np.cumsum(weight) - weight / 2
     part = np.minimum((middle * number / weight.sum()).astype(np.int64), number - 1)
     return Cut(spine, root, depth, heads.drop(COUNT), part, number)
@@ -251,5 +253,5 @@ def twofold(twice: int, level: str) -> InputError:
 
 def _heads(told: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """The different beginnings of one length, in the order of the spine."""
-    own = told.filter(pl.col(LENGTH) == len(names))
+    own = told.filter(pl.col(LENGTH).is_between(len(names), MISSING - 1))
     return own.group_by(names).agg(pl.col(COUNT).sum()).sort(names)

@@ -23,7 +23,7 @@ from stirred.mechanisms.topdown.shard_prepare import (
     prepared_schema,
 )
 from stirred.mechanisms.topdown.shard_rows import COUNTS, EARLIER, PART, SHARD, UNITS, Counted, Placed
-from stirred.mechanisms.topdown.size import estimated
+from stirred.mechanisms.topdown.size import needed
 from stirred.mechanisms.topdown.spine import Spine
 from stirred.mechanisms.topdown.tabulate import no_area, no_cell
 from stirred.mechanisms.topdown.workload import Workload
@@ -66,8 +66,9 @@ def gather(task: Task) -> Gathered | None:
     """Bring every record to its subtree; None where there is no area, or only one."""
     engine, census, workload = task.engine, task.census, task.workload
     spine, options = census.schema.spine, task.settings.spine or None
-    parts = max(engine.parts_for(estimated(census, workload, task.mode)), FEWEST)
-    areas = listed(engine, census, workload, options, min(parts, MOST))
+    records = engine.census(census).count(workload.record)
+    few = max(engine.parts_for(needed(records, 0, workload, task.mode)), FEWEST)
+    areas = listed(engine, census, workload, options, min(few, MOST))
     try:
         of = {off.name: off.of for off in census.schema.geography.off_spine}
         beside = tuple(
@@ -77,6 +78,10 @@ def gather(task: Task) -> Gathered | None:
             [options.common(spine) if options else len(spine) - 1]
             + [spine.index(level) + 1 for _, level in beside if level in spine]
         )
+
+        def parts(leaves: int) -> int:
+            return max(engine.parts_for(needed(records, leaves, workload, task.mode)), FEWEST)
+
         found = cut(areas, parts, workload.histogram.cells if task.mode == "gls" else 64, deepest)
         if found is None or found.depth == len(spine) - 1 + int(found.root):
             return None

@@ -120,7 +120,7 @@ class Twice:
             .group_by(KIND)
             .agg((pl.len() - pl.col(LEAF).n_unique()).cast(pl.Int64).alias(COUNT))
         )
-        return found.select(KIND, COUNT).to_arrow().cast(self.schema)
+        return found.filter(pl.col(COUNT) > 0).select(KIND, COUNT).to_arrow().cast(self.schema)
 
     @property
     def schema(self) -> pa.Schema:

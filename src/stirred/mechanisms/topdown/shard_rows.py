@@ -65,7 +65,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """Different areas of a batch of records, spread over parts by their codes; entities beside the spine come along."""
+    """Different areas of a batch of records, spread over parts by their parents; entities beside the spine come along."""
 
     spine: tuple[str, ...]
     schema: pa.Schema
@@ -74,7 +74,7 @@ class Areas:
     def __call__(self, table: pa.Table) -> pa.Table:
         names = [name for name in self.schema.names if name != PART]
         frame = frame_of(table).select(names).unique()
-        frame = frame.with_columns(spread(self.spine, self.parts).alias(PART))
+        frame = frame.with_columns(spread(self.spine[:-1] or self.spine, self.parts).alias(PART))
         return frame.select(self.schema.names).to_arrow().cast(self.schema)
 
 
