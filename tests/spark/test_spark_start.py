@@ -27,6 +27,23 @@ def test_engine_does_not_import_pyspark() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_everything_else_imports_without_pyspark_and_pandas() -> None:
+    code = """
+import sys, pkgutil, importlib
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pyspark", "py4j", "pandas"):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Absent())
+import stirred
+for module in pkgutil.walk_packages(stirred.__path__, "stirred."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("absent", ["pyspark", "pandas"])
 def test_without_a_package_the_command_to_install_it_is_named(
     monkeypatch: pytest.MonkeyPatch, absent: str

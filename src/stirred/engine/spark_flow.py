@@ -110,7 +110,10 @@ class SparkParts:
         return schema
 
     def kept(self, steps: Steps | None = None) -> "SparkParts":
-        """The same parts on the disks of the executors; one that is lost is made again."""
+        """The same parts on the disks of the executors; one that is lost is made again.
+
+        Parts that are not kept are shuffled anew whenever their rows are asked for.
+        """
         from pyspark import StorageLevel
 
         if self.held and not self.kernels:
