@@ -293,6 +293,19 @@ def test_refusals_are_those_in_memory(tmp_path: Path) -> None:
         assert "1 records belong to no household" in told
 
 
+def test_links_of_another_type_are_compared_or_refused_without_showing_one(tmp_path: Path) -> None:
+    person = tables()["person"]
+    text = pc.cast(person["hid"], pa.string())
+    there = changed("person", person.set_column(0, "hid", text))
+    in_memory = make("psa").release(there, key=KEY)
+    assert_equal(in_memory, make("psa").release(there, key=KEY, engine=parted(3)))
+    assert shown(in_memory.microdata["person"]).num_rows == person.num_rows
+    strange = pc.replace_substring(text, "1", "secret")
+    told = failing(changed("person", person.set_column(0, "hid", strange)), DataError, tmp_path)
+    assert "cannot be compared" in told
+    assert "secret" not in told
+
+
 def test_without_an_identifier_it_says_what_to_do() -> None:
     record = {"household": {"kind": KINDS}}
     there = Census.of(

@@ -21,7 +21,7 @@ from stirred.errors import DataError
 from stirred.mechanisms.swapping.release_columns import Column
 from stirred.mechanisms.swapping.release_digest import Digested, hashers, value_tables
 from stirred.mechanisms.swapping.release_packing import Digit, Words, layout, packed_words, unpacked
-from stirred.mechanisms.swapping.values import null_bits
+from stirred.mechanisms.swapping.values import comparable, null_bits
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -224,14 +224,13 @@ def grouped(owners: NDArray[np.uint32], words: Words, rows: int) -> tuple[NDArra
     return starts, placed
 
 
-def _links(array: pa.Array, owner: Column) -> NDArray[Any]:
+def _links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
     """Links as codes of the households' identifiers; one that names nothing is -1."""
     if array.null_count:
         raise DataError(f"{array.null_count:,} records belong to no household", why="their link is empty")
+    array = comparable(array, owner.type if owner.values is None else owner.values.type, name=name)
     if owner.values is None:
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
     return np.asarray(pc.index_in(array, value_set=owner.values.cast(array.type)).fill_null(-1).to_numpy())
 
 
@@ -255,14 +254,14 @@ def members(
     rows_of = owners_of.found if some_dropped else owners_of.rows
     counts = np.zeros(owner.codes.size, np.uint32)
     for batch in census.batches(record_type, [link]):
-        owners = rows_of(_links(batch.column(0), owner))
+        owners = rows_of(_links(batch.column(0), owner, link))
         _count(owners[owners != NOWHERE] if some_dropped else owners, counts)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     width = 1 + max((digit.word for digit in digits), default=0)
     placed = np.zeros((int(starts[-1]), width), np.uint64)
     cursor = starts[:-1].copy()
     for batch in census.batches(record_type, [link, *names]):
-        owners = rows_of(_links(batch.column(link), owner))
+        owners = rows_of(_links(batch.column(link), owner, link))
         words = packed_words(digits, batch, width)
         if some_dropped:
             owners, words = owners[owners != NOWHERE], words[owners != NOWHERE]

@@ -16,7 +16,7 @@ from stirred.mechanisms.swapping.release_columns import of_table
 from stirred.mechanisms.swapping.release_digest import hashers, partial_sum
 from stirred.mechanisms.swapping.release_stays import may_move
 from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, flat
-from stirred.mechanisms.swapping.values import Hasher, Words, missing, one, row_words
+from stirred.mechanisms.swapping.values import Hasher, Words, comparable, missing, one, row_words
 from stirred.mechanisms.swapping.verify import Fingerprint
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ class Named:
         if self.kinds is not None:
             column = of_table(table, [self.kinds.column])[self.kinds.column]
             table = table.filter(pa.array(may_move(self.kinds, column)))
-        array = one(table.column(self.identifier))
-        array = array if array.type == self.kind else array.cast(self.kind)
+        array = comparable(one(table.column(self.identifier)), self.kind, name=self.identifier)
         words = pa.array(Hasher().words(array), mask=missing(array) if array.null_count else None)
         rest = [table.column(name) for name in self.names]
         return pa.table([words, *rest], names=[self.identifier, *self.names])

@@ -174,6 +174,21 @@ def identities(column: pa.Array | pa.ChunkedArray, *, name: str) -> Words:
     return Hasher().words(array)
 
 
+def comparable(array: pa.Array, kind: pa.DataType, *, name: str) -> pa.Array:
+    """Links in the type of the identifiers they name, as two files may store one identifier in two types."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if array.type == kind or (is_text(array.type) and is_text(kind)):
+        return array
+    try:
+        return array.cast(kind)
+    except pa.ArrowInvalid:  # its words show the value
+        raise DataError(
+            f"{name} cannot be compared with the identifiers it names",
+            why=f"it holds {'texts' if is_text(array.type) else 'values'} that are none of type {kind}",
+        ) from None
+
+
 def null_bits(arrays: Sequence[NDArray[np.bool_] | None], rows: int) -> list[Words]:
     """One bit for each column that may be empty, in as many words as that takes."""
     found = [np.zeros(rows, np.uint64) for _ in range(0, max(len(arrays), 1), 64)]
