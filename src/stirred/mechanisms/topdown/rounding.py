@@ -4,6 +4,10 @@ Each cell is rounded down or up; the children still add up to the parent in ever
 every held sum stay within one of their fractional values, so integer bounds that held before hold after. Child → held
 group → child total is nested and crosses the parent's cells once: a network, hence the linear relaxation is integral
 (Cox 1987) and minimum-cost flow is exact. The cost is the L1 distance, totals first.
+
+Ties are broken by rule: arcs are numbered child by child, cell by cell within a child, then groups, then totals; of two
+ways of equal cost the search of ``flow`` takes the one it reaches first in that order. Nothing depends on threads, on
+what else is rounded, or on which machine of the same kind does it.
 """
 
 from dataclasses import dataclass
