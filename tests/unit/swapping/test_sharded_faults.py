@@ -321,3 +321,9 @@ def test_the_estimate_grows_with_records_and_columns() -> None:
     assert alone.people == 0
     assert whole.memory > alone.memory > 1200 * 32
     assert whole.homes == alone.homes
+
+
+def test_parts_are_never_so_large_that_text_overflows() -> None:
+    there = census()
+    size = replace(size_of(there, psa().roles(there)), rows=400_000_000)
+    assert size.parts(Parted(), size.homes) == 12  # of 2²⁵ records

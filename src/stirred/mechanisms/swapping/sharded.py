@@ -58,7 +58,7 @@ def release(
         strata = _strata(mechanism, sources, engine, size, held)
         frame, cells = _shaped(mechanism, sources, strata, progress)
         promised = mechanism.promised(frame, census)
-        number = engine.parts_for(size.homes + size.people) if mechanism.microdata else 1
+        number = size.parts(engine, size.homes + size.people) if mechanism.microdata else 1
         swapped = strata.map(Drawn(sources.job, run, number), sources.travelling)
         if mechanism.microdata:
             publisher = Publisher(
@@ -112,7 +112,7 @@ def _strata(
     mechanism: "PermutationSwapping", sources: Sources, engine: Engine, size: Size, held: ExitStack
 ) -> Parts:
     """Records in parts that hold every stratum whole."""
-    parts = engine.parts_for(size.homes)
+    parts = size.parts(engine, size.homes)
     by = ByValues(mechanism.meeting(sources.frame), parts, sources.scatter)
     found = engine.exchange(sources.homes.map(by, sources.travelling), by=PART, parts=parts).kept()
     held.callback(found.drop)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stirred.engine import Engine
 from stirred.mechanisms.swapping.release_frame import needed
 from stirred.mechanisms.swapping.release_roles import Roles
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 BESIDE = 32  # bytes a record in memory beside its own columns: identifiers, strata, order, swapped columns
 TEXT = 16  # bytes of a text as it travels
+LARGEST = 1 << 25  # records of a part: Arrow counts the bytes of a column of text in 32 bits
 CODE = 4  # bytes of a text in memory, where it is a place in a list of values
 
 
@@ -24,6 +26,11 @@ class Size:
     memory: int
     homes: int
     people: int
+    rows: int  # of the record type that has most
+
+    def parts(self, engine: Engine, size: int) -> int:
+        """Into how many parts that many bytes are cut: as the engine likes, and never so few that text overflows."""
+        return max(engine.parts_for(size), -(-self.rows // LARGEST))
 
 
 def size_of(census: "Census", roles: Roles) -> Size:
@@ -31,14 +38,15 @@ def size_of(census: "Census", roles: Roles) -> Size:
     rows = census.count(roles.record_type)
     homes = rows * (_width(census, roles.record_type, needed(roles), CODE) + BESIDE)
     travelling = rows * (_width(census, roles.record_type, needed(roles), TEXT) + BESIDE)
-    along = people = 0
+    along, people, most = 0, 0, rows
     for record_type, variables in roles.members:
         names = [census.schema.record(record_type).household, *variables]
         members = census.count(record_type)
+        most = max(most, members)
         # members lie in memory in whole words
         along += members * (8 * (-(-_width(census, record_type, variables, CODE) // 8)) + CODE)
         people += members * (_width(census, record_type, names, TEXT) + BESIDE)
-    return Size(memory=homes + along, homes=travelling, people=people)
+    return Size(memory=homes + along, homes=travelling, people=people, rows=most)
 
 
 def _width(census: "Census", record_type: str, names: Sequence[str], text: int) -> int:

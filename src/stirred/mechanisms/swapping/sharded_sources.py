@@ -208,7 +208,7 @@ def _only_of(
     scatter: Scatter,
 ) -> Flow:
     """The linked records of households that are left: one more exchange, by identifier."""
-    parts = engine.parts_for(size.homes + size.people)
+    parts = size.parts(engine, size.homes + size.people)
     where = pa.field(PART, pa.int32())
     ids = pa.schema([homes.schema.field(roles.identifier)])
     sides = (
