@@ -19,8 +19,8 @@ from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import (
     NoisyKey,
     PermutationSwapping,
+    sharded_batches,
     sharded_published,
-    sharded_source,
     sharded_strata,
 )
 from stirred.mechanisms.swapping import mechanism as mechanism_module
@@ -262,9 +262,9 @@ def test_the_comparison_sees_strata_that_are_cut(monkeypatch: pytest.MonkeyPatch
 
     def by_place(self: Any, table: pa.Table) -> pa.Table:
         part = pa.array((np.arange(table.num_rows) % self.parts).astype(np.int32))
-        return table.append_column(sharded_source.PART, part)
+        return table.append_column(sharded_batches.PART, part)
 
-    monkeypatch.setattr(sharded_source.ByValues, "__call__", by_place)
+    monkeypatch.setattr(sharded_batches.ByValues, "__call__", by_place)
     wrong = released(Parted(), carry=False)
     assert not same(right, wrong)
     assert wrong.specification != right.specification

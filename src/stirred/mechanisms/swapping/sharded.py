@@ -22,10 +22,10 @@ from stirred.mechanisms.swapping.release import table
 from stirred.mechanisms.swapping.release_columns import of_table
 from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.release_stays import by_kinds, refuse
+from stirred.mechanisms.swapping.sharded_batches import PART, ByOrder, ByValues
 from stirred.mechanisms.swapping.sharded_published import LOOKED, LookAtSwapped, Publisher
+from stirred.mechanisms.swapping.sharded_reading import Sources, opened
 from stirred.mechanisms.swapping.sharded_size import Size
-from stirred.mechanisms.swapping.sharded_source import PART, ByOrder, ByValues
-from stirred.mechanisms.swapping.sharded_sources import Sources, opened
 from stirred.mechanisms.swapping.sharded_strata import SHAPE, SHAPED, Cells, Drawn, Shaped
 from stirred.mechanisms.swapping.sharded_writing import Seen, look, steps, write
 from stirred.spec import Ledger, Specification

@@ -16,8 +16,8 @@ from stirred.mechanisms.swapping.release import HELD
 from stirred.mechanisms.swapping.release_frame import repetitions
 from stirred.mechanisms.swapping.release_members import NOWHERE, Members, Owners, grouped
 from stirred.mechanisms.swapping.release_packing import layout_of, packed_words
+from stirred.mechanisms.swapping.sharded_batches import NUMBERS, first_words, words_of
 from stirred.mechanisms.swapping.sharded_checks import Looker, flat
-from stirred.mechanisms.swapping.sharded_source import NUMBERS, first_words, words_of
 from stirred.mechanisms.swapping.values import Words
 from stirred.mechanisms.swapping.verify import Fingerprint
 

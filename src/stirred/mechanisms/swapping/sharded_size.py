@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BESIDE = 32  # bytes a record in memory beside its own columns: identifiers, strata, order, swapped columns
 TEXT = 16  # bytes of a text as it travels
+NAMES = 64  # bytes more in memory where identifiers are texts, all of them different
 LARGEST = 1 << 25  # records of a part: Arrow counts the bytes of a column of text in 32 bits
 CODE = 4  # bytes of a text in memory, where it is a place in a list of values
 
@@ -36,7 +37,9 @@ class Size:
 def size_of(census: "Census", roles: Roles) -> Size:
     """From the number of records and the width of their columns."""
     rows = census.count(roles.record_type)
-    homes = rows * (_width(census, roles.record_type, needed(roles), CODE) + BESIDE)
+    kind = census.scan(roles.record_type).collect_schema().get(roles.identifier)
+    named = NAMES if kind == pl.String else 0
+    homes = rows * (_width(census, roles.record_type, needed(roles), CODE) + BESIDE + named)
     travelling = rows * (_width(census, roles.record_type, needed(roles), TEXT) + BESIDE)
     along, people, most = 0, 0, rows
     for record_type, variables in roles.members:

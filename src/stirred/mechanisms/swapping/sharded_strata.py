@@ -15,8 +15,8 @@ from stirred.mechanisms.swapping import release_statement as statement
 from stirred.mechanisms.swapping.release_columns import Codes, Column, of_table
 from stirred.mechanisms.swapping.release_frame import Frame, framed
 from stirred.mechanisms.swapping.release_roles import Roles
+from stirred.mechanisms.swapping.sharded_batches import PART, first_words, part_of
 from stirred.mechanisms.swapping.sharded_checks import Looker
-from stirred.mechanisms.swapping.sharded_source import PART, first_words, part_of
 from stirred.mechanisms.swapping.values import one
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from stirred.mechanisms.swapping.release import told_of
 from stirred.mechanisms.swapping.release_frame import Frame, require_unique
 from stirred.mechanisms.swapping.sharded_checks import added
 from stirred.mechanisms.swapping.sharded_published import LOOKED, Homes, Look, People, Publisher
-from stirred.mechanisms.swapping.sharded_sources import Sources, Surveyed
+from stirred.mechanisms.swapping.sharded_reading import Sources, Surveyed
 from stirred.mechanisms.swapping.verify import Fingerprint
 
 

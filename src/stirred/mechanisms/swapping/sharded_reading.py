@@ -16,10 +16,7 @@ from stirred.mechanisms.swapping.release_digest import Digested, merged_sums, se
 from stirred.mechanisms.swapping.release_frame import Frame, needed
 from stirred.mechanisms.swapping.release_roles import Roles
 from stirred.mechanisms.swapping.release_stays import Where, by_kinds, restriction
-from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, ValueMargin, added
-from stirred.mechanisms.swapping.sharded_published import Linked
-from stirred.mechanisms.swapping.sharded_size import Size
-from stirred.mechanisms.swapping.sharded_source import (
+from stirred.mechanisms.swapping.sharded_batches import (
     PART,
     SURVEYED,
     ByValues,
@@ -29,6 +26,9 @@ from stirred.mechanisms.swapping.sharded_source import (
     OnlyOf,
     Survey,
 )
+from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, ValueMargin, added
+from stirred.mechanisms.swapping.sharded_published import Linked
+from stirred.mechanisms.swapping.sharded_size import Size
 from stirred.mechanisms.swapping.sharded_strata import Job
 from stirred.mechanisms.swapping.values import is_text
 from stirred.mechanisms.swapping.verify import Fingerprint
