@@ -15,7 +15,6 @@ import argparse
 import shutil
 from pathlib import Path
 
-from stirred.census import read
 from stirred.cli.engines import add_engine_arguments, chosen_engine
 from stirred.cli.keys import key_for
 from stirred.cli.output import console, print_json
@@ -24,6 +23,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.base import stated
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import save
+from stirred.spec import Specification
 from stirred.spec.card import Card
 
 
@@ -71,39 +71,24 @@ def run(arguments: argparse.Namespace) -> int:
         carry=not arguments.no_persons,
         untouched=arguments.untouched,
     )
-    census = read(arguments.census)
-    mechanism.roles(census)
-    if arguments.promise:
-        with chosen_engine(arguments) as engine:
-            promise = stated(mechanism, engine.census(census), engine)
-        if arguments.json:
-            print_json({"specification": str(promise), "epsilon": promise.budget.exact})
-        else:
-            console().print(Card(promise).text())
-        return 0
-    if arguments.out is None:
-        raise InputError(
-            "there is no place for the packet", fix="--out packet/, or --promise to see only the promise"
-        )
-    if arguments.out.exists():
-        raise InputError(
-            f"{arguments.out.name} exists already",
-            why="a packet is never overwritten",
-            fix="choose another --out",
-        )
-    mechanism.refuse_degenerate()
-    key = key_for(arguments.out, arguments.key)
-    work = arguments.out.with_name(arguments.out.name + ".work")
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    try:
-        with chosen_engine(arguments) as engine, bars(quiet=arguments.json) as progress:
-            release = mechanism.release(
-                engine.census(census), key=key, engine=engine, out=work, progress=progress
-            )
-            save(release, arguments.out, engine=engine.name)
-    finally:
+    if not arguments.promise:
+        _require_room(arguments.out)
+        mechanism.refuse_degenerate()
+    with chosen_engine(arguments) as engine:
+        census = engine.read(arguments.census)
+        mechanism.roles(census)
+        if arguments.promise:
+            return _promise(stated(mechanism, census, engine), json=arguments.json)
+        key = key_for(arguments.out, arguments.key)
+        work = arguments.out.with_name(arguments.out.name + ".work")
         shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        try:
+            with bars(quiet=arguments.json) as progress:
+                release = mechanism.release(census, key=key, engine=engine, out=work, progress=progress)
+            save(release, arguments.out, engine=engine.name)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
     if arguments.json:
         print_json(
             {
@@ -120,4 +105,23 @@ def run(arguments: argparse.Namespace) -> int:
     for check in release.checks:
         told.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
     told.print(f"packet: {arguments.out}")
+    return 0
+
+
+def _require_room(out: Path | None) -> None:
+    if out is None:
+        raise InputError(
+            "there is no place for the packet", fix="--out packet/, or --promise to see only the promise"
+        )
+    if out.exists():
+        raise InputError(
+            f"{out.name} exists already", why="a packet is never overwritten", fix="choose another --out"
+        )
+
+
+def _promise(promise: Specification, *, json: bool) -> int:
+    if json:
+        print_json({"specification": str(promise), "epsilon": promise.budget.exact})
+    else:
+        console().print(Card(promise).text())
     return 0

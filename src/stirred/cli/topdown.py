@@ -92,9 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         replicates=arguments.replicates,
         resume=None if part is None else part / "state",
     )
-    census = read(arguments.census)
     if arguments.check:
-        return _check(mechanism, census, json=arguments.json)
+        return _check(mechanism, read(arguments.census), json=arguments.json)
     if out is None or part is None:
         raise InputError("a release needs a folder", fix="--out packet/, or --check to see the promise only")
     if out.exists():
@@ -102,20 +101,15 @@ def run(arguments: argparse.Namespace) -> int:
             f"{out.name} exists already", why="a packet is never overwritten", fix="choose another --out"
         )
     mechanism.require_given()
-    mechanism.specification(census)  # all that can be refused is refused before a key is made
-    key = key_for(out, arguments.key)
-    data = part / "public" / "data"
-    shutil.rmtree(data, ignore_errors=True)
-    data.mkdir(parents=True)
-    log = out.with_name(out.name + ".log")
-    with (
-        chosen_engine(arguments) as engine,
-        bars(quiet=arguments.json) as shown,
-        logged(log, shown) as progress,
-    ):
-        release = mechanism.release(
-            engine.census(census), key=key, engine=engine, out=data, progress=progress
-        )
+    with chosen_engine(arguments) as engine:
+        census = engine.read(arguments.census)
+        mechanism.specification(census)  # all that can be refused is refused before a key is made
+        key = key_for(out, arguments.key)
+        data = part / "public" / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir(parents=True)
+        with bars(quiet=arguments.json) as shown, logged(out.with_name(out.name + ".log"), shown) as progress:
+            release = mechanism.release(census, key=key, engine=engine, out=data, progress=progress)
         _write(release, mechanism, part / "public", engine.name)
     shutil.rmtree(part / "state", ignore_errors=True)
     part.replace(out)

@@ -104,6 +104,10 @@ class Engine(Protocol):
         """Into how many parts that many bytes are best cut."""
         ...
 
+    def read(self, path: str | Path) -> "Census":
+        """The census that a census.toml describes, counted by this engine."""
+        ...
+
     def census(self, census: "Census") -> "Census":
         """The same census, whose counting is done by this engine."""
         ...

@@ -64,6 +64,12 @@ class Local:
         """As many as let every worker hold a part, and what becomes of it, four times over."""
         return max(1, -(-4 * self.workers * size // self.room))
 
+    def read(self, path: str | Path) -> "Census":
+        """The census that a census.toml describes."""
+        from stirred.census import read
+
+        return read(path)
+
     def census(self, census: "Census") -> "Census":
         """Itself: counting streams on this machine already."""
         return census

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.threads import in_order
+from stirred.errors import InputError
 
 GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
 
@@ -63,6 +64,8 @@ class Store:
         try:
             for table in batches:
                 number = table.column(by).to_numpy()
+                if number.size and not (number.min() >= 0 and number.max() < parts):
+                    raise InputError(f"rows name a part outside 0 to {parts - 1}", fix="cut them anew")
                 order = np.argsort(number, kind="stable")
                 edges = np.searchsorted(number[order], np.arange(parts + 1))
                 taken = table.take(pa.array(order)).combine_chunks()

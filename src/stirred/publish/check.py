@@ -67,7 +67,7 @@ class Explanation:
 def explain(plan: Plan, census: Census | None = None, engine: Engine | None = None) -> Explanation:
     """Everything ``plan check`` tells; writes nothing."""
     place = engine or engine_named(plan.engine)
-    census = place.census(plan.census() if census is None else census)
+    census = plan.census(place) if census is None else place.census(census)
     for table in plan.tables:
         check_variables(census, table)
     whole = promise(plan, census, place)

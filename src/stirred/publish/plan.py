@@ -10,6 +10,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 
 from stirred.census import Census, read
+from stirred.engine import Engine
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism
 from stirred.publish import models
@@ -81,7 +82,7 @@ class Plan:
         """SHA-256 of the file's text: a plan is public."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
-    def census(self) -> Census:
+    def census(self, engine: Engine | None = None) -> Census:
         """The census it speaks of; the schema is read, the records are only scanned."""
         path = self.folder / self.census_file
         if not path.exists():
@@ -90,7 +91,7 @@ class Plan:
                 why=f"no file {self.census_file} beside the plan",
                 fix="give the path of census.toml relative to the plan, or make one: stirred data describe FILE…",
             )
-        return read(path)
+        return read(path) if engine is None else engine.read(path)
 
 
 def load(path: str | Path) -> Plan:

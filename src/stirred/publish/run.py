@@ -78,7 +78,7 @@ def prepare(plan: Plan, out: Path, engine: Engine | None = None) -> Prepared:
             fix="make the folder first, or choose another --out",
         )
     place = engine or engine_named(plan.engine)
-    census = place.census(plan.census())
+    census = plan.census(place)
     for table in plan.tables:
         check_variables(census, table)
     specification = promise(plan, census, place)
