@@ -223,3 +223,10 @@ def test_what_is_gathered_and_shuffled_is_counted(spark: Spark) -> None:
     kept.drop()
     assert spark.context._jsc.getPersistentRDDs().size() == cached - 1
     assert len({process for _, process in spark.seen}) == 2
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_a_part_that_does_not_exist_is_an_error(engine: Engine, parts: int) -> None:
+    flow = numbered(engine, rows(20), 5)  # rows name parts 0 to 4
+    with pytest.raises(InputError, match="part"):
+        engine.exchange(flow, by="part", parts=parts).map(Sorted("id"), SORTED).gathered()
