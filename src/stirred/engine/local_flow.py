@@ -66,6 +66,8 @@ class Store:
                 number = table.column(by).to_numpy()
                 if number.size and not (number.min() >= 0 and number.max() < parts):
                     raise InputError(f"rows name a part outside 0 to {parts - 1}", fix="cut them anew")
+                if parts <= 1 << 16:
+                    number = number.astype(np.uint16)  # narrow numbers are sorted by their digits
                 order = np.argsort(number, kind="stable")
                 edges = np.searchsorted(number[order], np.arange(parts + 1))
                 taken = table.take(pa.array(order)).combine_chunks()
