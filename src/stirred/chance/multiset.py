@@ -100,6 +100,24 @@ class MultisetDigest:
         self._sum = (self._sum + other._sum) % _MODULUS
         self.rows += other.rows
 
+    def part(self) -> bytes:
+        """What was added up so far: a number that tells nothing without the key, for :meth:`merge_part` elsewhere."""
+        return self._sum.to_bytes(16, "big")
+
+    def merge_part(self, part: bytes, *, rows: int, width: int) -> None:
+        """Add the part of a worker that digested so many rows of ``width`` words under the same key.
+
+        >>> from stirred.chance.key import Key
+        >>> here, there = Key.for_tests(1).multiset(), Key.for_tests(1).multiset()
+        >>> there.update([np.array([4, 5])])
+        >>> here.merge_part(there.part(), rows=2, width=1)
+        >>> here.value() == there.value()
+        True
+        """
+        other = MultisetDigest(self._key)
+        other._sum, other._width, other.rows = int.from_bytes(part, "big"), width if rows else None, rows
+        self.merge(other)
+
     def value(self) -> bytes:
         """The 32-byte digest of the rows so far."""
         message = (

@@ -64,19 +64,11 @@ def looked_up(columns: Sequence[Looked], rows: slice) -> list[Codes]:
     return found + list(null_bits(gone, rows.stop - rows.start))
 
 
-def partial_sum(total: MultisetDigest) -> bytes:
-    """What a worker has added up so far: a number that tells nothing without the key, to be merged elsewhere."""
-    return total._sum.to_bytes(16, "big")
-
-
 def merged_sums(key: Key, parts: Iterable[tuple[bytes, int]], *, width: int) -> MultisetDigest:
     """One digest of the rows that several workers have added up under the same key, as (sum, number of rows)."""
     whole = key.multiset()
     for amount, rows in parts:
-        if rows:
-            part = key.multiset()
-            part._sum, part._width, part.rows = int.from_bytes(amount, "big"), width, rows
-            whole.merge(part)
+        whole.merge_part(amount, rows=rows, width=width)
     return whole
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from stirred.chance import Key
 from stirred.mechanisms.swapping.kernel_moves import ROWS
 from stirred.mechanisms.swapping.release_columns import of_table
-from stirred.mechanisms.swapping.release_digest import hashers, partial_sum
+from stirred.mechanisms.swapping.release_digest import hashers
 from stirred.mechanisms.swapping.release_stays import may_move
 from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, flat
 from stirred.mechanisms.swapping.values import Hasher, Words, comparable, missing, one, row_words
@@ -93,7 +93,7 @@ class Survey:
         row = {
             "rows": [table.num_rows],
             "empty": [empty],
-            "sum": [partial_sum(total)],
+            "sum": [total.part()],
             "prints": pa.array([flat(found)], NUMBERS),
         }
         return pa.table(row, schema=SURVEYED)
