@@ -111,7 +111,11 @@ def gather(task: Task) -> Gathered | None:
         prepared = engine.exchange(*flows, by=PART, parts=found.parts).map(kernel, schema).kept()
     finally:
         areas.parts.drop()
-    check_codes(engine, prepared, spine, found.depth + 1 - int(found.root), found.parts)
+    try:
+        check_codes(engine, prepared, spine, found.depth + 1 - int(found.root), found.parts)
+    except BaseException:
+        prepared.drop()  # nothing of the census stays behind
+        raise
     published = found.spine(workload.levels[0])
     return Gathered(
         plan=plan, parts=prepared, tops=tops, published=published, schema=areas.schema, beside=beside
