@@ -17,6 +17,7 @@ from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.constraints import Record, answers
 from stirred.mechanisms.topdown.run import Settings, run
 from stirred.mechanisms.topdown.spine import Allotment, Spine
+from stirred.mechanisms.topdown.workload import Rule
 from stirred.spec import Budget, Custom, Hamming, Margin
 
 KEY = Key.for_tests(1)
@@ -191,7 +192,6 @@ def test_a_run_never_conditions_on_more_than_it_says(make_census, monkeypatch):
 
 
 def own_rule(**fields):
-    from stirred.mechanisms.topdown.workload import Rule
 
     base = Workload.preset("pl94-persons")
     return replace(base, rules=(*base.rules, Rule(**fields)))
@@ -205,6 +205,20 @@ def test_a_users_exact_marginal_holds_and_is_listed(make_census):
     assert np.array_equal(answers(made.levels[1], query), answers(made.measurements.truth[1], query))
     listed = TopDown(workload=workload).specification(census).multiverse
     assert any(isinstance(i, Custom) and "votingage" in i.words() for i in listed)
+
+
+@pytest.mark.parametrize("first", ["votingage", "race"])
+def test_two_exact_marginals_of_the_root_hold_together(make_census, first):
+    """Whichever is listed first, both are kept: an exact partition must not push the other rule aside."""
+    base = Workload.preset("small")
+    names = ["votingage", "race"] if first == "votingage" else ["race", "votingage"]
+    rules = tuple(Rule(name=f"{n} of the state", kind="exact", query=n, level="state") for n in names)
+    workload = replace(base, rules=(*base.rules, *rules))
+    for seed in (10, 14):
+        made = outcome(make_census(seed, width=3), workload)
+        for name in names:
+            query = workload.query(name)
+            assert np.array_equal(answers(made.levels[0], query), answers(made.measurements.truth[0], query))
 
 
 def test_constraints_that_cannot_hold_are_named(make_census):

@@ -55,11 +55,14 @@ class Estimator:
             if held.whole and (held.low[0] == held.high[0]).all():
                 sums = held.low[0][0].astype(float)
         families, partition, low, high, _, _ = self._held(0, node, cells)
-        for held in self._here(0):
-            if not held.whole and (held.low[0] == held.high[0]).all():
-                # An exact partition of the root: every part is a simplex of its own.
-                exact, sums = partition, low[0]
-                families = ()
+        for family in families:
+            if (family.low == family.high).all():
+                # An exact partition of the root: every part is a simplex of its own; other rules stay as they are.
+                exact, sums = family.groups, family.low[0]
+                families = tuple(other for other in families if other is not family)
+                if families:
+                    partition, low, high = families[-1].groups, families[-1].low, families[-1].high
+                break
         certificate = Certificate(spine.levels[0])
         if not len(cells):
             return Sparse.of(node[:0], node[:0], node[:0], 1, workload.histogram.cells), certificate
