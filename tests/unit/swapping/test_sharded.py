@@ -17,6 +17,7 @@ from stirred.engine.local_flow import LocalFlow
 from stirred.engine.plain import plain
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Release
+from stirred.mechanisms.contents import digest
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -141,6 +142,7 @@ def assert_equal(one: Release, other: Release) -> None:
         for name in mine:
             assert shown(mine[name]).schema == shown(yours[name]).schema
             assert shown(mine[name]).equals(shown(yours[name])), name
+            assert digest(mine[name]) == digest(yours[name]), f"{name}: a zero has no sign"
 
 
 BASE: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "block"], "rate": "1/4"}

@@ -13,6 +13,7 @@ from stirred.engine import Engine, Local
 from stirred.engine.plain import plain
 from stirred.mechanisms.swapping import release_statement as statement
 from stirred.mechanisms.swapping.release_columns import Codes, Column, of_table
+from stirred.mechanisms.swapping.release_columns import plain as one_zero
 from stirred.mechanisms.swapping.release_frame import Frame, framed
 from stirred.mechanisms.swapping.release_roles import Roles
 from stirred.mechanisms.swapping.sharded_batches import PART, first_words, part_of
@@ -94,7 +95,9 @@ class Drawn:
         frame = self.job.frame(records)
         columns = self.job.mechanism.swapped(frame, self.run, cast(Engine, Local(workers=1)))
         moved = {
-            name: columns[name].arrow() if columns[name] is not frame.columns[name] else one(records[name])
+            name: columns[name].arrow()
+            if columns[name] is not frame.columns[name]
+            else one_zero(one(records[name]))
             for name in names
         }
         place = part_of(first_words(self.run, frame.ids), self.parts)
