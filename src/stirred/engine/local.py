@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 from stirred.engine.base import Flow
 from stirred.engine.local_flow import LocalFlow, LocalParts
 from stirred.engine.memory import LIBRARIES, available, bound
-from stirred.engine.plain import ROWS, plain, plain_schema
+from stirred.engine.plain import ROWS, plain, plain_schema, streamed
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -88,13 +88,7 @@ class Local:
 
     def released(self, data: pa.Table | pads.Dataset) -> Flow:
         """Released records as they stream from their file."""
-
-        def batches() -> Iterator[pa.Table]:
-            for batch in data.to_batches():
-                for start in range(0, batch.num_rows, ROWS):
-                    yield plain(batch.slice(start, ROWS))
-
-        return LocalFlow(batches, plain_schema(data.schema), self.workers)
+        return LocalFlow(lambda: streamed(data), plain_schema(data.schema), self.workers)
 
     def exchange(self, *flows: Flow, by: str, parts: int) -> LocalParts:
         """Parts on disk."""

@@ -1,6 +1,10 @@
 """Tables without dictionaries: the form in which rows travel, because two batches may number the same text differently."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 
 ROWS = 1 << 18  # rows of a batch
 
@@ -31,3 +35,23 @@ def plain(data: pa.Table | pa.RecordBatch) -> pa.Table:
     """
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     return table.cast(plain_schema(table.schema))
+
+
+def streamed(data: pa.Table | pads.Dataset) -> Iterator[pa.Table]:
+    """Released records in their order, in plain batches; of Parquet files one row group at a time.
+
+    >>> [batch.num_rows for batch in streamed(pa.table({"a": [1, 2]}))]
+    [2]
+    """
+    for batch in _batches(data):
+        for start in range(0, batch.num_rows, ROWS):
+            yield plain(batch.slice(start, ROWS))
+
+
+def _batches(data: pa.Table | pads.Dataset) -> Iterator[pa.RecordBatch]:
+    if not (isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat)):
+        yield from data.to_batches()
+        return
+    for name in data.files:  # a scan of the data set reads ahead until it holds all of it
+        with pq.ParquetFile(name, filesystem=data.filesystem, pre_buffer=False) as file:
+            yield from file.iter_batches(batch_size=ROWS)

@@ -5,14 +5,13 @@ names, types without dictionaries, and values in order; not how they were cut in
 """
 
 import hashlib
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from stirred.engine.plain import plain, plain_schema
+from stirred.engine.plain import plain_schema, streamed
 from stirred.mechanisms.base import Release
 
 
@@ -24,7 +23,7 @@ def digest(data: pa.Table | pads.Dataset) -> str:
     True
     """
     columns = [_Column(field) for field in plain_schema(data.schema)]
-    for table in _batches(data):
+    for table in streamed(data):
         for column, told in zip(table.columns, columns, strict=True):
             for chunk in column.chunks:
                 told.add(chunk)
@@ -36,13 +35,6 @@ def contents(release: Release) -> dict[str, str]:
     return {
         name: digest(data) for name, data in sorted([*release.microdata.items(), *release.tables.items()])
     }
-
-
-def _batches(data: pa.Table | pads.Dataset) -> Iterator[pa.Table]:
-    # one at a time and in order: a scan that reads ahead may hold the whole file
-    source = data.to_batches() if isinstance(data, pa.Table) else data.scanner(batch_readahead=1).to_batches()
-    for batch in source:
-        yield plain(batch)
 
 
 class _Column:

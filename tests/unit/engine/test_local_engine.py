@@ -1,15 +1,19 @@
 """This machine as an engine: the bound on memory, and what waits in it."""
 
 import pickle
+import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 import pytest
 
 from flow_kernels import PART, Numbered, Sorted
 from stirred.engine import Local
 from stirred.engine.choice import engine_named
+from stirred.engine.local_flow import LocalFlow
 from stirred.engine.memory import LIBRARIES, bytes_of
 from stirred.engine.threads import in_order
 from stirred.errors import InputError
@@ -66,6 +70,22 @@ def test_parts_lie_in_scratch_in_a_private_folder_until_they_are_dropped(tmp_pat
     parts.drop()
     kept.drop()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_released_file_is_never_held_whole(tmp_path: Path) -> None:
+    rows, groups = 1 << 17, 24
+    group = pa.table({name: np.random.default_rng(3).integers(0, 2**60, rows) for name in "abcd"})
+    with pq.ParquetWriter(tmp_path / "made.parquet", group.schema, use_dictionary=False) as writer:
+        for _ in range(groups):
+            writer.write_table(group)
+    flow = Local(workers=1).released(pads.dataset(tmp_path / "made.parquet"))
+    assert isinstance(flow, LocalFlow)
+    before, held, seen = pa.total_allocated_bytes(), 0, 0
+    for table in flow.run():
+        time.sleep(0.005)  # whoever reads ahead has the time to
+        held, seen = max(held, pa.total_allocated_bytes() - before), seen + table.num_rows
+    assert seen == groups * rows
+    assert held < 8 * group.nbytes
 
 
 def test_kernels_of_the_tests_travel_as_those_of_mechanisms_must() -> None:
