@@ -1,9 +1,11 @@
 """Flows and parts on one machine: batches stream by, parts lie on disk until they are asked for."""
 
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +18,10 @@ from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.threads import in_order
 from stirred.errors import InputError
 
+if sys.platform != "win32":
+    import resource
+
+OTHERS = 256  # files that are open beside those of parts
 GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
 
 
@@ -46,12 +52,42 @@ class LocalFlow:
         return pa.concat_tables([self.schema.empty_table(), *self.run()])
 
 
+def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows, a row group at a time: how many parts there were, which follows from what was read, stays unseen.
+
+    >>> [t.num_rows for t in in_groups(iter([pa.table({"a": range(GROUP - 1)}), pa.table({"a": range(3)})]))]
+    [1048576, 2]
+    """
+    waiting: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
+        if rows >= GROUP:
+            whole = pa.concat_tables(waiting)
+            for start in range(0, rows - rows % GROUP, GROUP):
+                yield whole.slice(start, GROUP).combine_chunks()
+            rows %= GROUP
+            waiting = [whole.slice(whole.num_rows - rows).combine_chunks()]
+    if rows:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
 class Store:
     """A private folder with a file for each part and flow, removed when nobody needs it any more."""
 
     def __init__(self, scratch: Path | None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="stirred-", dir=scratch))  # mode 0700
         self.drop = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    @contextmanager
+    def dropped_on_error(self) -> Iterator[None]:
+        """Inside, an error leaves no records on disk: who looks at it later holds on to all that was there."""
+        try:
+            yield
+        except BaseException:
+            self.drop()
+            raise
 
     def place(self, flow: int, part: int) -> Path:
         """The file of one part of one flow."""
@@ -60,6 +96,7 @@ class Store:
     def fill(self, flow: int, batches: Iterator[pa.Table], schema: pa.Schema, by: str, parts: int) -> None:
         """Cut every batch by the column that names the part, and append the pieces to their files."""
         writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
+        _allow_files(parts)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         try:
             for table in batches:
@@ -95,6 +132,17 @@ class Store:
             return reader.read_all()
 
 
+def _allow_files(number: int) -> None:
+    """Let this process open a file for each part: many workers with little memory make more than systems allow at first."""
+    if sys.platform == "win32":  # has no such limit
+        return
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number + OTHERS
+    if now != resource.RLIM_INFINITY and now < wanted:
+        allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+
+
 @dataclass(frozen=True, slots=True)
 class LocalParts:
     """Parts in a store, with kernels that run when rows are asked for; ``workers`` parts are in memory at once."""
@@ -110,9 +158,10 @@ class LocalParts:
     def of(flows: Sequence[Flow], by: str, parts: int, workers: int, scratch: Path | None) -> "LocalParts":
         """Exchange flows."""
         store = Store(scratch)
-        for i, flow in enumerate(flows):
-            assert isinstance(flow, LocalFlow)
-            store.fill(i, flow.run(), flow.schema, by, parts)
+        with store.dropped_on_error():
+            for i, flow in enumerate(flows):
+                assert isinstance(flow, LocalFlow)
+                store.fill(i, flow.run(), flow.schema, by, parts)
         return LocalParts(store, tuple(flow.schema for flow in flows), parts, workers, scratch)
 
     def map(self, kernel: PartKernel, schema: pa.Schema) -> "LocalParts":
@@ -152,9 +201,10 @@ class LocalParts:
         if not self.kernels:
             return self
         store = Store(self.scratch)
-        for part, table in enumerate(self.run(steps)):
-            if table.num_rows:
-                store.put(0, part, table)
+        with store.dropped_on_error():
+            for part, table in enumerate(self.run(steps)):
+                if table.num_rows:
+                    store.put(0, part, table)
         return LocalParts(store, (self.schema,), self.number, self.workers, self.scratch)
 
     def flow(self) -> LocalFlow:
@@ -171,7 +221,7 @@ class LocalParts:
         temporary = folder / f"{name}.parquet.part"
         try:
             with pq.ParquetWriter(temporary, self.schema, compression="snappy") as writer:
-                for table in self.run(steps):
+                for table in in_groups(self.run(steps)):
                     writer.write_table(table, row_group_size=GROUP)
             temporary.replace(path)
         finally:

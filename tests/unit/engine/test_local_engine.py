@@ -10,13 +10,13 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from flow_kernels import PART, Numbered, Sorted
-from stirred.engine import Local
+from flow_kernels import PART, Numbered, Sorted, refusing
+from stirred.engine import Local, local_flow
 from stirred.engine.choice import engine_named
-from stirred.engine.local_flow import LocalFlow
+from stirred.engine.local_flow import LocalFlow, LocalParts
 from stirred.engine.memory import LIBRARIES, bytes_of
 from stirred.engine.threads import in_order
-from stirred.errors import InputError
+from stirred.errors import DataError, InputError
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -86,6 +86,61 @@ def test_a_released_file_is_never_held_whole(tmp_path: Path) -> None:
         held, seen = max(held, pa.total_allocated_bytes() - before), seen + table.num_rows
     assert seen == groups * rows
     assert held < 8 * group.nbytes
+
+
+def made(folder: Path, parts: int) -> LocalParts:
+    table = pa.table({"id": np.arange(3000, dtype=np.uint64)})
+    schema = table.schema.append(PART)
+    engine = Local(scratch=folder, workers=2)
+    return engine.exchange(engine.released(table).map(Numbered("id", parts), schema), by="part", parts=parts)
+
+
+def test_records_that_an_error_stops_leave_nothing_on_disk(tmp_path: Path) -> None:
+    parts = made(tmp_path, 4)
+    with pytest.raises(DataError) as seen:
+        parts.map(refusing, parts.schema).kept()
+    assert len(list(tmp_path.iterdir())) == 1, "the parts themselves can still be mapped otherwise"
+    parts.drop()
+    with pytest.raises(InputError) as told:
+        Local(scratch=tmp_path).exchange(made(tmp_path, 4).flow(), by="part", parts=2)
+    assert seen.value.__traceback__ is not None
+    assert told.value.__traceback__ is not None  # both errors are still held, with all that they saw
+    assert len(list(tmp_path.iterdir())) == 1  # what was exchanged first, not what failed
+
+
+def test_a_file_does_not_show_how_many_parts_it_was_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_flow, "GROUP", 700)
+    files = []
+    for number in (1, 3, 40):
+        table = pa.table({"id": np.arange(3000, dtype=np.uint64)})
+        cut = pa.array(np.arange(3000) * number // 3000)
+        engine = Local(scratch=tmp_path, workers=2)
+        flow = engine.released(table.append_column("part", cut))
+        parts = engine.exchange(flow, by="part", parts=number).map(only_ids, table.schema)
+        parts.write(tmp_path, f"of-{number}")
+        files.append((tmp_path / f"of-{number}.parquet").read_bytes())
+        assert pq.read_table(tmp_path / f"of-{number}.parquet") == table
+    assert files[0] == files[1] == files[2]
+    assert pq.read_metadata(tmp_path / "of-1.parquet").num_row_groups == 5
+
+
+def only_ids(_: int, table: pa.Table) -> pa.Table:
+    return table.select(["id"])
+
+
+def test_there_may_be_more_parts_than_files_that_may_be_open(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < 1000:
+        pytest.skip("this machine allows few files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 100, most))
+    try:
+        parts = made(tmp_path, 500)
+        assert parts.gathered().num_rows == 3000
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
 
 
 def test_kernels_of_the_tests_travel_as_those_of_mechanisms_must() -> None:
