@@ -138,8 +138,10 @@ class SparkParts:
         The executors write the files, as the local engine would write them, so ``folder`` is one that they share.
         """
         path, temporary = folder / f"{name}.parquet", folder / f"{name}.parquet.part"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+        whole = folder / f"{name}.parquet.whole"
+        for begun in (temporary, whole):
+            shutil.rmtree(begun, ignore_errors=True)
+            begun.mkdir(parents=True)
         try:
             task = Written(self.parted, str(temporary.resolve()), len(str(self.number)))
             told = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
@@ -152,11 +154,13 @@ class SparkParts:
                 )
             if not files:
                 pq.write_table(self.schema.empty_table(), temporary / "part-0.parquet")
-            for left in temporary.glob(".*"):  # of tasks that were stopped
-                left.unlink()
+            # a second attempt of a task may still be writing: what it leaves stays behind in the temporary folder
+            for file in temporary.glob("part-*.parquet"):
+                file.rename(whole / file.name)
             _remove(path)
-            temporary.rename(path)
+            whole.rename(path)
         finally:
+            shutil.rmtree(whole, ignore_errors=True)
             shutil.rmtree(temporary, ignore_errors=True)
         return pads.dataset(sorted(str(file) for file in path.glob("*.parquet")), schema=self.schema)
 

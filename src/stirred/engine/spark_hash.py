@@ -61,7 +61,10 @@ def words_of(column: pa.Array) -> NDArray[np.uint64]:
         words = of_text(ends, text)
     else:
         if pa.types.is_floating(kind):
-            column = pc.add(column.cast(pa.float64()), 0.0).view(pa.int64())  # -0.0 is 0.0
+            column = pc.add(column.cast(pa.float64()), 0.0)  # -0.0 is 0.0
+            column = pc.if_else(pc.is_nan(column), float("nan"), column).view(
+                pa.int64()
+            )  # and one is like another
         elif pa.types.is_boolean(kind):
             column = column.cast(pa.int8())
         elif pa.types.is_temporal(kind):

@@ -1,6 +1,9 @@
 """What Spark's tasks do, without Spark: messages, marks, hashes, errors that show nothing."""
 
 import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +11,7 @@ import pytest
 
 from flow_kernels import Sorted, sizes
 from stirred.engine.plain import plain
+from stirred.engine.spark_flow import SparkParts
 from stirred.engine.spark_hash import PART, Placed, hashed, of_text
 from stirred.engine.spark_kernels import LookedUp
 from stirred.engine.spark_read import known
@@ -83,6 +87,49 @@ def test_tasks_travel() -> None:
     assert pickle.loads(pickle.dumps(Sent(Read()))) == Sent(Read())
 
 
+class OneTask:
+    """A data frame of one partition, and what an engine does with it."""
+
+    probe = workers = None
+
+    def __init__(self, wired: list[pa.RecordBatch]) -> None:
+        self.wired, self.watch = wired, self
+
+    def mapInArrow(self, task: Any, words: str) -> "OneTask":  # noqa: N802 — Spark's
+        assert words
+        return OneTask(list(task(self.wired)))
+
+    def select(self, *names: str) -> "OneTask":
+        return OneTask([batch.select(list(names)) for batch in self.wired])
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 — Spark's
+        return pa.Table.from_batches(self.wired)
+
+    def run(self, action: Callable[[], pa.Table], _steps: object, _total: int) -> pa.Table:
+        return action()
+
+
+def test_an_attempt_that_ends_too_late_leaves_nothing_among_the_released_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = OneTask([*cut([TABLE], "part", 3, 0), *map(mark, range(3))])
+    parts = SparkParts(cast(Any, frame), frame, (TABLE.schema,), 3)
+    rename = Path.rename
+
+    def renamed(self: Path, target: Path) -> Path:
+        (tmp_path / "made.parquet.part" / ".late").touch()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    data = parts.write(tmp_path, "made")
+    assert data.to_table().column("id").to_pylist() == [1, 3, 5, 4]
+    assert [path.name for path in tmp_path.iterdir()] == ["made.parquet"]
+    assert sorted(path.name for path in (tmp_path / "made.parquet").iterdir()) == [
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
+
+
 def test_an_error_in_a_task_shows_no_value() -> None:
     def task(batches: object) -> object:
         raise KeyError("a secret value")
@@ -125,6 +172,7 @@ def test_equal_values_hash_alike_wherever_they_stand() -> None:
         "number": pa.array([1, None, 2, 1, None, 0], pa.int16()),
         "wide": pa.array([2**64 - 1, None, 2, 2**64 - 1, None, 0], pa.uint64()),
         "real": [0.0, None, 1.5, -0.0, None, 2.0],
+        "none": pa.array([np.nan, None, 1.5, np.copysign(np.nan, -1), None, 2.0]),
         "yes": [True, None, False, True, None, False],
         "day": pa.array([1, None, 2, 1, None, 3], pa.date32()),
     }
