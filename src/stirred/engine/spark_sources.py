@@ -1,6 +1,5 @@
 """The columns of a record type itself, on Spark: read from Parquet by Spark, or laid in scratch from other formats."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 from stirred.census.census import unshown
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.paths import far, resolve
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import typed, variables_of
 from stirred.engine.plain import plain, plain_schema
@@ -61,14 +60,14 @@ def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str
 
 def addresses(record: RecordSchema) -> list[str]:
     """Where a record type lies, if only Spark can go there (``hdfs:``, ``s3a:``, …); it is taken for Parquet."""
-    far = [name for name in record.source.files if re.match(r"[a-z][a-z0-9+.-]+:/", name)]
-    if far and len(far) < len(record.source.files):
+    found = [name for name in record.source.files if far(name)]
+    if found and len(found) < len(record.source.files):
         raise SchemaError(
             f"the files of the {record.name} records lie in two worlds",
             why="some are addresses for Spark, some are paths",
             fix="write all of them as addresses (file:/… for paths)",
         )
-    return far
+    return found
 
 
 def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:

@@ -19,6 +19,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.census import Census
+from stirred.census.readers.paths import far, resolve
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
 from stirred.engine.choice import engine_named
@@ -167,10 +168,8 @@ def _files(census: Census) -> bytes:
     """Names, sizes and times of the census's files: whether it may have changed, without reading it."""
     told = []
     for record in census.schema.records:
-        for pattern in record.source.files:
-            for path in sorted(census.folder.glob(pattern)):
-                inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-                told += [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in inside if p.is_file()]
+        near = tuple(name for name in record.source.files if not far(name))
+        told += [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in resolve(near, census.folder)]
     return repr(told).encode()
 
 
@@ -244,10 +243,12 @@ def _store(data: "pa.Table | pads.Dataset", path: Path) -> None:
         sources = [Path(name) for name in data.files]
         if len(sources) == 1:
             sources[0].replace(path)
-            return
-        path.mkdir()
-        for index, source in enumerate(sources):
-            source.replace(path / f"part-{index:05d}.parquet")
+        else:
+            path.mkdir()
+            for index, source in enumerate(sources):
+                source.replace(path / f"part-{index:05d}.parquet")
+        for folder in {source.parent for source in sources if source.parent.suffix == ".parquet"}:
+            shutil.rmtree(folder)  # of a data set in several files: it is not the mechanism's own
         return
     pq.write_table(data, path)
 

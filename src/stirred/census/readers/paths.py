@@ -1,5 +1,6 @@
 """From the names in census.toml to the files on disk, sorted, so that the order never depends on the disk."""
 
+import re
 from pathlib import Path
 
 from stirred.errors import InputError
@@ -22,6 +23,15 @@ def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ())
             )
         found += matches
     return found
+
+
+def far(name: str) -> bool:
+    """Whether a name is an address that only an engine can open.
+
+    >>> far("s3a://office/census.parquet"), far("/data/census.parquet")
+    (True, False)
+    """
+    return re.match(r"[a-z][a-z0-9+.-]+:/", name) is not None
 
 
 def _fits(path: Path, endings: tuple[str, ...]) -> bool:
