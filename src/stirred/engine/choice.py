@@ -18,6 +18,12 @@ def engine_named(
     >>> engine_named("local", memory="4 GB").name
     'local'
     """
+    if scratch is not None and not scratch.is_dir():
+        raise InputError(
+            f"there is no folder {scratch}",
+            why="parts would lie there",
+            fix="make it first, or leave --scratch out",
+        )
     if name == "local":
         if master is not None:
             raise InputError("a master is for Spark", fix='--engine spark, or engine = "spark" in the plan')

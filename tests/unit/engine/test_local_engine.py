@@ -154,5 +154,8 @@ def test_an_engine_by_its_name() -> None:
     assert "did you mean spark" in told.value.fix
     with pytest.raises(InputError, match="a master is for Spark"):
         engine_named("local", master="local[2]")
+    for name in ("local", "spark"):
+        with pytest.raises(InputError, match="there is no folder nowhere"):
+            engine_named(name, scratch=Path("nowhere"))
     with pytest.raises(InputError, match="memory bounds the local engine"):
         engine_named("spark", memory="2 GB")
