@@ -3,10 +3,13 @@
 import argparse
 import importlib
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from stirred.errors import StirredError
 
@@ -32,8 +35,16 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the examples in a description as they were written."""
 
 
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, and turn every expected error into one message and exit code 2."""
+    in_front = threading.current_thread() is threading.main_thread()
+    if in_front and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # schedulers ask like this, and who just dies leaves records behind in scratch
+        signal.signal(signal.SIGTERM, _leave)
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="stirred",
