@@ -5,7 +5,7 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from stirred import errors
@@ -29,6 +29,8 @@ class Watch:
 
     def run(self, action: Callable[[], T], steps: Steps | None = None, total: int = 0) -> T:
         """What the action returns; ``steps`` hears how many of ``total`` parts are done, and may stop it by raising."""
+        from py4j.protocol import Py4JError
+
         tag = f"stirred-{uuid.uuid4().hex}"
         with in_our_words():
             try:
@@ -36,7 +38,8 @@ class Watch:
                     return self._tagged(action, tag)
                 return self._with_steps(action, tag, steps, total)
             finally:
-                self._account(tag)
+                with suppress(Py4JError):  # Spark forgets old stages: what it cannot tell is not counted
+                    self._account(tag)
 
     def _tagged(self, action: Callable[[], T], tag: str) -> T:
         self.context.addJobTag(tag)

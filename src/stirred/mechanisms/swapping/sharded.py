@@ -58,7 +58,8 @@ def release(
         strata = _strata(mechanism, sources, engine, size, held)
         frame, cells = _shaped(mechanism, sources, strata, progress)
         promised = mechanism.promised(frame, census)
-        number = size.parts(engine, size.homes + size.people) if mechanism.microdata else 1
+        released = [survey.homes[0].rows, *(seen.rows for seen in survey.people)]
+        number = size.published(engine, released) if mechanism.microdata else 1
         swapped = strata.map(Drawn(sources.job, run, number), sources.travelling)
         if mechanism.microdata:
             publisher = Publisher(

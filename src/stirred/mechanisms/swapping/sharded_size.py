@@ -28,10 +28,16 @@ class Size:
     homes: int
     people: int
     rows: int  # of the record type that has most
+    widths: tuple[int, ...]  # bytes of one record as it travels, of the swapped type and of each linked one
 
     def parts(self, engine: Engine, size: int) -> int:
         """Into how many parts that many bytes are cut: as the engine likes, and never so few that text overflows."""
         return max(engine.parts_for(size), -(-self.rows // LARGEST))
+
+    def published(self, engine: Engine, released: Sequence[int]) -> int:
+        """Into how many parts released records are cut: a function of their numbers, which are invariants."""
+        size = sum(width * rows for width, rows in zip(self.widths, released, strict=True))
+        return max(engine.parts_for(size), -(-max(released) // LARGEST))
 
 
 def size_of(census: "Census", roles: Roles) -> Size:
@@ -40,7 +46,7 @@ def size_of(census: "Census", roles: Roles) -> Size:
     kind = census.scan(roles.record_type).collect_schema().get(roles.identifier)
     named = NAMES if kind == pl.String else 0
     homes = rows * (_width(census, roles.record_type, needed(roles), CODE) + BESIDE + named)
-    travelling = rows * (_width(census, roles.record_type, needed(roles), TEXT) + BESIDE)
+    widths = [_width(census, roles.record_type, needed(roles), TEXT) + BESIDE]
     along, people, most = 0, 0, rows
     for record_type, variables in roles.members:
         names = [census.schema.record(record_type).household, *variables]
@@ -48,8 +54,9 @@ def size_of(census: "Census", roles: Roles) -> Size:
         most = max(most, members)
         # members lie in memory in whole words
         along += members * (8 * (-(-_width(census, record_type, variables, CODE) // 8)) + CODE)
-        people += members * (_width(census, record_type, names, TEXT) + BESIDE)
-    return Size(memory=homes + along, homes=travelling, people=people, rows=most)
+        widths.append(_width(census, record_type, names, TEXT) + BESIDE)
+        people += members * widths[-1]
+    return Size(memory=homes + along, homes=rows * widths[0], people=people, rows=most, widths=tuple(widths))
 
 
 def _width(census: "Census", record_type: str, names: Sequence[str], text: int) -> int:

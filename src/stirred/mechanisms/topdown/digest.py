@@ -20,6 +20,11 @@ from stirred.mechanisms.topdown.tabulate import Sparse
 Ints = NDArray[np.int64]
 
 
+def reader(key: Key) -> Key:
+    """The key under which the census is digested: workers may hold it, for no noise of any run comes from it."""
+    return key.bind("reader")
+
+
 def whole(key: Key, levels: Sequence[str], names: Sequence[str], nodes: Sequence[bytes]) -> bytes:
     """The digest of a run from those of its highest geounits (or of all leaves together, where there is one level)."""
     return key.digest(b"tree", repr((tuple(levels), tuple(names))).encode(), *nodes)

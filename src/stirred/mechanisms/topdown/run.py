@@ -133,5 +133,6 @@ def verify(
 
 def _input_digest(key: Key, spine: Spine, leaf: Sparse, constraints: Constraints) -> bytes:
     """A keyed digest of all that is read: records by leaf, the tree above them with its codes, the bounds that hold."""
+    reader = digest.reader(key)
     names = [held.name for held in constraints.held]
-    return digest.whole(key, spine.levels, names, digest.climbed(key, spine, constraints, leaf))
+    return digest.whole(reader, spine.levels, names, digest.climbed(reader, spine, constraints, leaf))

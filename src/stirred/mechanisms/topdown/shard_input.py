@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
+PER_LEAF = 100  # records, about, when parts are cut
 FEWEST = 8  # parts, so that several workers have something to do
 MOST = (
     32  # parts of the areas alone, which are small: each of them tells of nearly every geounit above the cut
@@ -80,7 +81,8 @@ def gather(task: Task) -> Gathered | None:
         )
 
         def parts(leaves: int) -> int:
-            return max(engine.parts_for(needed(records, leaves, workload, task.mode)), FEWEST)
+            # by public numbers alone: how many files are released must not tell how many records there were
+            return max(engine.parts_for(needed(leaves * PER_LEAF, leaves, workload, task.mode)), FEWEST)
 
         found = cut(areas, parts, workload.histogram.cells if task.mode == "gls" else 64, deepest)
         if found is None or found.depth == len(spine) - 1 + int(found.root):

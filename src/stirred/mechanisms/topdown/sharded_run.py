@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from stirred.engine import silent
 from stirred.engine.base import Parts, Steps
-from stirred.mechanisms.topdown import gls, output
+from stirred.mechanisms.topdown import digest, gls, output
 from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.checkpoint import Checkpoint
 from stirred.mechanisms.topdown.checks import Findings
@@ -70,10 +70,11 @@ class Sharded:
 
     def _made(self, gathered: Gathered) -> Made:
         plan, prepared, task = gathered.plan, gathered.parts, self.task
-        survey, others = _told(prepared.map(Survey(plan, task.key), MESSAGE), self._steps("survey"))
+        reader = digest.reader(task.key)
+        survey, others = _told(prepared.map(Survey(plan, reader), MESSAGE), self._steps("survey"))
         gathered.refuse(np.sum([told["troubles"] for told in others], axis=0).tolist(), task.workload)
         record = Record()
-        upper = Upper.of(plan, gathered.tops, survey, self.task.key, record)
+        upper = Upper.of(plan, gathered.tops, survey, reader, record)
         tree = leaves_used(self.task.census, self.task.workload)
         if tree is not None:
             record.used.add(tree)
