@@ -1,6 +1,7 @@
 """Kernels over batches of the source: what is read is digested, measured and sent to where it is needed.
 
-None of them raises over data: what is wrong is counted, and the one who asked for the counts stops.
+What is wrong with records is counted, and the one who asked for the counts stops; links of another type than what they link
+to are refused at once.
 """
 
 from dataclasses import dataclass
