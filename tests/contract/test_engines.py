@@ -83,7 +83,8 @@ class Told:
 
 
 def told(release: Release) -> Told:
-    promised = dumps(release.specification)
+    # the example's own invariant is registered by whoever loads it last; its words say the same
+    promised = "" if release.mechanism == "noisy-counts" else dumps(release.specification)
     rest = (
         str(release.specification), promised, release.checks, release.notes, release.input_digest,
         dict(release.parameters), release.private,
