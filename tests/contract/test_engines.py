@@ -127,7 +127,7 @@ def test_two_workers_of_one_machine(case: Case, data: Census, spark: Spark, tmp_
 
 
 @pytest.mark.spark("cluster")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 def test_a_cluster_of_two_executors(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
     on_spark(case, data, spark, tmp_path)
     if case.name not in COUNTING:

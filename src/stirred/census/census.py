@@ -184,10 +184,7 @@ class Census:
         value: pl.Expr,
         extra: list[str],
     ) -> pa.Table:
-        names = list(by)
-        if len(set(names)) < len(names):
-            raise InputError("a variable is named twice in a table", fix="name each variable once")
-        wanted = list(dict.fromkeys([*names, *(where or {}), *extra]))
+        names, wanted = _asked(by, where, extra)
         parts = [
             part._cells(record_type, names, wanted, where, value) for part in self._parts(record_type, wanted)
         ]
@@ -301,6 +298,16 @@ def _join(
 
 def _column(record: RecordSchema, name: str) -> str:
     return record.variable(name).source if name in record.names else name
+
+
+def _asked(
+    by: Sequence[str], where: Mapping[str, Sequence[str]] | None, extra: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The variables of a table, and all that must be read for it."""
+    names = list(by)
+    if len(set(names)) < len(names):
+        raise InputError("a variable is named twice in a table", fix="name each variable once")
+    return names, list(dict.fromkeys([*names, *(where or {}), *extra]))
 
 
 def _codes(codes: Sequence[str], dtype: pl.DataType, name: str) -> pl.Series:

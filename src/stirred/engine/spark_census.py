@@ -10,15 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.census import parse
-from stirred.census.census import Census, _codes
+from stirred.census.census import Census, _asked, _codes
 from stirred.census.schema import RecordSchema
+from stirred.engine.placing import PART, Placed
 from stirred.engine.plain import plain
-from stirred.engine.spark_hash import PART, Placed
 from stirred.engine.spark_kernels import KEY, OLDEST, Keyed, used_before
 from stirred.engine.spark_records import records, size_of
 from stirred.engine.spark_sources import addresses, own, streamed
 from stirred.engine.spark_tasks import Read
-from stirred.errors import InputError
 
 if TYPE_CHECKING:
     from stirred.engine.spark import Spark
@@ -79,11 +78,8 @@ class SparkCensus(Census):
         value: pl.Expr,
         extra: list[str],
     ) -> pa.Table:
-        names = list(by)
-        if len(set(names)) < len(names):
-            raise InputError("a variable is named twice in a table", fix="name each variable once")
-        wanted = list(dict.fromkeys([*names, *(where or {}), *extra])) or self.columns(record_type)[:1]
-        flow = records(self.engine, self, record_type, wanted)
+        names, wanted = _asked(by, where, extra)
+        flow = records(self.engine, self, record_type, wanted or self.columns(record_type)[:1])
         empty = pl.from_arrow(flow.schema.empty_table())
         assert isinstance(empty, pl.DataFrame)
         codes = {name: _codes(some, empty.schema[name], name) for name, some in (where or {}).items()}

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from stirred.census.geography import ancestors, crosswalk
 from stirred.census.schema import RecordSchema
+from stirred.engine.placing import PART, Placed
 from stirred.engine.spark_flow import SparkFlow
-from stirred.engine.spark_hash import PART, Placed
 from stirred.engine.spark_kernels import KEY, OLDEST, Joined, Keyed, LookedUp, Selected
 from stirred.engine.spark_sources import own
 from stirred.errors import InputError, did_you_mean

@@ -16,10 +16,11 @@ import pyarrow.dataset as pads
 from stirred.census import Schema
 from stirred.census.geography import attach
 from stirred.engine import Engine, Flow
+from stirred.engine.placing import PART, Placed
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping.tables_uncertainty import finished, parted
 
-PART, UNIT, TAKES = "__part", "unit", "__takes"
+UNIT, TAKES = "unit", "__takes"
 WIDTH = 16  # bytes a value takes on its way, on average
 
 
@@ -33,10 +34,9 @@ def _arrow(frame: pl.DataFrame) -> pa.Table:
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def _part(columns: Sequence[str], parts: int) -> pl.Expr:
-    """The part in which equal values meet; which one it is changes nothing."""
-    hashed = pl.struct(columns).hash(seed=1) if columns else pl.lit(0, pl.UInt64)
-    return (hashed % parts).cast(pl.Int32).alias(PART)
+def _placed(frame: pl.DataFrame, columns: Sequence[str], parts: int) -> pa.Table:
+    """The rows with the part in which equal values meet (which one it is changes nothing); without columns there is one."""
+    return Placed(tuple(columns), parts)(_arrow(frame))
 
 
 def _cells_schema(schema: pa.Schema, keys: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
@@ -65,10 +65,7 @@ class Chosen:
         if self.still is not None:
             takes = ~pl.col(self.still[0]).cast(pl.String).is_in(list(self.still[1]))
         unit = [pl.col(self.unit).alias(UNIT)] if self.unit else []
-        return _arrow(frame.select(*unit, *self.columns, takes.alias(TAKES)).with_columns(self._where()))
-
-    def _where(self) -> pl.Expr:
-        return _part(self.part_by, self.parts)
+        return _placed(frame.select(*unit, *self.columns, takes.alias(TAKES)), self.part_by, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ class Counted:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         cells = _frame(table).group_by(list(self.keys)).agg(pl.len().cast(pl.Int64).alias("count"))
-        return _arrow(cells.with_columns(_part(self.keys, self.parts)))
+        return _placed(cells, self.keys, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ class Met:
                 joined.select(names).with_columns(pl.lit(1, pl.Int8).alias("__kind")),
             ]
         )
-        return _arrow(both.with_columns(_part(self.part_by, self.parts)))
+        return _placed(both, self.part_by, self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish import sharded_tables
 from stirred.publish.plan import TablePlan
 
-UNIT = "unit"
+UNIT = sharded_tables.UNIT
 
 
 def lazy(data: "pa.Table | pads.Dataset") -> pl.LazyFrame:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from flow_kernels import Sorted, sizes
+from stirred.engine.placing import PART, Placed, hashed, of_text
 from stirred.engine.plain import plain
 from stirred.engine.spark_flow import SparkParts
-from stirred.engine.spark_hash import PART, Placed, hashed, of_text
 from stirred.engine.spark_kernels import LookedUp
 from stirred.engine.spark_read import known
 from stirred.engine.spark_tasks import Held, Parted, Read, Sent, guarded, told

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred.engine import Engine, Progress
+from stirred.engine.local_flow import GROUP
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.swapping import verify
 from stirred.mechanisms.swapping.kernel_moves import Moves
@@ -21,7 +22,6 @@ from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.release_members import Members
 from stirred.mechanisms.swapping.verify import Fingerprint, Margin
 
-GROUP = 1 << 20  # rows of a row group: a number that does not depend on the data
 HELD = 1  # the place of the margin of all held variables among the margins
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.chance import Key
+from stirred.engine.placing import PART as PART
 from stirred.mechanisms.swapping.kernel_moves import ROWS
 from stirred.mechanisms.swapping.release_columns import of_table
 from stirred.mechanisms.swapping.release_digest import hashers
@@ -23,7 +24,6 @@ from stirred.mechanisms.swapping.verify import Fingerprint
 if TYPE_CHECKING:
     from stirred.census.schema import Kinds
 
-PART = "__part"
 NUMBERS = pa.list_(pa.uint64())
 SURVEYED = pa.schema([("rows", pa.int64()), ("empty", pa.int64()), ("sum", pa.binary()), ("prints", NUMBERS)])
 

@@ -101,7 +101,8 @@ class Codes:
             .select(pl.lit(i, pl.Int32).alias(KIND), pl.col(self.spine[i]).cast(pl.String).alias(LEAF))
             for i in range(self.above, len(self.spine))
         ]
-        frame = pl.concat(frames).with_columns(spread((LEAF,), self.parts).alias(PART))
+        frame = pl.concat(frames)
+        frame = frame.with_columns(spread(frame, (LEAF,), self.parts))
         return frame.select(self.schema.names).to_arrow().cast(self.schema)
 
     @property

@@ -6,9 +6,11 @@ Every kernel aggregates its batch and numbers the part of each row by the value 
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from stirred.engine.placing import hashed
 from stirred.mechanisms.topdown.given import Earlier
 from stirred.mechanisms.topdown.histogram import Axis
 from stirred.mechanisms.topdown.tabulate import axis_expression, cell_expression
@@ -36,12 +38,10 @@ def frame_of(table: pa.Table) -> pl.DataFrame:
     return frame
 
 
-def spread(columns: tuple[str, ...], parts: int) -> pl.Expr:
-    """A part for each row by the value of its columns."""
-    text = pl.concat_str(
-        [pl.col(name).cast(pl.String).fill_null("\x00") for name in columns], separator="\x1f"
-    )
-    return (text.hash(0) % parts).cast(pl.Int32)
+def spread(frame: pl.DataFrame, columns: tuple[str, ...], parts: int) -> pl.Series:
+    """A part for each row by the text of its columns: the same in every process."""
+    text = frame.select(pl.col(name).cast(pl.String) for name in columns).to_arrow()
+    return pl.Series(PART, (hashed(text, columns) % np.uint64(parts)).astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,8 @@ class Places:
             return frame.with_columns(pl.lit(0, pl.Int32).alias(SHARD), pl.lit(0, pl.Int32).alias(PART))
         frame = frame.with_columns(pl.col(self.column).cast(pl.String).alias("_code"))
         joined = frame.join(frame_of(self.known), on="_code", how="left").drop("_code")
-        return joined.with_columns(
-            pl.col(SHARD).fill_null(NOWHERE), pl.coalesce(PART, spread((leaf,), self.parts))
-        )
+        strange = spread(joined, (leaf,), self.parts)
+        return joined.with_columns(pl.col(SHARD).fill_null(NOWHERE), pl.col(PART).fill_null(pl.lit(strange)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Areas:
     def __call__(self, table: pa.Table) -> pa.Table:
         names = [name for name in self.schema.names if name != PART]
         frame = frame_of(table).select(names).unique()
-        frame = frame.with_columns(spread(self.spine[:-1] or self.spine, self.parts).alias(PART))
+        frame = frame.with_columns(spread(frame, self.spine[:-1] or self.spine, self.parts))
         return frame.select(self.schema.names).to_arrow().cast(self.schema)
 
 
