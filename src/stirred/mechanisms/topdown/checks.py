@@ -1,6 +1,9 @@
 """Every invariant, bound, structural zero and parent sum held against the released integers, from scratch.
 
 Parts of the tree can be looked at apart: a level of depth d is checked by whoever holds it, and the answers are joined.
+
+Which areas there are is no bound on the integers and has no check here: the released records are counted by the number
+of a leaf, so they cannot stand outside the tree, and the tree is declared where it is read (``areas``).
 """
 
 from collections.abc import Sequence

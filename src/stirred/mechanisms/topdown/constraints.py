@@ -1,7 +1,8 @@
 """What must hold exactly, compiled to bounds on sums of cells in every geounit, with a record of what it uses.
 
 The multiverse of a run's specification is derived from that record and from nothing else: a constraint that reads a
-confidential number without recording it cannot be built here, because the counts are fetched through ``Record``.
+confidential number without recording it cannot be built here, because the counts are fetched through ``Record``. What
+the tree shows is recorded with it (``areas``).
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.errors import InputError
+from stirred.mechanisms.topdown import areas
 from stirred.mechanisms.topdown.histogram import Axis, Histogram, Query
 from stirred.mechanisms.topdown.spine import ALIASES, Spine
 from stirred.mechanisms.topdown.tabulate import Sparse, axis_expression
@@ -44,25 +46,13 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
     return margin
 
 
-def leaves_used(census: "Census", workload: Workload) -> Invariant | None:
-    """The tree itself: which leaves hold a record at all, unless a public file lists all areas."""
-    if census.schema.geography.areas is not None:
-        return None
-    leaf = census.schema.spine[-1]
-    units = next((record.name for record in census.schema.records if not record.linked_to), workload.record)
-    words = f"which areas of level {leaf} hold a {units} record"
-    return Custom(words, (Margin(units, (leaf,)),), words)
-
-
 def declared(census: "Census", workload: Workload) -> Multiverse:
-    """The multiverse a run will use, from its rules alone; the run checks that it used exactly this."""
+    """The multiverse a run will use, from its rules and its tree; the run checks that it used no more than this."""
     record = Record()
+    record.tree(census)
     for rule in workload.rules:
         if rule.kind in {"exact", "facilities"}:
             record.used.add(invariant(rule, workload, level_of(census, rule.level)))
-    tree = leaves_used(census, workload)
-    if tree is not None:
-        record.used.add(tree)
     return record.multiverse
 
 
@@ -82,6 +72,10 @@ class Record:
     """The only way a constraint gets at confidential numbers: what is fetched is written down."""
 
     used: set[Invariant] = field(default_factory=set)
+
+    def tree(self, census: "Census") -> None:
+        """The areas of the tree, where records decide which there are."""
+        self.used.update(areas.tree_invariants(census))
 
     def truth(self, level: str, rule: Rule, workload: Workload, histograms: Sparse) -> Ints:
         """Exact answers of a rule's query at a level."""
@@ -114,21 +108,31 @@ class Record:
 
     @property
     def multiverse(self) -> Multiverse:
-        """All universes of what was used; what another invariant determines is not listed twice."""
+        """All universes of what was used; what a margin that is listed determines is not listed twice."""
         margins = {m for m in self.used if isinstance(m, Margin)}
         implied = {
             i
-            for i in self.used
-            if isinstance(i, Custom)
-            and i.determined_by
-            and all(
-                any(
-                    m.record_type == n.record_type and set(m.by) <= set(n.by) and not n.where for n in margins
-                )
-                for m in i.determined_by
-            )
+            for i in self.used - margins
+            if i.needs() and all(any(summed_from(n, m) for n in margins) for m in i.needs())
         }
         return Multiverse(frozenset(self.used - implied))
+
+
+def summed_from(whole: Margin, part: Margin) -> bool:
+    """Whether the second table is made of sums of the first, whatever the domain is.
+
+    >>> kinds = Margin("household", ("block", "kind"))
+    >>> summed_from(kinds, Margin("household", ("block",), {"kind": ["1"]}))
+    True
+    >>> summed_from(kinds, Margin("household", ("block",), {"vacant": ["1"]}))
+    False
+    """
+    if whole.record_type != part.record_type:
+        return False
+    if whole.where == part.where:
+        return {*part.by} <= {*whole.by}
+    # other records are counted: the whole must leave out nobody and show whom the part leaves out
+    return whole.where is None and {*part.by, *part.conditions()} <= {*whole.by}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +202,7 @@ def compiled_rules(
         return record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
 
     result = rules_of(workload, spine, truth, record, units, given)
-    tree = leaves_used(census, workload)
-    if tree is not None:
-        record.used.add(tree)
+    record.tree(census)
     from stirred.mechanisms.topdown.feasibility import misfits, require
 
     require(result, workload, spine.levels, truth[0], *misfits(result, truth, range(len(spine.levels))))

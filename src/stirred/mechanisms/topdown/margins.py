@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, Key
 from stirred.engine import Engine, Progress
-from stirred.errors import BudgetError, InputError
+from stirred.errors import BudgetError, DataError, InputError
 from stirred.mechanisms.base import Check, Release
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
 
@@ -78,6 +78,7 @@ class ExactMargins:
             output_premetric=NormalizedRenyi(),
             budget=Budget.sqrt(Fraction(str(self.rho_squared))),
             evidence=Evidence(status="proved", source="proof.md of TopDown, Lemma 4"),
+            measures=(Margin(self.record, (self.rows, self.columns)),),
             notes=(
                 f"one table: {self.rows} × {self.columns}; its levels are those of the schema or of the margins",
             ),
@@ -136,6 +137,14 @@ class ExactMargins:
                 )
             own = counts[self.columns].dtype
             columns = pl.Series(levels).cast(own).to_list()
+            inside = pl.col(self.columns).is_in(columns)  # null where the value is missing
+            outside = int(counts.filter(~inside.fill_null(False))["count"].sum())
+            if outside:
+                raise DataError(
+                    f"{outside} {self.record} records have no listed level of {self.columns}",
+                    why="the value is missing, or the schema does not list it",
+                    fix=f"edit the records, or complete the levels of {self.columns} in census.toml",
+                )
         table = np.zeros((len(rows), len(columns)), np.int64)
         for row, column, count in counts.select(self.rows, self.columns, "count").iter_rows():
             table[rows.index(row), columns.index(column)] = count

@@ -17,6 +17,7 @@ from stirred.census.geography import ancestors, attach
 from stirred.engine import Engine
 from stirred.engine.base import Parts
 from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.topdown.areas import deciding
 from stirred.mechanisms.topdown.shard_rows import COUNT, PART, SHARD, Areas, Places, frame_of
 from stirred.mechanisms.topdown.spine import Spine
 from stirred.mechanisms.topdown.spine_options import SpineOptions
@@ -90,7 +91,7 @@ class Listed:
 def listed(
     engine: Engine, census: "Census", workload: Workload, options: SpineOptions | None, parts: int
 ) -> Listed:
-    """Every area once, in parts by its codes: from the public file of areas, else from the records that have homes."""
+    """Every area once, in parts by its codes: from the public file of areas, else from the records that decide it."""
     spine = census.schema.spine
     if not spine:
         raise InputError(
@@ -106,8 +107,7 @@ def listed(
         chosen = areas.select(*(pl.col(name).cast(types[name]) for name in spine), *entities).collect()
         flows = [engine.released(chosen.to_arrow())]
     else:
-        homes = [record.name for record in census.schema.records if not record.linked_to]
-        flows = [engine.records(census, record, [*spine, *entities]) for record in homes]
+        flows = [engine.records(census, record, [*spine, *entities]) for record in deciding(census)]
     fields = [flows[0].schema.field(name) for name in spine]
     schema = pa.schema([*fields, *((name, pa.string()) for name in entities)])
     with_part = schema.append(pa.field(PART, pa.int32()))
@@ -138,8 +138,7 @@ def _require(census: "Census", name: str) -> None:
             "tell which areas have records",
             fix=f"give [geography.off_spine.{name}] its files",
         )
-    homes = [record.name for record in schema.records if not record.linked_to]
-    lacking = [record for record in homes if name not in census.columns(record)]
+    lacking = [record for record in deciding(census) if name not in census.columns(record)]
     if not off.files and lacking:
         raise InputError(
             f"{lacking[0]} records have no column {name}",

@@ -28,7 +28,7 @@ from stirred.mechanisms.topdown import digest, gls, output
 from stirred.mechanisms.topdown.certificate import Certificate
 from stirred.mechanisms.topdown.checkpoint import Checkpoint
 from stirred.mechanisms.topdown.checks import Findings
-from stirred.mechanisms.topdown.constraints import Record, leaves_used
+from stirred.mechanisms.topdown.constraints import Record
 from stirred.mechanisms.topdown.estimate import Estimator
 from stirred.mechanisms.topdown.made import Made, Task
 from stirred.mechanisms.topdown.shard_input import Gathered, gather
@@ -74,10 +74,8 @@ class Sharded:
         survey, others = _told(prepared.map(Survey(plan, reader), MESSAGE), self._steps("survey"))
         gathered.refuse(np.sum([told["troubles"] for told in others], axis=0).tolist(), task.workload)
         record = Record()
+        record.tree(task.census)
         upper = Upper.of(plan, gathered.tops, survey, reader, record)
-        tree = leaves_used(self.task.census, self.task.workload)
-        if tree is not None:
-            record.used.add(tree)
         own = self.task.key.bind("input", upper.input_digest)
         noise = None if self.task.settings.noiseless else own
         measured = Measured(

@@ -8,7 +8,8 @@ stays above them as a node that is not measured, so that *its* population is the
 **Optimized block groups.** Within a tract, leaves in the same off-spine entities (place, school district, …) form
 groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
 
-Both use public geography only: the names of areas and how many leaves a tract has, never a confidential count. The
+Both use the leaves of the tree and in which areas these lie, never a confidential count: the areas are public
+geography, and the leaves are public or declared as an invariant (``areas``). The
 production rule also looked at which kinds of group quarters stand in a block, which is an invariant but not public
 geography; that is left out. Microdata and tables still carry the ordinary geography (``ordinary``), and every
 root-to-leaf path spends exactly the total (checked where the budget is allotted).
@@ -23,6 +24,7 @@ import polars as pl
 
 from stirred.census.geography import attach
 from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.topdown.areas import deciding
 from stirred.mechanisms.topdown.spine import ALIASES, Spine
 from stirred.mechanisms.topdown.tabulate import Sparse
 from stirred.mechanisms.topdown.workload import Workload
@@ -176,11 +178,13 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
                 "tell which areas have records",
                 fix=f"give [geography.off_spine.{name}] its files",
             )
-        records = [record.name for record in schema.records if not record.linked_to]
-        holder = next((record for record in records if name in census.columns(record)), None)
-        if holder is None:
+        holders = [record for record in deciding(census) if name in census.columns(record)]
+        if not holders:
             raise InputError(f"no record type has the column {name}")
-        table = census.scan(holder, [off.of, name]).unique().collect()
+        # every type that has the column is asked: an area may have group quarters and no household
+        codes = pl.col(off.of).cast(leaves.schema[off.of]), pl.col(name).cast(pl.String)
+        frames = [census.scan(record, [off.of, name]).select(codes) for record in holders]
+        table = pl.concat(frames).unique().collect()
         if table[off.of].n_unique() < table.height:
             raise InputError(f"some areas of level {off.of} lie in several areas of {name}")
         leaves = leaves.join(table, on=off.of, how="left", maintain_order="left")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stirred.census.geography import ancestors
 from stirred.errors import DataError, InputError, did_you_mean
+from stirred.mechanisms.topdown.areas import deciding
 from stirred.mechanisms.topdown.histogram import Axis, Histogram
 from stirred.mechanisms.topdown.spine import Spine
 from stirred.mechanisms.topdown.workload import Workload
@@ -125,7 +126,7 @@ def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
 
 
 def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
-    """One row per leaf with its areas: from the public file of areas, else from the leaves that hold any record."""
+    """One row per leaf with its areas: from the public file of areas, else from the records that decide it."""
     spine = list(census.schema.spine)
     if not spine:
         raise InputError(
@@ -135,11 +136,7 @@ def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
         areas = ancestors(census.schema, census.folder).select(spine).collect()
         types = census.scan(workload.record, spine).collect_schema()
         return areas.select(pl.col(name).cast(types[name]) for name in spine)
-    frames = [
-        census.scan(record.name, spine).unique()
-        for record in census.schema.records
-        if not record.linked_to  # a person stands where its household stands
-    ]
+    frames = [census.scan(record, spine).unique() for record in deciding(census)]
     return pl.concat(frames).unique().collect(engine="streaming")
 
 
