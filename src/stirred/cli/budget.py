@@ -8,6 +8,7 @@ occur is an exchange of two records: odds may move by e^(2ε), which is printed 
   stirred budget --stratum 264331 --rate 1/100 1/20 1/10 1/2     the budget at four swap rates
   stirred budget --stratum 10 --epsilon 3                        the swap rates that reach a budget
   stirred budget --margins 163885 100446 --rate 1/2              a stratum with two hold (or two swap) types
+  stirred budget --margins 3 1 1 --rate 9/10                     a small stratum with three or more
 
 Rates are fractions or decimals (1/20, 0.05). Rates 0 and 1 cost ∞: some outputs then exclude some inputs.
 """
@@ -63,7 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stratum", metavar="B", help="records in the largest stratum (with two hold and two swap values)"
     )
     parser.add_argument(
-        "--margins", nargs=2, metavar=("N1", "N2"), help="records of each of the two hold (or swap) types"
+        "--margins",
+        nargs="+",
+        metavar="N",
+        help="records of each hold (or swap) type: two types, or more in a stratum of up to 40 records",
     )
     parser.add_argument("--rate", nargs="+", action="extend", metavar="P", help="swap rates: 1/20 or 0.05")
     parser.add_argument("--epsilon", metavar="E", help="a budget to reach; prints the two swap rates")
@@ -86,8 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.rate:
         raise InputError("give swap rates, or a budget to reach", fix="--rate 1/100 1/20, or --epsilon 3")
     if arguments.margins is not None:
-        first, second = (_count(word) for word in arguments.margins)
-        return _margins(first, second, arguments.rate, as_json=arguments.json)
+        if len(arguments.margins) < 2:
+            raise InputError("give a number for each type, two or more", fix="--margins 163885 100446")
+        margins = [_count(word) for word in arguments.margins]
+        return _margins(margins, arguments.rate, as_json=arguments.json)
     return _stratum(_count(arguments.stratum), arguments.rate, as_json=arguments.json)
 
 
@@ -192,15 +198,18 @@ def _rates(b: int, epsilon: str, *, as_json: bool) -> int:
     return 0
 
 
-def _margins(first: int, second: int, rates: list[str], *, as_json: bool) -> int:
+def _types(number: int) -> str:
+    return "two" if number == 2 else str(number)
+
+
+def _margins(given: list[int], rates: list[str], *, as_json: bool) -> int:
     # Compiled kernels take a second to load; the other questions do not need them.
     from stirred.mechanisms.swapping.strata import Stratum, bounds, claim
 
-    n = first + second
-    types = (first > 0) + (second > 0)
-    margins = tuple(margin for margin in (first, second) if margin > 0)
+    n = sum(given)
+    margins = tuple(margin for margin in given if margin > 0)
     # The other side may have any number of types: the bounds hold for all.
-    stratum = Stratum(n=n, hold_types=types, swap_types=max(n, 1), hold_margins=margins)
+    stratum = Stratum(n=n, hold_types=len(margins), swap_types=max(n, 1), hold_margins=margins)
     found = [(text_of(rate_of(word)), bounds([stratum], word)) for word in rates]
     if as_json:
         rows = [
@@ -222,7 +231,7 @@ def _margins(first: int, second: int, rates: list[str], *, as_json: bool) -> int
             }
             for rate, all_ in found
         ]
-        print_json({"margins": [first, second], "stratum": n, "rows": rows, "flavor": FLAVOR})
+        print_json({"margins": given, "stratum": n, "rows": rows, "flavor": FLAVOR})
         return 0
     out = console()
     body = [
@@ -238,7 +247,8 @@ def _margins(first: int, second: int, rates: list[str], *, as_json: bool) -> int
     ]
     out.print(
         table(
-            f"Budget of a stratum with two types: {digits(first)} and {digits(second)} records",
+            f"Budget of a stratum with {_types(len(given))} types: {', '.join(map(digits, given[:-1]))} and "
+            f"{digits(given[-1])} records",
             ["swap rate", "bound", "ε", "odds may move by", ""],
             body,
         )

@@ -50,6 +50,18 @@ def test_margins(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(bound["tight"] and bound["source"] for bound in row["bounds"])
 
 
+def test_margins_of_three_types(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--margins", "2", "2", "1", "--rate", "9/10", "1/20")
+    assert found["margins"] == [2, 2, 1]
+    high, low = found["rows"]
+    assert high["claimed"] == "three or more types, by exchanges"
+    # brute force finds 0.5186 at distance 2 where all swap values differ; 4/3 of it
+    assert round(high["epsilon"], 3) == 0.691
+    assert low["claimed"] == "largest loss by size"
+    assert main(["budget", "--margins", "3", "--rate", "1/2"]) != 0
+    assert "two or more" in capsys.readouterr().err
+
+
 def test_the_table_says_where_it_is_tight(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["budget", "--stratum", "264331", "--rate", "1/100"]) == 0
     shown = capsys.readouterr().out

@@ -8,6 +8,7 @@ from shared_data import shared
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.swapping import PermutationSwapping, effective_rate
+from stirred.spec import SizeLaw
 
 KEY = Key.for_tests(2010)
 
@@ -43,7 +44,8 @@ def test_washington_2010_swapped_within_tract_and_size() -> None:
     psa = PermutationSwapping(match=["tract", "size"], swap=["block"], rate="1/20")
     promise = psa.specification(census)
     largest = counts(homes, "tract", "size")["len"].max()
-    assert f"here {largest:,}" in promise.varies.words
+    assert promise.varies.b == largest
+    assert promise.varies.law == SizeLaw("by-size", "1/20")
     release = psa.release(census, key=KEY)
     after = pl.from_arrow(release.microdata["household"])
     assert counts(homes, "tract", "size", "block").equals(counts(after, "tract", "size", "block"))

@@ -206,8 +206,8 @@ def test_places_prefer_to_be_near() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match="one source"):
         VaryingRates(**BASE)
-    with pytest.raises(PrivacyError):
-        make("1a", rates={"rent": "1"}).release(census(household(50)), key=KEY)
+    with pytest.raises(InputError, match="strictly between 0 and 1"):
+        make("1a", rates={"rent": "1"})
     with pytest.raises(InputError, match="loosened"):
         make("5", loose=["tenure"])
     with pytest.raises(InputError, match="no match variable"):

@@ -3,46 +3,47 @@ r"""The protection loss budget of the Permutation Swapping Algorithm from a stra
 A permutation that moves k of n records is drawn with probability $c\,w(k)$, $w(k) = o^k/d(k)$, $o = p/(1-p)$, and
 two data sets at distance Δ ≥ 2 turn a permutation that moves k records into one that moves k′, |k − k′| ≤ Δ. So a
 stratum loses at most $\ln(w(k)/w(k'))/\Delta$ per record: the paper's Theorem 1 bounds it, ``tight`` maximises it.
+Both are laws of the size alone and stand in ``spec/size_laws.py``, where specifications compare them.
 Every function here rounds away from the truth only upwards. Proofs: proof.md, Sections 1 and 2.
 """
 
 from fractions import Fraction
-from functools import lru_cache
 
 import mpmath
 
 from stirred.errors import BudgetError, InputError
-from stirred.mechanisms.swapping.derangements import derangements, step_ratio_bound
 from stirred.spec.budget import Budget
-from stirred.spec.numerals import fraction_of
-
-Rate = Fraction | int | str
-HALF = Fraction(1, 2)
-
-TIGHT_THEOREM_1 = "some universe, up to f(b) → 0 (the paper's Theorem 4: four hold and four swap types)"
-TIGHT_SIZE = (
-    "some universe, exactly (all hold and all swap values of the stratum different, or Proposition 9's margins); "
-    "not every universe, pair or output"
+from stirred.spec.size_laws import (
+    HALF,
+    TIGHT_SIZE,
+    TIGHT_THEOREM_1,
+    Rate,
+    SizeLaw,
+    losses,
+    odds,
+    rate_of,
 )
+
+__all__ = [
+    "HALF",
+    "SHARPNESS",
+    "TIGHT_SIZE",
+    "TIGHT_THEOREM_1",
+    "Rate",
+    "largest_loss",
+    "odds",
+    "rate_of",
+    "rates_for",
+    "smallest_budget",
+    "stratum_of",
+    "theorem_1",
+    "tight",
+]
 
 SHARPNESS = (
     "with four or more hold and four or more swap types in a stratum no bound in n and p can be much smaller: margins "
     "(1, 1, m, m) on both sides lose exactly ½ ln(d(n)/d(n−2)) − ln o, so Theorem 1 is asymptotically sharp"
 )
-
-
-def rate_of(rate: Rate) -> Fraction:
-    """A swap rate as an exact number in [0, 1]; floats are refused.
-
-    >>> rate_of("1/20")
-    Fraction(1, 20)
-    """
-    p = fraction_of(rate, "swap rate")
-    if not 0 <= p <= 1:
-        raise InputError(
-            f"the swap rate {str(rate)[:40]} is outside [0, 1]", why="it is a probability", fix='write "1/20"'
-        )
-    return p
 
 
 def stratum_of(b: int) -> int:
@@ -58,46 +59,13 @@ def stratum_of(b: int) -> int:
     return b
 
 
-def odds(p: Fraction) -> Fraction:
-    """o = p/(1−p).
-
-    >>> odds(Fraction(1, 100))
-    Fraction(1, 99)
-    """
-    return p / (1 - p)
-
-
-def _degenerate(b: int, p: Fraction) -> Budget | None:
-    """0 where no two data sets of a universe differ, ∞ where some output is impossible from one of them."""
-    if b <= 1:  # a stratum of one record never differs inside a universe: b = 1 cannot occur
-        return Budget.zero()
-    return Budget.infinite() if p in (0, 1) else None
-
-
-@lru_cache(maxsize=4096)
-def _theorem_1(b: int, p: Fraction) -> Budget:
-    o = odds(p)
-    return Budget.log(max(o, (b + 1) / o))
-
-
 def theorem_1(b: int, rate: Rate) -> Budget:
     r"""The paper's Theorem 1: $\max\{\ln o,\ \ln(b+1) - \ln o\}$; 0 if b = 0, ∞ if p is 0 or 1.
 
     >>> theorem_1(264331, "1/100").exact, theorem_1(264331, "1/100").upper()
     ('ln(26168868)', Decimal('17.080082'))
     """
-    b, p = stratum_of(b), rate_of(rate)
-    found = _degenerate(b, p)
-    return _theorem_1(b, p) if found is None else found
-
-
-@lru_cache(maxsize=4096)
-def _tight(b: int, p: Fraction) -> Budget:
-    o = odds(p)
-    if b == 3:  # d(1) = 0: the formula below would divide by it
-        return largest_loss(3, p)
-    # For b ≥ 4 and b = 2 the maximum over all (k, k′, Δ) stands at (b−2, b, 2) or (2, 0, 2): proof.md, Theorem B.
-    return Budget.log(max(o * o, step_ratio_bound(b) / (o * o))) * HALF
+    return SizeLaw("theorem-1", rate).at(stratum_of(b))
 
 
 def tight(b: int, rate: Rate) -> Budget:
@@ -109,9 +77,7 @@ def tight(b: int, rate: Rate) -> Budget:
     >>> tight(264331, "1/100").upper(), tight(3, "1/2").exact
     (Decimal('17.080076'), '1/2*ln(2)')
     """
-    b, p = stratum_of(b), rate_of(rate)
-    found = _degenerate(b, p)
-    return _tight(b, p) if found is None else found
+    return SizeLaw("by-size", rate).at(stratum_of(b))
 
 
 def largest_loss(n: int, rate: Rate) -> Budget:
@@ -121,18 +87,11 @@ def largest_loss(n: int, rate: Rate) -> Budget:
     True
     """
     n, p = stratum_of(n), rate_of(rate)
-    found = _degenerate(n, p)
-    if found is not None:
-        return found
-    o = odds(p)
-    moved = [0, *range(2, n + 1)]
-    best = Budget.zero()
-    for k in moved:
-        for other in moved:
-            ratio = o ** (k - other) * Fraction(derangements(other), derangements(k))
-            if ratio > 1:
-                best = max(best, Budget.log(ratio) * Fraction(1, max(2, abs(k - other))))
-    return best
+    if n <= 1:
+        return Budget.zero()
+    if p in (0, 1):
+        return Budget.infinite()
+    return max(Budget.log(ratio) * Fraction(1, apart) for ratio, apart in losses(n, odds(p)))
 
 
 def smallest_budget(b: int) -> tuple[Budget, Fraction]:
@@ -205,4 +164,4 @@ def _inward(b: int, target: Budget, decimals: int) -> tuple[Fraction, Fraction]:
 
 
 def _keeps(b: int, p: Fraction, target: Budget) -> bool:
-    return _theorem_1(b, p) <= target
+    return theorem_1(b, p) <= target

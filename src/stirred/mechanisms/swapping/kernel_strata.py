@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
@@ -11,7 +12,7 @@ from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping.release_columns import Column, Digits, ranked, words
 
 ROWS = 1 << 16
-MANY = 3  # types beyond two are not told apart: no bound asks for them
+MANY = 3  # types beyond two are not told apart; only small strata have all their margins counted (``texts``)
 
 
 @compiled
@@ -100,6 +101,35 @@ class Strata:
             if full == n:
                 break
         return found
+
+
+def texts(strata: Strata, columns: Sequence[Column], chosen: NDArray[np.bool_]) -> list[str]:
+    """The margins of the chosen strata, largest first and joined by points: how often each type occurs in them.
+
+    >>> import pyarrow as pa
+    >>> place = Column(name="place", codes=np.array([2, 7, 2, 2]), type=pa.int64())
+    >>> texts(strata([], rows=4), [place], np.array([True]))
+    ['3.1']
+    """
+    inside = strata.codes != kernel.OUT
+    inside[inside] = chosen[strata.codes[inside]]
+    rows = np.flatnonzero(inside)
+    packed = words([column for column in columns if column.span > 1])
+    number = packed[0] if len(packed) == 1 else Digits.of([ranked(columns)])
+    types = np.empty(rows.size, np.uint64)
+    at = 0
+    for start in range(0, strata.codes.size, ROWS):
+        part = inside[start : start + ROWS]
+        found = number.numbers(slice(start, start + ROWS))[part]
+        types[at : at + found.size] = found
+        at += found.size
+    counts = pl.DataFrame({"stratum": strata.codes[rows], "type": types}).group_by("stratum", "type").len()
+    joined = (
+        counts.sort("stratum", "len", descending=[False, True])
+        .group_by("stratum", maintain_order=True)
+        .agg(pl.col("len").cast(pl.String).str.join("."))
+    )
+    return list(joined["len"])
 
 
 def strata(match: Sequence[Column], *, rows: int, taking_part: NDArray[np.bool_] | None = None) -> Strata:

@@ -25,12 +25,18 @@ from stirred.mechanisms.swapping.release_order import shuffled
 from stirred.mechanisms.swapping.release_roles import Roles, roles
 from stirred.mechanisms.swapping.sharded_size import size_of
 from stirred.mechanisms.swapping.strata import Strata, bounds
-from stirred.spec import Bound, Ledger, Specification
+from stirred.spec import Bound, Ledger, SizeLaw, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 UNTOUCHED = ("publish", "drop", "refuse")
+
+
+def no_text(label: str, value: object) -> None:
+    """Refuse one text where a list of names is meant: its letters would be taken for names."""
+    if isinstance(value, str):
+        raise InputError(f"{label}={value[:40]!r} is one text", fix=f'{label}=["{value[:40]}"]')
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -75,8 +81,9 @@ class PermutationSwapping:
         untouched: str = "publish",
     ) -> None:
         for label, value in (("match", match), ("swap", swap), ("hold", hold), ("drop", drop)):
-            if isinstance(value, str):
-                raise InputError(f"{label}={value!r} is one text", fix=f'{label}=["{value}"]')
+            no_text(label, value)
+        for by in (tables, *tables):
+            no_text("tables", by)
         if untouched not in UNTOUCHED:
             raise InputError(f"untouched={untouched!r} is unknown", fix=did_you_mean(untouched, UNTOUCHED))
         if not microdata and not tables:
@@ -181,7 +188,24 @@ class PermutationSwapping:
 
     def promised(self, frame: Frame, census: "Census") -> Specification:
         """The promise for these records."""
-        return statement.specification(frame, census, self.bounds)
+        return statement.specification(
+            frame, census, self.bounds, law=self.size_law(frame), depends=self.depends()
+        )
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """The budget of every universe as a law of b; None for a relative with other bounds that states no law."""
+        del frame  # a relative may look at the roles
+        return SizeLaw("by-size", self.rate) if type(self).bounds is PermutationSwapping.bounds else None
+
+    def depends(self) -> str:
+        """What the budget depends on beside the invariants: every parameter, so that no two functions read alike."""
+        known = {*PermutationSwapping.parameters(self)} - {"rate"}  # these decide the invariants
+        chosen = {name: value for name, value in self.parameters().items() if name not in known and value}
+        told = ", ".join(
+            f"{name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for name, value in chosen.items()
+        )
+        return f"a function of the sizes of the strata for {self.name} with {told}"
 
     def refuse_degenerate(self) -> None:
         """Stop where the rate makes some outputs impossible."""

@@ -64,8 +64,13 @@ class Column:
         if self.values is None:
             return replace(self, reach=None)
         used = np.unique(self.codes)
+        held = self.values.take(pa.array(used))
+        if pa.types.is_integer(self.type) and not held.null_count:
+            # the empty values are gone: integers as they are, as if there had been none
+            numbers = self.values.fill_null(0).to_numpy(zero_copy_only=False)[self.codes]
+            return replace(self, codes=numbers, values=None, reach=None)
         codes = np.searchsorted(used, self.codes).astype(self.codes.dtype)
-        return replace(self, codes=codes, values=self.values.take(pa.array(used)), reach=None)
+        return replace(self, codes=codes, values=held, reach=None)
 
     def measured(self) -> "Column":
         """The same column with its reach written down, so that it is looked for once."""

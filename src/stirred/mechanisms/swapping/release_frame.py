@@ -16,7 +16,7 @@ from stirred.mechanisms.swapping.release_digest import Digested, Looked, hashers
 from stirred.mechanisms.swapping.release_members import Members, members
 from stirred.mechanisms.swapping.release_order import canonical_ids
 from stirred.mechanisms.swapping.release_roles import Roles
-from stirred.mechanisms.swapping.release_stays import Stay, Where, by_kind, refuse, without
+from stirred.mechanisms.swapping.release_stays import Released, Stay, by_kind, refuse, released
 from stirred.mechanisms.swapping.values import identities
 from stirred.mechanisms.swapping.verify import Fingerprint, Margin
 
@@ -38,7 +38,7 @@ class Frame:
     strata: Strata
     members: tuple[Members, ...] = ()
     stays: tuple[Stay, ...] = ()  # records that never take part
-    only: Where | None = None  # which records are released at all; None: all
+    only: Released | None = None  # which records are released at all; None: all
     known: "Shapes | None" = None  # of the strata of the whole census, where they were met elsewhere
     levels: tuple[tuple[str, NDArray[Any]], ...] = ()  # codes of variables of which all levels must be known
 
@@ -139,15 +139,21 @@ def needed(roles: Roles) -> list[str]:
     return list(dict.fromkeys([*roles.released, *own]))
 
 
-def framed(columns: dict[str, Column], roles: Roles, kinds: "Kinds | None", *, untouched: str) -> Frame:
+def framed(
+    columns: dict[str, Column],
+    roles: Roles,
+    kinds: "Kinds | None",
+    *,
+    untouched: str,
+    only: Released | None = None,
+) -> Frame:
     """Records that are in memory, without those that travel along; whether identifiers repeat is not asked here."""
+    if only is not None:
+        columns, kinds = only.without(columns), None
     rows = next(iter(columns.values())).codes.size
-    stay, only = by_kind(kinds, columns), None
+    stay = by_kind(kinds, columns)
     if stay is not None and untouched == "refuse":
         refuse(stay, roles.record_type)
-    if stay is not None and kinds is not None and untouched == "drop":
-        columns, only = without(kinds, columns, stay)
-        rows, stay = next(iter(columns.values())).codes.size, None
     part = None if stay is None or not stay.records else ~np.isin(columns[stay.column].codes, stay.codes)
     return Frame(
         roles=roles,
@@ -165,7 +171,9 @@ def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) 
     rows = next(iter(columns.values())).codes.size
     if rows >= 2**32 - 1:
         raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
-    frame = framed(columns, roles, census.schema.record(roles.record_type).kinds, untouched=untouched)
+    record = census.schema.record(roles.record_type)
+    only = released(record, untouched)
+    frame = framed(columns, roles, record.kinds, untouched=untouched, only=only)
     del columns
     if roles.identifier:
         require_unique(roles, repetitions(frame.ids))

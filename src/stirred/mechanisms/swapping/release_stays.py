@@ -1,6 +1,10 @@
-"""Records that never take part: published as they are, hence invariants, or left out together with every trace."""
+"""Records that never take part: published as they are, hence invariants, or left out together with every trace.
 
-from collections.abc import Sequence
+Who takes part is said by words of the schema alone. A level that only records show would let the invariants, and with
+them the meaning of the promise, depend on the data.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +13,10 @@ from numpy.typing import NDArray
 
 from stirred.errors import PrivacyError
 from stirred.mechanisms.swapping.release_columns import Column, level_codes
+from stirred.spec import Margin
 
 if TYPE_CHECKING:
-    from stirred.census.schema import Kinds
+    from stirred.census.schema import Kinds, RecordSchema
 
 Where = dict[str, tuple[str, ...]]
 
@@ -61,32 +66,101 @@ def by_kind(kinds: "Kinds | None", columns: dict[str, Column]) -> Stay | None:
     )
 
 
-def may_move(kinds: "Kinds", column: Column) -> NDArray[np.bool_]:
-    """Which records the schema's kinds let move."""
-    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
-    if named:
-        return np.isin(column.codes, level_codes(column, named))
-    others = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
-    return ~np.isin(column.codes, level_codes(column, others))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Which records are released where the others are left out: those with a listed level, or all but some levels.
 
-
-def restriction(kinds: "Kinds", found: Sequence[object]) -> Where:
-    """Which records may move, in levels: those the schema names, or those that records which may move have."""
-    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
-    return {kinds.column: named or tuple(sorted({str(value) for value in found}))}
-
-
-def without(kinds: "Kinds", columns: dict[str, Column], stay: Stay) -> tuple[dict[str, Column], Where]:
-    """The columns of the records that may move, and the restriction that says which these are.
-
-    Values that only the others have go too: the dictionary of a column is published whole.
+    With ``levels`` a record whose level is empty or not listed is left out. Without (the schema lists no level that
+    takes part) every record is released but those of ``left_out``. Either rule covers every data set of the domain.
     """
-    column = columns[stay.column]
-    rows = np.flatnonzero(may_move(kinds, column)).astype(np.uint32)
-    found = column.taken(rows).arrow().drop_null().unique().to_pylist()
-    return {name: held.taken(rows).compacted().measured() for name, held in columns.items()}, restriction(
-        kinds, found
-    )
+
+    column: str
+    levels: tuple[str, ...] | None
+    left_out: tuple[str, ...]
+
+    @property
+    def among(self) -> str:
+        """The rule, as an addition to the name of a table."""
+        if self.levels is None:
+            return f" (without {self.column} = {' or '.join(self.left_out)})"
+        return f" (only {self.column} = {' or '.join(self.levels)})"
+
+    def places(self, column: Column) -> NDArray[np.bool_]:
+        """Which records are released."""
+        if self.levels is None:
+            return ~np.isin(column.codes, level_codes(column, self.left_out))
+        return np.isin(column.codes, level_codes(column, self.levels))
+
+    def without(self, columns: dict[str, Column]) -> dict[str, Column]:
+        """The columns of the records that are released.
+
+        Values that only the others have go too: the dictionary of a column is published whole.
+        """
+        rows = np.flatnonzero(self.places(columns[self.column])).astype(np.uint32)
+        return {name: held.taken(rows).compacted().measured() for name, held in columns.items()}
+
+    def margins(
+        self, record_type: str, by: tuple[str, ...], *, where: Mapping[str, tuple[str, ...]], label: str
+    ) -> tuple[Margin, ...]:
+        """A table of the released records as invariants.
+
+        A restriction lists levels. Where the released levels have no list, the table of all records and the table of those
+        left out determine it together: it is their difference.
+        """
+        if self.levels is not None:
+            only = _both(where, {self.column: self.levels})
+            return (Margin(record_type, by, where=only, label=label and label + self.among),)
+        rest = f" (only {self.column} = {' or '.join(self.left_out)})"
+        return (
+            Margin(record_type, by, where=where, label=label),
+            Margin(
+                record_type,
+                by,
+                where=_both(where, {self.column: self.left_out}),
+                label=label and label + rest,
+            ),
+        )
+
+    def fate(self, record_type: str) -> str:
+        """What becomes of records with a level that the schema does not list, or with none."""
+        if self.levels is None:
+            return (
+                f"{record_type} records with {self.column} = {' or '.join(self.left_out)} are left out; all others take "
+                f"part, also those with an empty {self.column}. The schema lists no level that takes part, so the "
+                "invariants also fix tables of the records that are left out; to avoid this, list the occupied levels in "
+                "the schema"
+            )
+        return (
+            f"only {record_type} records with {self.column} = {' or '.join(self.levels)} are released; all others are "
+            f"left out, also those with an empty {self.column} or one that the schema does not list"
+        )
+
+
+def _both(one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]) -> Where:
+    """Both restrictions at once."""
+    return {
+        name: tuple(
+            level for level in one.get(name, other.get(name, ())) if name not in other or level in other[name]
+        )
+        for name in (*one, *(name for name in other if name not in one))
+    }
+
+
+def released(record: "RecordSchema", untouched: str) -> Released | None:
+    """Which records a swap with ``untouched="drop"`` releases, from the schema; None where none is left out.
+
+    The levels that take part are those of occupied homes and housing units; without these, the declared levels of the
+    variable except vacant units and group quarters.
+    """
+    kinds = record.kinds
+    if untouched != "drop" or kinds is None or not by_kinds(kinds):
+        return None
+    others = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
+    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
+    for variable in record.variables:
+        if variable.name == kinds.column and not named:
+            named = tuple(str(level) for level in variable.all_levels or () if str(level) not in others)
+    return Released(column=kinds.column, levels=named or None, left_out=others)
 
 
 def refuse(stay: Stay, record_type: str) -> None:

@@ -125,7 +125,8 @@ def _shaped(
 ) -> tuple[Frame, list[int]]:
     """What the mechanism must know of all records to state its promise, and the numbers of cells that stay."""
     found = strata.map(Shaped(sources.job, sources.looker), SHAPED).gathered(steps(progress, "strata"))
-    rows = pl.DataFrame({name: _joined(found, name) for name in SHAPE}, schema=dict.fromkeys(SHAPE, pl.Int64))
+    kinds = {**dict.fromkeys(SHAPE, pl.Int64), "margins": pl.String}
+    rows = pl.DataFrame({name: _joined(found, name) for name in kinds}, schema=kinds)
     frame = sources.frame
     records = _added(found, "stays", len(frame.stays))
     stays = tuple(replace(stay, records=n) for stay, n in zip(frame.stays, records, strict=True))
@@ -135,8 +136,8 @@ def _shaped(
     return known, _added(found, "cells", len(sources.looker.margins))
 
 
-def _joined(found: pa.Table, name: str) -> list[int]:
-    return [number for row in found[name].to_pylist() for number in row]
+def _joined(found: pa.Table, name: str) -> list[int | str]:
+    return [entry for row in found[name].to_pylist() for entry in row]
 
 
 def _added(found: pa.Table, name: str, width: int) -> list[int]:

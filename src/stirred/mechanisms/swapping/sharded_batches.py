@@ -5,7 +5,6 @@ to are refused at once.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +15,10 @@ from stirred.engine.placing import PART as PART
 from stirred.mechanisms.swapping.kernel_moves import ROWS
 from stirred.mechanisms.swapping.release_columns import of_table
 from stirred.mechanisms.swapping.release_digest import hashers
-from stirred.mechanisms.swapping.release_stays import may_move
+from stirred.mechanisms.swapping.release_stays import Released
 from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, flat
 from stirred.mechanisms.swapping.values import Hasher, Words, comparable, missing, one, row_words
 from stirred.mechanisms.swapping.verify import Fingerprint
-
-if TYPE_CHECKING:
-    from stirred.census.schema import Kinds
 
 NUMBERS = pa.list_(pa.uint64())
 SURVEYED = pa.schema([("rows", pa.int64()), ("empty", pa.int64()), ("sum", pa.binary()), ("prints", NUMBERS)])
@@ -57,12 +53,12 @@ class Named:
     identifier: str
     names: tuple[str, ...]
     kind: pa.DataType  # of the identifiers, where these are links
-    kinds: "Kinds | None" = None  # where records that may not move are left out
+    only: Released | None = None  # where records that take no part are left out
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        if self.kinds is not None:
-            column = of_table(table, [self.kinds.column])[self.kinds.column]
-            table = table.filter(pa.array(may_move(self.kinds, column)))
+        if self.only is not None:
+            column = of_table(table, [self.only.column])[self.only.column]
+            table = table.filter(pa.array(self.only.places(column)))
         array = comparable(one(table.column(self.identifier)), self.kind, name=self.identifier)
         words = pa.array(Hasher().words(array), mask=missing(array) if array.null_count else None)
         rest = [table.column(name) for name in self.names]

@@ -15,7 +15,7 @@ from stirred.mechanisms.swapping.release import HELD
 from stirred.mechanisms.swapping.release_digest import Digested, merged_sums, sealed
 from stirred.mechanisms.swapping.release_frame import Frame, needed
 from stirred.mechanisms.swapping.release_roles import Roles
-from stirred.mechanisms.swapping.release_stays import Where, by_kinds, restriction
+from stirred.mechanisms.swapping.release_stays import released
 from stirred.mechanisms.swapping.sharded_batches import (
     PART,
     SURVEYED,
@@ -35,7 +35,6 @@ from stirred.mechanisms.swapping.verify import Fingerprint
 
 if TYPE_CHECKING:
     from stirred.census import Census
-    from stirred.census.schema import Kinds
     from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 
 
@@ -125,7 +124,7 @@ def opened(
     *,
     along: bool = True,
 ) -> Sources:
-    """Open the source; nothing is read yet unless records are left out. Not ``along``: without linked records."""
+    """Open the source; nothing is read yet. Not ``along``: without linked records."""
     roles = mechanism.roles(census)
     if not roles.identifier:
         raise InputError(
@@ -133,19 +132,18 @@ def opened(
             why="where a census does not fit in memory, the identifier alone tells records apart",
             fix=f'name a column of unique numbers or texts in census.toml: [record.{roles.record_type}] id = "…"',
         )
-    kinds = census.schema.record(roles.record_type).kinds
-    leaving = mechanism.untouched == "drop" and by_kinds(kinds)
+    record = census.schema.record(roles.record_type)
+    only = released(record, mechanism.untouched)
     names = tuple(name for name in needed(roles) if name != roles.identifier)
     raw = engine.records(census, roles.record_type, [roles.identifier, *names])
     identity = raw.schema.field(roles.identifier).type
-    job = Job(mechanism=mechanism, roles=roles, kinds=None if leaving else kinds, read=names)
+    job = Job(mechanism=mechanism, roles=roles, kinds=record.kinds if only is None else None, read=names)
     frame = job.frame(_named_schema(raw.schema, roles.identifier, names).empty_table())
     homes = raw.map(
-        Named(roles.identifier, frame.read, identity, kinds if leaving else None),
+        Named(roles.identifier, frame.read, identity, only),
         _named_schema(raw.schema, roles.identifier, frame.read),
     )
-    if leaving and kinds is not None:
-        frame = replace(frame, only=_restricted(raw, roles, kinds))
+    frame = replace(frame, only=only)
     linked = tuple(_linked(census, roles, *member) for member in (roles.members if along else ()))
     scatter = Scatter.known(len(names) + 1)
     people = []
@@ -153,7 +151,7 @@ def opened(
         own = engine.records(census, group.record_type, [group.link, *group.variables])
         schema = _named_schema(own.schema, group.link, group.variables)
         flow = own.map(Named(group.link, group.variables, identity), schema)
-        people.append(_only_of(homes, flow, roles, group, engine, size, held, scatter) if leaving else flow)
+        people.append(_only_of(homes, flow, roles, group, engine, size, held, scatter) if only else flow)
     widest = max(len(names), *(len(group.variables) for group in linked), 1)
     looker = Looker(
         tuple(
@@ -186,15 +184,6 @@ def _linked(census: "Census", roles: Roles, record_type: str, variables: tuple[s
         variables=variables,
         refilled=tuple(name for name in roles.moving + roles.match if name in there),
     )
-
-
-def _restricted(raw: Flow, roles: Roles, kinds: "Kinds") -> Where:
-    """Which kinds of records are released."""
-    names = (kinds.column,)
-    kept = Named(roles.identifier, names, raw.schema.field(roles.identifier).type, kinds)
-    flow = raw.map(kept, _named_schema(raw.schema, roles.identifier, names))
-    found = flow.map(Levels(names), pa.schema([raw.schema.field(kinds.column)])).gathered()
-    return restriction(kinds, found.column(0).drop_null().unique().to_pylist())
 
 
 def _only_of(

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 
 SHAPE = ("n", "hold_types", "swap_types", "hold_larger", "swap_larger", "strata")
-SHAPED = pa.schema([(name, pa.list_(pa.int64())) for name in (*SHAPE, "stays", "cells")])
+SHAPED = pa.schema(
+    [
+        *((name, pa.list_(pa.int64())) for name in (*SHAPE, "stays", "cells")),
+        ("margins", pa.list_(pa.string())),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +81,8 @@ class Shaped:
         row = {name: [getattr(found, name)] for name in SHAPE}
         row["stays"] = [np.array([stay.records for stay in frame.stays], np.int64)]
         row["cells"] = [np.array(self.looker.cells(records), np.int64)]
-        return pa.table({name: pa.array(row[name], pa.list_(pa.int64())) for name in row})
+        row["margins"] = [found.margins.tolist()]
+        return pa.table({name: pa.array(row[name], SHAPED.field(name).type) for name in row}, schema=SHAPED)
 
 
 @dataclass(frozen=True, slots=True)

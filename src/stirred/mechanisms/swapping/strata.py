@@ -22,6 +22,7 @@ from stirred.mechanisms.swapping.accounting import (
     theorem_1,
     tight,
 )
+from stirred.mechanisms.swapping.exchanges import TIGHT_EXCHANGES, UP_TO, by_exchanges
 from stirred.mechanisms.swapping.margins import (
     CLOSED_UP_TO,
     TIGHT_CLOSED,
@@ -33,6 +34,7 @@ from stirred.spec.budget import Bound, Budget
 
 Counts = NDArray[np.int64]
 MOST_WORK = 1_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
+MOST_STATES = 10_000  # vectors t spent on strata with three and more types; strata left over keep Theorem B
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +56,35 @@ class Stratum:
                 )
 
 
+def margins_text(hold: Iterable[int] | None, swap: Iterable[int] | None) -> str:
+    """All margins of a stratum in one word, so that equal strata are equal words; "*" for a side that is not known.
+
+    >>> margins_text((1, 2, 1), None), margins_of("2.1.1/*")
+    ('2.1.1/*', ((2, 1, 1), None))
+    """
+    sides = ("*" if side is None else ".".join(map(str, sorted(side, reverse=True))) for side in (hold, swap))
+    return "/".join(sides)
+
+
+def margins_of(text: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """The margins that ``margins_text`` wrote."""
+    hold, swap = (None if side == "*" else tuple(map(int, side.split("."))) for side in text.split("/"))
+    return hold, swap
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strata:
-    """All strata as columns; ``hold_larger`` and ``swap_larger`` count the commoner of two types, 0 where unknown."""
+    """All strata as columns; ``hold_larger`` and ``swap_larger`` count the commoner of two types, 0 where unknown.
+
+    ``margins`` holds all margins (``margins_text``) of small strata with three and more types on both sides, "" elsewhere.
+    """
 
     n: Counts
     hold_types: Counts
     swap_types: Counts
     hold_larger: Counts
     swap_larger: Counts
+    margins: NDArray[np.object_]
 
     @staticmethod
     def of(strata: "Strata | Iterable[Stratum]") -> "Strata":
@@ -73,12 +95,19 @@ class Strata:
         """
         if isinstance(strata, Strata):
             return strata
+        every = tuple(strata)
         rows = [
             (s.n, s.hold_types, s.swap_types, max(s.hold_margins or (0,)), max(s.swap_margins or (0,)))
-            for s in strata
+            for s in every
         ]
         table = np.array(rows, np.int64).reshape(-1, 5)
-        return Strata.columns(*table.T)
+        texts = [
+            margins_text(s.hold_margins, s.swap_margins)
+            if s.n <= UP_TO and min(s.hold_types, s.swap_types) > 2 and (s.hold_margins or s.swap_margins)
+            else ""
+            for s in every
+        ]
+        return Strata.columns(*table.T, margins=texts)
 
     @staticmethod
     def columns(
@@ -87,13 +116,22 @@ class Strata:
         swap_types: ArrayLike,
         hold_larger: ArrayLike = 0,
         swap_larger: ArrayLike = 0,
+        *,
+        margins: ArrayLike = "",
     ) -> "Strata":
         """From arrays of equal length (or single numbers), one entry a stratum."""
         parts = np.broadcast_arrays(
             *(np.asarray(x, np.int64) for x in (n, hold_types, swap_types, hold_larger, swap_larger))
         )
         size, hold, swap, hold_more, swap_more = (np.atleast_1d(part) for part in parts)
-        return Strata(n=size, hold_types=hold, swap_types=swap, hold_larger=hold_more, swap_larger=swap_more)
+        return Strata(
+            n=size,
+            hold_types=hold,
+            swap_types=swap,
+            hold_larger=hold_more,
+            swap_larger=swap_more,
+            margins=np.broadcast_to(np.asarray(margins, np.object_), size.shape),
+        )
 
     def kinds(self) -> Counts:
         """Distinct rows (n, larger hold margin, larger swap margin) of the strata in which data sets can differ.
@@ -112,6 +150,14 @@ class Strata:
         large = np.unique(np.stack([n, hold, swap], axis=1)[~small], axis=0)
         return np.concatenate([rows, large])
 
+    def many(self) -> list[tuple[int, str]]:
+        """Size and margins of each stratum with three and more types on both sides, the largest first, each once."""
+        live = (self.hold_types > 2) & (self.swap_types > 2)
+        sizes = self.n[live]
+        if not sizes.size or sizes.max() > UP_TO:
+            return [(int(sizes.max()), "")] if sizes.size else []
+        return sorted(set(zip(sizes.tolist(), self.margins[live].tolist(), strict=True)), reverse=True)
+
 
 def bounds(strata: Strata | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
     """Every bound that applies, the paper's first; the claim is the smallest proved one (``claim``).
@@ -120,7 +166,8 @@ def bounds(strata: Strata | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
     ['Theorem 1', 'largest loss by size', 'two types, closed form']
     """
     p = rate_of(rate)
-    kinds = Strata.of(strata).kinds()
+    columns = Strata.of(strata)
+    kinds = columns.kinds()
     if not len(kinds):
         return (
             Bound(
@@ -144,6 +191,8 @@ def bounds(strata: Strata | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
     ]
     if 0 < p < 1 and bool((kinds[:, 1:] != 0).any()):
         found += _two_types(kinds, p)
+    if 0 < p < 1:
+        found += _by_exchanges(columns.many(), kinds, p, min(bound.budget for bound in found))
     return tuple(found)
 
 
@@ -173,29 +222,64 @@ def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:
             )
         )
     if bool((kinds[:, 1:] > 0).any()):
-        best, left = Budget.zero(), MOST_WORK
-        for i in order:
-            if upper[i] + 1e-9 <= float(best.lower(9)):
-                break
-            n, hold, swap = map(int, kinds[i])
-            value = _cheap(n, hold, swap, p)
-            if value <= best:
-                continue
-            for m in (hold, swap):
-                if m > 0 and left > 0:
-                    found = reduced(max(m, n - m), min(m, n - m), p)
-                    left -= found.work
-                    value = min(value, found.budget)
-            best = max(best, value)
         result.append(
             Bound(
                 name="two types, exact reduction",
-                budget=best,
+                budget=_reduced(kinds, order, upper, p),
                 source="proof.md, Theorem C, evaluated at the strata's own margins; Theorem B elsewhere",
                 tight=TIGHT_REDUCTION,
             )
         )
     return result
+
+
+def _reduced(kinds: Counts, order: Counts, upper: NDArray[np.float64], p: Fraction) -> Budget:
+    """The largest over strata of the smallest bound that two types give; only strata that may decide are evaluated."""
+    best, left = Budget.zero(), MOST_WORK
+    for i in order:
+        if upper[i] + 1e-9 <= float(best.lower(9)):
+            break
+        n, hold, swap = map(int, kinds[i])
+        value = _cheap(n, hold, swap, p)
+        if value <= best:
+            continue
+        for m in (hold, swap):
+            if m > 0 and left > 0:
+                found = reduced(max(m, n - m), min(m, n - m), p)
+                left -= found.work
+                value = min(value, found.budget)
+        best = max(best, value)
+    return best
+
+
+def _by_exchanges(many: list[tuple[int, str]], kinds: Counts, p: Fraction, known: Budget) -> list[Bound]:
+    """The bound for three and more types, where it is smaller than all others; strata without margins keep Theorem B."""
+    if not many or not many[0][1]:
+        return []  # the largest of them decides, and Theorem B is all that is known of it
+    two = kinds[(kinds[:, 1:] != 0).any(axis=1)]
+    best, left = _reduced(two, *_descending(two, p), p) if len(two) else Budget.zero(), MOST_STATES
+    for n, text in many:
+        value = tight(n, p)
+        if value <= best:
+            break
+        if best >= known:
+            return []
+        found = by_exchanges(*margins_of(text), p, below=value) if text and left > 0 else None
+        if found is not None:
+            left -= found.work
+            value = min(value, found.budget)
+        best = max(best, value)
+    if best >= known:
+        return []
+    return [
+        Bound(
+            name="three or more types, by exchanges",
+            budget=best,
+            source="proof.md, Theorems N and O, in small strata with three or more hold and swap types; Theorem C or D "
+            "in strata with two, Theorem B elsewhere",
+            tight=TIGHT_EXCHANGES,
+        )
+    ]
 
 
 def _descending(kinds: Counts, p: Fraction) -> tuple[Counts, NDArray[np.float64]]:

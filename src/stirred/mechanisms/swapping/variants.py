@@ -16,17 +16,17 @@ from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping import release_statement as statement
-from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping.accounting import Rate
 from stirred.mechanisms.swapping.kernel_moves import draw, stratum_sizes
 from stirred.mechanisms.swapping.kernel_strata import Strata as Coded
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
 from stirred.mechanisms.swapping.release import swapped_columns
 from stirred.mechanisms.swapping.release_columns import Column, Digits, level_codes, ranked
 from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.release_stays import Stay
 from stirred.mechanisms.swapping.strata import Strata
-from stirred.mechanisms.swapping.variants_accounting import variant_bounds
-from stirred.spec import Bound, Specification
+from stirred.mechanisms.swapping.variants_accounting import inner_rate, largest_rare_count, variant_bounds
+from stirred.spec import Bound, SizeLaw, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -62,18 +62,21 @@ class VaryingRates(PermutationSwapping):
         **settings: Any,
     ) -> None:
         PermutationSwapping.__init__(self, **settings)
+        no_text("rarity", rarity)
         if bool(by) == bool(rarity) or bool(by) != bool(rates) or bool(rarity) != (rare is not None):
             raise InputError(
                 "varying swap rates need one source",
                 fix='by="tenure", rates={"rent": "1/10"}; or rarity=["race", "block"], rare="1/2"',
             )
-        table = tuple(sorted((level, rate_of(rate)) for level, rate in (rates or {}).items()))
+        table = tuple(sorted((str(level), inner_rate(rate)) for level, rate in (rates or {}).items()))
+        if len({level for level, _ in table}) < len(table):
+            raise InputError("a level has two swap rates", fix="name each level once")
         values = {
             "by": by,
             "rates": table,
             "rarity": tuple(rarity),
-            "rare": None if rare is None else rate_of(rare),
-            "counts_up_to": counts_up_to,
+            "rare": None if rare is None else inner_rate(rare),
+            "counts_up_to": largest_rare_count(counts_up_to),
         }
         for label, value in values.items():
             object.__setattr__(self, label, value)
@@ -91,8 +94,8 @@ class VaryingRates(PermutationSwapping):
 
     def all_rates(self) -> tuple[Fraction, ...]:
         """The rate of each class of records, the common one first."""
-        special = [rate for _, rate in self.rates] if self.by else [self.rare or self.rate]
-        return (self.rate, *special)
+        special = [rate for _, rate in self.rates]
+        return (self.rate, *special) if self.rare is None else (self.rate, *special, self.rare)
 
     def law(self, held: Sequence[str]) -> str:
         """Which law it is: 1a while the rate looks only at held variables."""
@@ -117,8 +120,19 @@ class VaryingRates(PermutationSwapping):
                 )
         # levels that move along are not held, though nobody named them
         return statement.specification(
-            frame, census, lambda strata: self.bounds(strata, held=frame.roles.held)
+            frame,
+            census,
+            lambda strata: self.bounds(strata, held=frame.roles.held),
+            law=self.size_law(frame),
+            depends=self.depends(),
         )
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """Law 1a at the smallest and the largest rate; laws 1b and 1c are no laws of b alone."""
+        rates = self.all_rates()
+        if self.law(frame.roles.held) != "1a":
+            return None
+        return SizeLaw("by-size", min(rates), max(rates))
 
     def meeting(self, frame: Frame) -> tuple[str, ...]:
         """The match variables; with rarity those among them that a combination names, because it is counted everywhere."""
@@ -175,6 +189,7 @@ class ImputedStay(PermutationSwapping):
 
     def __init__(self, *, imputed: str, levels: Sequence[str], **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
+        no_text("levels", levels)
         if not levels:
             raise InputError("no level marks imputed records", fix='imputed="allocated", levels=["1"]')
         object.__setattr__(self, "imputed", imputed)
@@ -211,3 +226,8 @@ class ImputedStay(PermutationSwapping):
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """The PSA's bounds over strata without imputed records."""
         return variant_bounds("2", strata, self.rate)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """The PSA's, with b taken over strata without imputed records."""
+        del frame
+        return SizeLaw("by-size", self.rate)

@@ -38,11 +38,12 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.accounting import HALF, Rate, odds, rate_of, stratum_of, tight
-from stirred.mechanisms.swapping.derangements import EXACT_UP_TO, derangements, step_ratio_bound
+from stirred.mechanisms.swapping.derangements import EXACT_UP_TO, derangements
 from stirred.mechanisms.swapping.enumerate_variants import found_loss
 from stirred.mechanisms.swapping.strata import Strata, Stratum, bounds
 from stirred.spec.budget import Bound, Budget
 from stirred.spec.numerals import fraction_of
+from stirred.spec.size_laws import SizeLaw
 
 UPPER_ONLY = "not known to be tight; the largest loss found by enumeration is printed beside it"
 
@@ -56,6 +57,30 @@ def _rates(low: Rate, high: Rate) -> tuple[Fraction, Fraction]:
             fix="bound them away from 0 and 1, or leave such records out as imputed ones are",
         )
     return least, most
+
+
+def inner_rate(rate: Rate) -> Fraction:
+    """A swap rate of some records, strictly between 0 and 1: no law covers records that never or always move.
+
+    >>> inner_rate("1/20")
+    Fraction(1, 20)
+    """
+    return _rates(rate, rate)[0]
+
+
+def largest_rare_count(count: object) -> int:
+    """The largest count that makes a combination rare, 1 or more.
+
+    >>> largest_rare_count(1)
+    1
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError(
+            "rarity must look at counts of at least 1",
+            why="the count is a whole number of records",
+            fix="counts_up_to=1 is uniqueness",
+        )
+    return count
 
 
 def _one_step(n: int) -> Fraction:
@@ -72,12 +97,7 @@ def rates_by_held(n: int, low: Rate, high: Rate) -> Budget:
     (Decimal('3.7428'), True)
     """
     least, most = _rates(low, high)
-    if stratum_of(n) <= 1:
-        return Budget.zero()
-    below, above = odds(least), odds(most)
-    ratio = Fraction(1) if n == 2 else step_ratio_bound(max(n, 4))
-    found = Budget.log(max(above * above, ratio / (below * below))) * HALF
-    return tight(3, least) if n == 3 and least == most else found
+    return SizeLaw("by-size", least, most).at(stratum_of(n))
 
 
 def _spread(least: Fraction, most: Fraction) -> Fraction:
@@ -128,8 +148,7 @@ def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> 
     >>> rates_by_rarity(5, "1/10", "1/10") == rates_by_place(5, "1/10", "1/10")
     True
     """
-    if counts_up_to < 1:
-        raise InputError("rarity must look at counts of at least 1", fix="counts_up_to=1 is uniqueness")
+    largest_rare_count(counts_up_to)
     least, most = _rates(low, high)
     if stratum_of(n) <= 1:
         return Budget.zero()
@@ -240,7 +259,7 @@ def _upper(
                     "some universe when the rates agree",
                 ),
             )
-        others = 2 * int(fraction_of(parameters.get("counts_up_to", 1), "count")) if law == "1c" else 0
+        others = 2 * largest_rare_count(parameters.get("counts_up_to", 1)) if law == "1c" else 0
         least, most = _rates(rate, highest)
         # Small strata may lose more than large ones, so every size is looked at; rarity reaches into other strata.
         sizes = [int(size) for size in np.unique(kinds[:, 0])]

@@ -19,13 +19,13 @@ from stirred.mechanisms.swapping.accounting import Rate, rate_of
 from stirred.mechanisms.swapping.kernel_moves import Moves, Threshold, _tie, draw
 from stirred.mechanisms.swapping.kernel_strata import Strata as Coded
 from stirred.mechanisms.swapping.kernel_strata import strata as coded
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
 from stirred.mechanisms.swapping.release import swapped_columns
 from stirred.mechanisms.swapping.release_columns import Column, ranked
 from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.strata import Strata
 from stirred.mechanisms.swapping.variants_accounting import unit_matching_rates, variant_bounds
-from stirred.spec import Bound
+from stirred.spec import Bound, SizeLaw
 from stirred.spec.numerals import fraction_of
 
 if TYPE_CHECKING:
@@ -230,6 +230,7 @@ class UnitMatching(PermutationSwapping):
     def __init__(self, *, loose: Sequence[str], alpha: Rate, **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
         unit_matching_rates(self.rate, alpha)
+        no_text("loose", loose)
         lacking = [name for name in loose if name not in self.match]
         if lacking or not loose:
             raise InputError(
@@ -253,6 +254,11 @@ class UnitMatching(PermutationSwapping):
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """Law 5: the pools decide, at rate αp."""
         return variant_bounds("5", strata, self.rate, alpha=self.alpha)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """The PSA's at the rate αp of the pools, with b taken over pools."""
+        del frame
+        return SizeLaw("by-size", unit_matching_rates(self.rate, self.alpha)[0])
 
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Both swaps, the second on the output of the first."""

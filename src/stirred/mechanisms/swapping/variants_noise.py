@@ -23,7 +23,7 @@ from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.strata import Strata
 from stirred.mechanisms.swapping.variants_accounting import variant_bounds
 from stirred.mechanisms.swapping.variants_moves import _coins
-from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, Specification
+from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, SizeLaw, Specification
 from stirred.spec.numerals import fraction_of
 
 if TYPE_CHECKING:
@@ -140,6 +140,11 @@ class NoisyTables(PermutationSwapping):
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
         """Law 6b: the swap's, by post-processing."""
         return variant_bounds("6b", strata, self.rate)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """The swap's own."""
+        del frame
+        return SizeLaw("by-size", self.rate)
 
     def promised(self, frame: Frame, census: "Census") -> Specification:
         """The swap's promise, with a note on the noise's own."""
