@@ -1,9 +1,10 @@
 """The published numbers, as printed by the Bureau and by the paper, against what the catalog computes."""
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
 import pytest
+from mpmath import log, mp, mpf, sqrt
 
 from stirred.catalog import catalog
 from stirred.spec import reading
@@ -16,10 +17,13 @@ NAMES = [
     "dhc-persons-2020",
     "dhc-units-2020",
     "dhc-2020",
+    "topdown-2020",
     "ddhc-a-2020",
     "ddhc-b-2020",
     "sdhc-2020",
+    "sdhc-2020-proved",
     "das-2020",
+    "das-2020-proved",
     "das-2020-printed",
     "das-2010",
     "whatif-state",
@@ -29,6 +33,42 @@ NAMES = [
     "whatif-block-group",
     "whatif-block-group-size",
 ]
+PL_PERSONS, PL_UNITS = Fraction(293764, 114921), Fraction(11417641, 152349649)
+DHC_PERSONS, DHC_UNITS = Fraction("4.9622"), Fraction("7.7005")
+TOPDOWN = PL_PERSONS + PL_UNITS + DHC_PERSONS + DHC_UNITS
+# The production settings, level by level: ρ² per record added or removed, the whole of the United States.
+LEVEL_1, FINE, COARSE = (
+    5,
+    2,
+    4,
+)  # geographies with a budget: level 1; level 2 nation and states; level 2 below
+SAFETAB_P = LEVEL_1 * Fraction("0.008") + FINE * Fraction("2.134") + COARSE * Fraction("0.159")
+SAFETAB_H = 2 * (LEVEL_1 * Fraction("0.006915") + FINE * Fraction("1.9208") + COARSE * Fraction("0.142869"))
+PHSAFE = (
+    3 * (3 * Fraction("0.002619") + Fraction("0.141622") + 2 * Fraction("0.016371"))  # PH1, PH4, PH7
+    + 3 * (3 * Fraction("0.000022") + Fraction("0.00117") + 2 * Fraction("0.000135"))  # denominators
+    + Fraction("0.002619")
+    + Fraction("0.016371")  # PH2
+    + 3 * Fraction("0.001061")
+    + Fraction("0.662976")
+    + 2 * Fraction("0.00663")  # PH3
+    + Fraction("0.001061")
+    + Fraction("0.00663")  # PH6
+)
+PUBLISHED = TOPDOWN + 4 * SAFETAB_P + 2 * SAFETAB_H + 2 * PHSAFE
+PROVED = TOPDOWN + 4 * SAFETAB_P + 2 * SAFETAB_H + 4 * PHSAFE
+
+
+def epsilon(rho_squared: Fraction) -> Decimal:
+    """ρ² + 2ρ√(−ln δ) by a computation of this test's own, to nine digits."""
+    with mp.workdps(40):
+        value = mpf(rho_squared.numerator) / rho_squared.denominator
+        return Decimal(mp.nstr(value + 2 * sqrt(value * log(mpf(10) ** 10)), 25))
+
+
+def up(value: Fraction | Decimal, decimals: int) -> Decimal:
+    exact = value if isinstance(value, Decimal) else Decimal(value.numerator) / Decimal(value.denominator)
+    return exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING)
 
 
 def simple(name: str) -> Decimal:
@@ -68,16 +108,66 @@ def test_tight_conversion_gives_the_certificates(name: str, fraction: tuple[int,
     assert abs(Fraction(tight) - Fraction(*fraction)) < Fraction(1, 10**6)
 
 
-# Must show 4: ρ², simple ε; then one imputed copy.
+def test_topdown_2020_is_the_total_of_table_3() -> None:
+    spec = catalog["topdown-2020"]
+    assert spec.rho_squared.fraction == TOPDOWN == Fraction(2677677240811805083, 175081740127290000)
+    assert round(simple("topdown-2020"), 2) == Decimal("52.83")
+    assert simple("topdown-2020") == up(epsilon(TOPDOWN), 6) == Decimal("52.825422")
+    both = catalog["pl-2020"] + catalog["dhc-2020"]
+    assert spec.multiverse == both.multiverse
+    assert spec.rho_squared == both.rho_squared
+    assert set(catalog.entry("topdown-2020").parts) == {
+        "pl-persons-2020",
+        "pl-units-2020",
+        "dhc-persons-2020",
+        "dhc-units-2020",
+    }
+
+
+def test_settings_of_safetab_and_phsafe_add_up() -> None:
+    assert (
+        Fraction("4.944"),
+        Fraction("8.895302"),
+        Fraction("1.257281"),
+    ) == (SAFETAB_P, SAFETAB_H, PHSAFE)
+
+
+# ρ² per record added or removed; published factor and figure; proved factor and figure; the figure printed.
 @pytest.mark.parametrize(
-    ("name", "rho_squared", "epsilon", "copied", "epsilon_copied"),
+    ("name", "counted", "published", "proved", "printed"),
     [
-        ("das-2020-printed", "55.371", "126.784", "221.484", "364.311"),
-        ("das-2020", "55.37487", "126.791", "221.4995", "364.331"),
+        ("ddhc-a-2020", SAFETAB_P, (4, "19.776"), (4, "19.776"), "19.776"),
+        ("ddhc-b-2020", SAFETAB_H, (2, "17.790604"), (2, "17.790604"), "17.79"),
+        ("sdhc-2020", PHSAFE, (2, "2.514562"), (4, "5.029124"), "2.515"),
+    ],
+)
+def test_published_and_proved_factors(
+    name: str, counted: Fraction, published: tuple[int, str], proved: tuple[int, str], printed: str
+) -> None:
+    entry = catalog.entry(name)
+    assert entry.specification.rho_squared.fraction == counted * published[0] == Fraction(published[1])
+    assert entry.specification.evidence.status == "published"
+    assert entry.proved is not None
+    assert entry.proved.rho_squared.fraction == counted * proved[0] == Fraction(proved[1])
+    assert entry.proved.evidence.status == "proved"
+    assert entry.product is not None
+    assert entry.product.as_printed().rho_squared == Fraction(printed)
+    row = entry.row()
+    assert (row["factor_published"], row["factor_proved"]) == (published[0], proved[0])
+    assert row["rho_squared_proved"] == float(proved[1])
+
+
+# The figures rounded up at five decimals, the simple ε; then one imputed copy.
+@pytest.mark.parametrize(
+    ("name", "exact", "rho_squared", "reading_1", "copied", "reading_copied"),
+    [
+        ("das-2020-printed", Fraction("55.371"), "55.37100", "126.785", "221.48400", "364.311"),
+        ("das-2020", PUBLISHED, "55.37504", "126.791", "221.50015", "364.332"),
+        ("das-2020-proved", PROVED, "57.88960", "130.909", "231.55839", "377.598"),
     ],
 )
 def test_the_whole_2020_das(
-    name: str, rho_squared: str, epsilon: str, copied: str, epsilon_copied: str
+    name: str, exact: Fraction, rho_squared: str, reading_1: str, copied: str, reading_copied: str
 ) -> None:
     spec = catalog[name]
     assert str(spec.input_premetric) == "d_Ham(person)"
@@ -86,21 +176,37 @@ def test_the_whole_2020_das(
         "occupied group quarters by type by block",
         "population by state",
     ]
-    assert abs(Fraction(str(spec.rho_squared.upper(6))) - Fraction(rho_squared)) < Fraction(1, 10**5)
-    assert round(simple(name), 3) == Decimal(epsilon)
+    assert spec.rho_squared.fraction == exact
+    assert str(up(exact, 5)) == str(spec.rho_squared.upper(5)) == rho_squared
+    assert str(up(simple(name), 3)) == str(up(epsilon(exact), 3)) == reading_1
     twice = spec.per("person", copies=2)
-    assert abs(twice.rho_squared.fraction - Fraction(copied)) < Fraction(1, 10**4)  # type: ignore[operator]
-    assert round(reading(twice.rho_squared, DELTA).epsilon, 3) == Decimal(epsilon_copied)
+    assert twice.rho_squared.fraction == 4 * exact
+    assert str(twice.rho_squared.upper(5)) == copied
+    again = reading(twice.rho_squared, DELTA).epsilon
+    assert str(up(again, 3)) == str(up(epsilon(4 * exact), 3)) == reading_copied
+
+
+def test_the_published_total_stands_beside_the_proved_one() -> None:
+    row = catalog.entry("das-2020").row()
+    assert row["rho_squared"] == float(up(PUBLISHED, 6)) == 55.375036
+    assert row["rho_squared_proved"] == float(up(PROVED, 6)) == 57.889598
+    lines = catalog.entry("das-2020").card().variants
+    assert any("proved" in line.words and line.budget == "ρ² ≥ 57.8896" for line in lines)
 
 
 def test_constant_two_counts_the_household_parts_fourfold() -> None:
     spec = catalog["das-2020"].per("person", link="free")
     # independently: persons once, households four times
-    persons = Fraction(293764, 114921) + Fraction(24811, 5000) + Fraction("19.776")
-    households = Fraction(11417641, 152349649) + Fraction(15401, 2000) + Fraction("17.79") + Fraction("2.515")
-    assert spec.rho_squared.fraction == persons + 4 * households
-    assert round(Decimal(str(spec.rho_squared.upper(6))), 4) == Decimal("139.6162")
-    assert round(reading(spec.rho_squared, DELTA).epsilon, 3) == Decimal("253.014")
+    persons = PL_PERSONS + DHC_PERSONS + 4 * SAFETAB_P
+    total = persons + 4 * (PL_UNITS + DHC_UNITS + 2 * SAFETAB_H + 2 * PHSAFE)
+    assert spec.rho_squared.fraction == total
+    assert str(spec.rho_squared.upper(4)) == str(up(total, 4)) == "139.6169"
+    assert str(up(reading(spec.rho_squared, DELTA).epsilon, 3)) == str(up(epsilon(total), 3)) == "253.016"
+    # the proved factor of S-DHC holds for a person who moves: that part is not multiplied again
+    proved = catalog["das-2020-proved"].per("person", link="free")
+    moving = persons + 4 * PHSAFE + 4 * (PL_UNITS + DHC_UNITS + 2 * SAFETAB_H)
+    assert proved.rho_squared.fraction == moving
+    assert str(up(moving, 4)) == "134.5878"
 
 
 def test_topdown_per_household_multiplies_rho_of_the_person_part() -> None:
@@ -109,7 +215,9 @@ def test_topdown_per_household_multiplies_rho_of_the_person_part() -> None:
     assert spec.rho_squared.fraction == 99_999**2 * persons + units
 
 
-@pytest.mark.parametrize("name", ["pl-2020", "dhc-2020", "das-2020", "das-2020-printed"])
+@pytest.mark.parametrize(
+    "name", ["pl-2020", "dhc-2020", "topdown-2020", "das-2020", "das-2020-proved", "das-2020-printed"]
+)
 def test_dropping_any_one_invariant_gives_infinity(name: str) -> None:
     spec = catalog[name]
     assert len(spec.multiverse) == 3

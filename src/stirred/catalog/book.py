@@ -5,18 +5,17 @@ from fractions import Fraction
 
 from stirred.catalog import releases
 from stirred.catalog.entries import UNKNOWN, Entry, Row, unstated_row
+from stirred.catalog.products import PRODUCTS, S_DHC, Product
 from stirred.catalog.published import (
     DELTA,
     LARGEST_2010,
     PAPER,
-    PRODUCTS,
     RATES_2010,
     SOURCE_2010,
     UNSTATED,
     WHAT_IF_RATES,
     WHAT_IF_SOURCE,
     WHAT_IFS,
-    Product,
     WhatIf,
 )
 from stirred.errors import InputError, did_you_mean
@@ -30,13 +29,17 @@ _HOUSEHOLDS = (
 
 
 def _of_product(product: Product) -> Entry:
+    # nothing stands beside a figure that was not converted, or beside the proved one
+    proved = None if product.conversion is None or product.figure == "proved" else product.as_proved()
     return Entry(
         name=product.name,
         title=product.title,
         source=product.source,
-        conversion=product.conversion,
+        conversion=product.conversion_words,
         make=lambda _: releases.product(product),
         published=product.published,
+        product=product,
+        with_proof=None if proved is None else lambda: releases.product(proved),
     )
 
 
@@ -76,6 +79,15 @@ _SUMS = (
         parts=_DHC,
     ),
     Entry(
+        name="topdown-2020",
+        title="2020 Redistricting Data and DHC together: all that the TopDown Algorithm made",
+        source=f"sum of {', '.join((*_PL, *_DHC))}; {PAPER}, Theorem 2 and Table 3",
+        conversion=_HOUSEHOLDS,
+        make=lambda _: releases.topdown(),
+        published="2023-05-25",
+        parts=(*_PL, *_DHC),
+    ),
+    Entry(
         name="das-2020",
         title="The whole 2020 Disclosure Avoidance System, from the exact budgets",
         source=f"sum of the seven products; {PAPER}, Table 4",
@@ -83,6 +95,17 @@ _SUMS = (
         make=lambda _: releases.das_2020(),
         published="2021-08-12",
         parts=tuple(product.name for product in PRODUCTS),
+        omits=UNSTATED,
+        with_proof=releases.das_2020_proved,
+    ),
+    Entry(
+        name="das-2020-proved",
+        title="The whole 2020 Disclosure Avoidance System, from the exact budgets and factors that are proved",
+        source=f"sum of the seven products, S-DHC times 4 instead of 2; {PAPER}, Table 4",
+        conversion=_HOUSEHOLDS,
+        make=lambda _: releases.das_2020_proved(),
+        published="2021-08-12",
+        parts=(*(product.name for product in PRODUCTS[:-1]), "sdhc-2020-proved"),
         omits=UNSTATED,
     ),
     Entry(
@@ -107,9 +130,13 @@ _SUMS = (
         published="2011-02-03",
     ),
 )
-_PRODUCTS = {product.name: _of_product(product) for product in PRODUCTS}
+_PRODUCTS = {product.name: _of_product(product) for product in (*PRODUCTS, S_DHC.as_proved())}
 _TOTALS = {entry.name: entry for entry in _SUMS}
-_ORDER = (*_PL, "pl-2020", *_DHC, "dhc-2020", "ddhc-a-2020", "ddhc-b-2020", "sdhc-2020")
+_ORDER = (
+    *(*_PL, "pl-2020", *_DHC, "dhc-2020", "topdown-2020"),
+    *("ddhc-a-2020", "ddhc-b-2020", "sdhc-2020", "sdhc-2020-proved"),
+    *("das-2020", "das-2020-proved", "das-2020-printed", "das-2010"),
+)
 
 
 class Catalog(Mapping[str, Specification]):
@@ -127,7 +154,7 @@ class Catalog(Mapping[str, Specification]):
 
     def __init__(self) -> None:
         known = {**_PRODUCTS, **_TOTALS}
-        entries = [known[name] for name in (*_ORDER, "das-2020", "das-2020-printed", "das-2010")]
+        entries = [known[name] for name in _ORDER]
         self._entries = {entry.name: entry for entry in (*entries, *map(_of_what_if, WHAT_IFS))}
 
     def __getitem__(self, name: str) -> Specification:

@@ -13,39 +13,94 @@ from stirred.spec import AtLeast, Constraint, Domain, Margin, Multiverse, Record
 SPINE = ("state", "county", "tract", "block_group", "block")
 CHARACTERISTICS = ("type", "tenure", "age", "race", "hispanic", "members")
 _LABELS = {
+    "household": "the household or facility the person lives in",
+    "quarters": "whether the person lives in a household or in group quarters",
     "size": "number of persons",
     "age": "age of the householder",
     "race": "race of the householder",
     "hispanic": "Hispanic origin of the householder",
     "members": "everything recorded about each member",
 }
+PERSON_VARIABLES = (*SPINE, "household", "age", "sex", "race", "hispanic", "relationship", "quarters")
+OCCUPIED, VACANT, EMPTY, IN_GROUP_QUARTERS = "occupied", "vacant", "empty", "group quarters"
 
 
-def _variables(*names: str) -> tuple[Variable, ...]:
-    return tuple(Variable(name=name, label=_LABELS.get(name, "")) for name in names)
+def _variables(*names: str, **levels: tuple[str, ...]) -> tuple[Variable, ...]:
+    return tuple(Variable(name=name, levels=levels.get(name), label=_LABELS.get(name, "")) for name in names)
 
+
+# What holds for every Census Edited File, with the variables it ties: nobody's tenure and no unit's place is among them.
+CONSTRAINTS = (
+    Constraint(
+        words="edit rules for persons (a mother is older than her children by some years)",
+        record_type="person",
+        variables=("household", "age", "sex", "relationship"),
+        kind="edit",
+    ),
+    Constraint(
+        words="a household's record agrees with its members (its size, its type, and what it says of the householder)",
+        record_type="household",
+        variables=("size", "type", "age", "race", "hispanic", "members"),
+        kind="edit",
+    ),
+    Constraint(
+        words="a facility is occupied exactly when persons live in it",
+        record_type="group quarters",
+        variables=("occupancy",),
+        kind="edit",
+    ),
+    Constraint(
+        words="a housing unit is occupied exactly when a household lives in it",
+        record_type="housing unit",
+        variables=("occupancy",),
+        kind="edit",
+    ),
+    Constraint(
+        words="structural zeros of the questionnaire, persons (nobody in group quarters is a householder)",
+        record_type="person",
+        variables=("age", "relationship", "quarters"),
+        kind="structural zero",
+    ),
+    Constraint(
+        words="structural zeros of the questionnaire, households (one person alone is no family)",
+        record_type="household",
+        variables=("size", "type", "age", "members"),
+        kind="structural zero",
+    ),
+    Constraint(
+        words=f"a household has at most {LARGEST_HOUSEHOLD:,} persons",
+        record_type="household",
+        variables=("size", "members"),
+        kind="size",
+    ),
+    Constraint(
+        words=f"at most {LARGEST_HOUSEHOLD:,} persons live in one household or facility",
+        record_type="person",
+        variables=("household",),
+        kind="size",
+    ),
+)
 
 CEF = Domain(
     name="CEF",
     label="all possible Census Edited Files of the United States",
     record_types=(
         RecordType(
-            name="person",
-            variables=_variables(
-                *SPINE, "household", "age", "sex", "race", "hispanic", "relationship", "quarters"
-            ),
+            name="person", variables=_variables(*PERSON_VARIABLES, quarters=("household", IN_GROUP_QUARTERS))
         ),
         RecordType(name="household", variables=_variables(*SPINE, "size", *CHARACTERISTICS)),
-        RecordType(name="housing unit", variables=_variables(*SPINE, "occupancy")),
-        RecordType(name="group quarters", variables=_variables(*SPINE, "type", "occupancy")),
+        RecordType(
+            name="housing unit", variables=_variables(*SPINE, "occupancy", occupancy=(OCCUPIED, VACANT))
+        ),
+        RecordType(
+            name="group quarters",
+            variables=_variables(*SPINE, "type", "occupancy", occupancy=(OCCUPIED, EMPTY)),
+        ),
     ),
     spine=SPINE,
-    constraints=(
-        Constraint(words="edit rules (a mother is older than her children by some years)", kind="edit"),
-        Constraint(words="structural zeros of the questionnaire", kind="structural zero"),
-        Constraint(words=f"a household or facility has at most {LARGEST_HOUSEHOLD:,} persons", kind="size"),
-    ),
+    constraints=CONSTRAINTS,
     largest_household=LARGEST_HOUSEHOLD,
+    size_variable="size",
 )
 
 POPULATION = Margin("person", ("state",), label="population by state")
@@ -53,7 +108,7 @@ HOUSING_UNITS = Margin("housing unit", ("block",), label="housing units by block
 GROUP_QUARTERS = Margin(
     "group quarters",
     ("block", "type"),
-    {"occupancy": ["occupied"]},
+    {"occupancy": [OCCUPIED]},
     label="occupied group quarters by type by block",
 )
 SOME_UNIT = AtLeast(
@@ -76,10 +131,15 @@ _AREAS = {
 
 
 def swapping(match: Sequence[str], swap: Sequence[str]) -> Multiverse:
-    r"""The invariants of a swap: all $n_{mh\cdot}$ and $n_{m\cdot s}$ (Proposition 4 and Definition 2).
+    r"""The invariants of a swap: all $n_{mh\cdot}$ and $n_{m\cdot s}$ (Proposition 4), and the records it leaves alone.
 
-    >>> print(swapping(("county", "size"), ("tract",)))
-    {all household characteristics by county, households by size by tract}
+    >>> for invariant in swapping(("county", "size"), ("tract",)):
+    ...     print(invariant)
+    all household characteristics by county
+    group quarters by type and occupancy by block
+    households by size by tract
+    persons in group quarters with all their variables
+    vacant housing units by block
     """
     sized = "size" in match
     return Multiverse.of(
@@ -93,4 +153,33 @@ def swapping(match: Sequence[str], swap: Sequence[str]) -> Multiverse:
             (*match, *swap),
             label=f"households {'by size ' if sized else ''}by {_AREAS[swap[-1]]}",
         ),
+        *untouched(to_the_block=swap[-1] == SPINE[-1]),
     )
+
+
+def untouched(*, to_the_block: bool) -> tuple[Margin, ...]:
+    """The records that a swap of households never changes, with all their variables.
+
+    An occupied housing unit is a household. Where households by block are exact, so are the occupied units; this is
+    said in words of units too, because no rule reads the one file off the other.
+    """
+    units = Margin(
+        "housing unit",
+        (*SPINE, "occupancy"),
+        None if to_the_block else {"occupancy": [VACANT]},
+        label="vacant and occupied housing units by block"
+        if to_the_block
+        else "vacant housing units by block",
+    )
+    facilities = Margin(
+        "group quarters",
+        (*SPINE, "type", "occupancy"),
+        label="group quarters by type and occupancy by block",
+    )
+    residents = Margin(
+        "person",
+        PERSON_VARIABLES,
+        {"quarters": [IN_GROUP_QUARTERS]},
+        label="persons in group quarters with all their variables",
+    )
+    return units, facilities, residents

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from stirred.catalog.assumptions import variants
-from stirred.catalog.published import DELTA, PRODUCTS, UNSTATED, Unstated
+from stirred.catalog.assumptions import Assumption, variants
+from stirred.catalog.conversions import GIVEN
+from stirred.catalog.products import PRINTED, PRODUCTS, PROVED, Product
+from stirred.catalog.published import DELTA, UNSTATED, Unstated
 from stirred.errors import InputError
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specification, rho_squared_to_epsilon
 from stirred.spec.card import Card, Piece
@@ -14,12 +16,18 @@ from stirred.spec.card_words import decimal
 from stirred.spec.rounding import number
 
 Row = dict[str, object]
-_TITLES = {(product.source, Budget.sqrt(product.rho_squared).exact): product.title for product in PRODUCTS}
+_TITLES = {
+    (product.source, Budget.sqrt(product.rho_squared).exact): product.title
+    for product in (*PRODUCTS, *PROVED, *PRINTED)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A name, a specification, and where it comes from; ``omits`` are releases that a total leaves out."""
+    """A name, a specification, and where it comes from; ``omits`` are releases that a total leaves out.
+
+    ``with_proof`` makes the same release from a factor that is proved, where the figure shown is a published one.
+    """
 
     name: str
     title: str
@@ -33,6 +41,18 @@ class Entry:
     published: str = ""
     parts: tuple[str, ...] = ()
     omits: tuple[Unstated, ...] = ()
+    product: Product | None = None
+    with_proof: Callable[[], Specification] | None = field(default=None, repr=False)
+
+    @property
+    def proved(self) -> Specification | None:
+        """The same release with a factor that is proved, where one stands beside the published figure.
+
+        >>> from stirred.catalog import catalog
+        >>> print(catalog.entry("sdhc-2020").proved.rho_squared.exact)
+        1257281/250000
+        """
+        return None if self.with_proof is None else self.with_proof()
 
     @property
     def specification(self) -> Specification:
@@ -55,9 +75,22 @@ class Entry:
             delta=delta,
             at_least=bool(self.omits) and spec.budget.is_finite,
             pieces=pieces(spec),
-            variants=tuple(variant.shown(delta) for variant in variants(spec)),
+            variants=tuple(
+                variant.shown(delta, at_least=bool(self.omits))
+                for variant in (*self._with_proof(spec), *variants(spec))
+            ),
             more_notes=self._notes(),
         )
+
+    def _with_proof(self, spec: Specification) -> tuple[Assumption, ...]:
+        """The figure with a proof, beside the published one it belongs to and beside no restatement of it."""
+        proved = self.proved
+        if proved is None or spec != self.specification:
+            return ()
+        words = f"with a factor that is proved ({GIVEN}), per {proved.input_premetric.unit}, instead of the published one"
+        if proved.flavor == spec.flavor and proved.budget == spec.budget:
+            words = f"the published factor is also proved ({GIVEN})"
+        return (Assumption(words=words, specification=proved),)
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
@@ -86,6 +119,8 @@ class Entry:
             "distance": what.distance,
             "log_odds": number(what.log_odds) if what.log_odds is not None else None,
         }
+        if self.proved is not None:
+            row |= _proved(self.proved, self.product)
         if self.b is not None:
             row["b"] = self.b
             row["rates"] = [_at_rate(self.make(rate), rate) for rate in self.rates]
@@ -103,6 +138,20 @@ def _at_rate(spec: Specification, rate: Fraction) -> Row:
         "epsilon_tight": number(tight.upper(6)),
         "exact": spec.budget.exact,
     }
+
+
+def _proved(spec: Specification, product: Product | None) -> Row:
+    """The figure with a proof, and for a single product the factors that lead to the two figures."""
+    row: Row = {
+        "rho_squared_proved": number(spec.rho_squared.upper(6)),
+        "exact_proved": spec.rho_squared.exact,
+        "input_premetric_proved": str(spec.input_premetric),
+    }
+    if product is not None and product.conversion is not None:
+        row["rho_squared_add_remove"] = Budget.of(product.counted).exact
+        row["factor_published"] = product.conversion.published.times
+        row["factor_proved"] = product.conversion.proved.times
+    return row
 
 
 def _budget(spec: Specification, delta: Fraction) -> Row:

@@ -43,13 +43,16 @@ def test_another_delta_moves_every_reading_and_no_budget() -> None:
         for key in ("epsilon_simple", "epsilon_tight"):
             assert float(str(after[name][key])) > float(str(row[key]))
             moved += 1
-    assert moved == 22  # eleven zCDP entries, two readings each
+    assert moved == 28  # fourteen zCDP entries, two readings each
 
 
 def test_no_epsilon_is_stored() -> None:
     """No published ε, nor any float, stands in the source of the catalog's figures."""
-    source = (Path(stirred.catalog.__file__).parent / "published.py").read_text()
-    numbers = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    room = Path(stirred.catalog.__file__).parent
+    trees = [
+        ast.parse((room / name).read_text()) for name in ("published.py", "products.py", "conversions.py")
+    ]
+    numbers = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     assert not [value for value in numbers if isinstance(value, float)]
     for epsilon in ("17.90", "17.14", "26.34", "34.33", "52.83", "126.78", "19.36", "18.29"):
         assert epsilon not in [value for value in numbers if isinstance(value, str)]
@@ -63,7 +66,7 @@ def test_readings_are_rounded_up() -> None:
 
 
 def test_totals_that_leave_releases_out_say_so() -> None:
-    for name in ("das-2020", "das-2020-printed"):
+    for name in ("das-2020", "das-2020-proved", "das-2020-printed"):
         row = catalog.entry(name).row()
         assert row["at_least"] is True
         assert len(row["omits"]) == 5  # type: ignore[arg-type]
@@ -107,14 +110,31 @@ def test_assumptions_of_the_2020_das() -> None:
     assert len(infinite) == 3
 
 
-@pytest.mark.parametrize("swap", [name for name in catalog if name.startswith("whatif")])
-def test_compare_does_not_rank_swapping_and_the_2020_das(swap: str) -> None:
+def test_every_line_of_a_total_says_at_least() -> None:
+    lines = catalog.entry("das-2020").card().variants
+    assert len(lines) == 7  # the proved factor, constant 2, a copy, per household, three invariants
+    assert all("≥" in line.budget or "∞" in line.budget for line in lines)
+
+
+# What an answer may be without being false. Households, units and facilities of a block are exact after a swap down to
+# the block: it fixes all that the 2020 DAS fixes. A swap of counties or tracts leaves the units of a block open.
+@pytest.mark.parametrize(
+    ("swap", "true"),
+    [
+        (
+            name,
+            {"weaker", "unknown"} if "block" in name or name == "das-2010" else {"incomparable", "unknown"},
+        )
+        for name in catalog
+        if name.startswith("whatif") or name == "das-2010"
+    ],
+)
+def test_compare_does_not_rank_swapping_and_the_2020_das(swap: str, true: set[str]) -> None:
     found = compare(catalog[swap], catalog["das-2020"])
     relations = {part: finding.relation.value for part, finding in found.parts.items()}
     assert relations["domain"] == "equal"
-    assert relations["multiverse"] == "incomparable"
+    assert relations["multiverse"] in true
     assert relations["input premetric"] == "stronger"
     assert relations["output premetric"] == "stronger"
     assert found.overall.relation.value in {"incomparable", "unknown"}
-    assert "group quarters" in found.parts["multiverse"].because
     assert found.warnings

@@ -13,6 +13,8 @@ _MECHANISMS = {
     "least squares and controlled rounding.",
     "dhc": "TopDown Algorithm: discrete Gaussian noise on queries over the geographic hierarchy, then constrained "
     "least squares and controlled rounding.",
+    "topdown": "TopDown Algorithm, run for the redistricting data and again for the DHC: discrete Gaussian noise on "
+    "queries over the geographic hierarchy, then constrained least squares and controlled rounding.",
     "ddhc-a": "SafeTab-P: discrete Gaussian noise on counts of population groups, adaptive detail.",
     "ddhc-b": "SafeTab-H: discrete Gaussian noise on counts of households by population group, adaptive detail.",
     "sdhc": "PHSafe: discrete Gaussian noise on counts that join persons and households, households truncated.",

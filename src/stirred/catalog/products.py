@@ -1,0 +1,173 @@
+"""The data products of the 2020 census: the budget of each as its production code counts it, and what became of it."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from stirred.catalog.conversions import GIVEN, PHSAFE, SAFETAB_H, SAFETAB_P, Conversion
+from stirred.catalog.published import PAPER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """One published data product: its exact budget, what one unit is, how the figure came to be, and where it stands.
+
+    >>> print(S_DHC.rho_squared, S_DHC.as_proved().rho_squared, S_DHC.as_printed().rho_squared)
+    1257281/500000 1257281/250000 503/200
+    """
+
+    name: str
+    title: str
+    counted: Fraction  # ρ² as the production code counts it
+    unit: str  # "person" or "household"
+    invariants: str  # a key of census_edited_file.SETS
+    source: str
+    published: str  # the day of publication, ISO
+    printed: Fraction  # the figure of the paper's tables, rounded
+    conversion: Conversion | None = None  # None: the code counts changed records, nothing is converted
+    figure: Literal["published", "proved", "printed"] = "published"  # which of its figures is meant
+
+    @property
+    def rho_squared(self) -> Fraction:
+        """The exact ρ² per changed record."""
+        if self.figure == "printed":
+            return self.printed
+        if self.conversion is None:
+            return self.counted
+        factor = self.conversion.proved if self.figure == "proved" else self.conversion.published
+        return self.counted * factor.times
+
+    @property
+    def status(self) -> Literal["published", "proved"]:
+        """Whether the step from the code's guarantee to this figure is proved, or only published."""
+        return "proved" if self.figure == "proved" else "published"
+
+    @property
+    def conversion_words(self) -> str:
+        if self.conversion is None:
+            return (
+                f"none needed, TopDown counts changed {'person' if self.unit == 'person' else 'unit'} records"
+            )
+        return self.conversion.words(self.counted, self.printed)
+
+    def as_proved(self) -> "Product":
+        """The same product with the factor that has a proof; itself where nothing was converted."""
+        if self.conversion is None:
+            return self
+        proved = self.conversion.proved
+        settings, _, _ = self.source.partition("; ")
+        return replace(
+            self,
+            name=f"{self.name}-proved",
+            title=f"{self.title}, with a factor that is proved",
+            unit=proved.unit,
+            source=f"times {proved.times}, proved ({proved.because.partition(':')[0]}), {GIVEN}: {settings}",
+            figure="proved",
+        )
+
+    def as_printed(self) -> "Product":
+        """The same product with the figure of the paper's tables."""
+        return replace(
+            self,
+            title=f"{self.title}, as printed",
+            source=f"{PAPER}, Table 4, as printed ({self.name})",
+            figure="printed",
+        )
+
+
+PL_PERSONS = Product(
+    name="pl-persons-2020",
+    title="2020 Redistricting Data (P.L. 94-171), person tables",
+    counted=Fraction(293764, 114921),
+    unit="person",
+    invariants="topdown",
+    source="Census Bureau, production settings and certificate of the 2020 redistricting run (TopDown Algorithm, "
+    f"arXiv 2204.08986); {PAPER}, Table 3",
+    published="2021-08-12",
+    printed=Fraction("2.56"),
+)
+PL_UNITS = Product(
+    name="pl-units-2020",
+    title="2020 Redistricting Data (P.L. 94-171), housing-unit tables",
+    counted=Fraction(11417641, 152349649),
+    unit="household",
+    invariants="topdown",
+    source="Census Bureau, production settings and certificate of the 2020 redistricting run (TopDown Algorithm, "
+    f"arXiv 2204.08986); {PAPER}, Table 3",
+    published="2021-08-12",
+    printed=Fraction("0.07"),
+)
+DHC_PERSONS = Product(
+    name="dhc-persons-2020",
+    title="2020 Demographic and Housing Characteristics File, person tables",
+    counted=Fraction(24811, 5000),
+    unit="person",
+    invariants="topdown",
+    source=f"Census Bureau, production settings of the 2020 DHC run (DHCP); {PAPER}, Table 3",
+    published="2023-05-25",
+    printed=Fraction("4.96"),
+)
+DHC_UNITS = Product(
+    name="dhc-units-2020",
+    title="2020 Demographic and Housing Characteristics File, housing-unit tables",
+    counted=Fraction(15401, 2000),
+    unit="household",
+    invariants="topdown",
+    source=f"Census Bureau, production settings of the 2020 DHC run (DHCH); {PAPER}, Table 3",
+    published="2023-05-25",
+    printed=Fraction("7.70"),
+)
+DDHC_A = Product(
+    name="ddhc-a-2020",
+    title="2020 Detailed DHC-A File (SafeTab-P)",
+    counted=Fraction("4.944"),
+    unit="person",
+    invariants="safetab",
+    source=f"Census Bureau, SafeTab-P production settings (add/remove ρ² = 4.944); {PAPER}, Table 4",
+    conversion=SAFETAB_P,
+    published="2023-09-21",
+    printed=Fraction("19.776"),
+)
+DDHC_B = Product(
+    name="ddhc-b-2020",
+    title="2020 Detailed DHC-B File (SafeTab-H)",
+    counted=Fraction("8.895302"),
+    unit="household",
+    invariants="safetab",
+    source=f"Census Bureau, SafeTab-H production settings (add/remove ρ² = 8.895302); {PAPER}, Table 4",
+    conversion=SAFETAB_H,
+    published="2024-08-01",
+    printed=Fraction("17.79"),
+)
+S_DHC = Product(
+    name="sdhc-2020",
+    title="2020 Supplemental DHC File (PHSafe)",
+    counted=Fraction("1.257281"),
+    unit="household",
+    invariants="phsafe",
+    source=f"Census Bureau, PHSafe production settings (add/remove ρ² = 1.257281); {PAPER}, Table 4",
+    conversion=PHSAFE,
+    published="2024-09-19",
+    printed=Fraction("2.515"),
+)
+PRODUCTS = (PL_PERSONS, PL_UNITS, DHC_PERSONS, DHC_UNITS, DDHC_A, DDHC_B, S_DHC)
+PROVED = tuple(product.as_proved() for product in PRODUCTS)
+PRINTED_PL_AND_DHC = Fraction("15.29")  # the paper's rounded total of the four TopDown products
+_PRINTED_PERSONS = PL_PERSONS.printed + DHC_PERSONS.printed
+PRINTED = (
+    replace(
+        PL_PERSONS,
+        name="PL and DHC, persons",
+        title="2020 Redistricting Data and DHC, person tables, as printed",
+        counted=_PRINTED_PERSONS,
+        source=f"{PAPER}, Table 3, rounded",
+    ),
+    replace(
+        PL_UNITS,
+        name="PL and DHC, units",
+        title="2020 Redistricting Data and DHC, housing-unit tables, as printed",
+        counted=PRINTED_PL_AND_DHC - _PRINTED_PERSONS,
+        source=f"{PAPER}, Tables 3 and 4, rounded",
+    ),
+    *(product.as_printed() for product in (DDHC_A, DDHC_B, S_DHC)),
+)
