@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from spark_sessions import KINDS, SESSIONS
 from stirred.engine import Spark
+
+# no test depends on the clock
+settings.register_profile("stirred", deadline=None)
+settings.load_profile("stirred")
 
 
 def _kind(item: pytest.Item) -> str | None:

@@ -39,6 +39,7 @@ if _TYPE_CHECKING:
     from stirred.spec import Margin as Margin
     from stirred.spec import Multiplicative as Multiplicative
     from stirred.spec import Multiverse as Multiverse
+    from stirred.spec import Neighbours as Neighbours
     from stirred.spec import NormalizedRenyi as NormalizedRenyi
     from stirred.spec import Specification as Specification
     from stirred.spec import SymmetricDifference as SymmetricDifference
@@ -67,6 +68,7 @@ _HOMES: dict[str, str] = {
     "Multiplicative": "stirred.spec",
     "Multiverse": "stirred.spec",
     "NearPlaces": "stirred.mechanisms.swapping",
+    "Neighbours": "stirred.spec",
     "NoVacuous": "stirred.mechanisms.swapping",
     "NoisyKey": "stirred.mechanisms.swapping",
     "NoisyTables": "stirred.mechanisms.swapping",

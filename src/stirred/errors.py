@@ -7,7 +7,8 @@ StirredError
 │   └── PlanError         plan.toml does not describe a release
 ├── SpecificationError    a specification cannot be stated
 │   ├── BudgetError       a budget that is no exact number, or is overdrawn
-│   └── IncompatibleError two specifications that no rule relates
+│   ├── IncompatibleError two specifications that no rule relates
+│   └── VoidError         both of these: restated so, a specification would promise nothing
 ├── PrivacyError          going on would break the promise (an invariant not kept, rate 0 or 1, a key reused)
 ├── InfeasibleError       constraints that no data set can meet
 └── MissingExtraError     an optional part is not installed; the message gives the command
@@ -69,6 +70,10 @@ class BudgetError(SpecificationError):
 
 class IncompatibleError(SpecificationError):
     """Two specifications that no rule relates."""
+
+
+class VoidError(BudgetError, IncompatibleError):
+    """Restated so, a specification would promise nothing: its δ would be 1 or more."""
 
 
 class PrivacyError(StirredError):

@@ -80,11 +80,13 @@ def _dependencies(schema: Schema, own: dict[str, dict[str, Variable]]) -> Iterat
         if record.id:
             rest = tuple(name for name in own[record.name] if name != record.id)
             if rest:
-                yield Dependency(record_type=record.name, of=(record.id,), determines=rest)
+                yield Dependency(record_type=record.name, of=(record.id,), determines=rest, fixed=False)
         if record.household and record.linked_to:
             reached = tuple(name for name in own[record.linked_to] if name != record.household)
             if reached:
-                yield Dependency(record_type=record.name, of=(record.household,), determines=reached)
+                yield Dependency(
+                    record_type=record.name, of=(record.household,), determines=reached, fixed=False
+                )
 
 
 def _constraints(schema: Schema) -> Iterator[Constraint]:
@@ -96,7 +98,11 @@ def _constraints(schema: Schema) -> Iterator[Constraint]:
             kind="structural zero" if rule.forbid else "edit",
         )
     largest = largest_household(schema)
-    if largest is not None:
-        yield Constraint(
-            words=f"a household has at most {largest} persons", record_type="household", kind="size"
-        )
+    if largest is None:
+        return
+    for record in schema.records:
+        # it limits the size of a household's record, and which household a person's record names
+        about = record.size or (record.household if record.linked_to else "")
+        if about:
+            words = f"a household has at most {largest} persons"
+            yield Constraint(words=words, record_type=record.name, variables=(about,), kind="size")

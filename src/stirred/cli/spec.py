@@ -1,17 +1,25 @@
-"""Specifications: show one, compare two, add up several, convert, export.
+"""Specifications: show one, compare two, check the proofs, add up several, convert, export.
 
-A specification is a name of the catalog (`stirred catalog`) or a spec.json file.
+A specification is a name of the catalog (`stirred catalog`), a spec.json file, or a packet. A swap of the catalog is also
+named with a swap rate: NAME@RATE.
 
   stirred spec show das-2020                        the card: sentence, five parts, odds, other assumptions
-  stirred spec show whatif-state --rate 1/2         a swap at another rate
+  stirred spec show whatif-state@1/2                a swap at another rate; the same as --rate 1/2
   stirred spec show pl-2020 --per household         another unit of protection
-  stirred spec compare das-2020 whatif-county       five verdicts, each with its reason
+  stirred spec compare das-2020 whatif-county       five verdicts with reasons, and which promises more
+  stirred spec compare das-2010 das-2020 --why      also how each implication was proved or refuted
+  stirred spec compare whatif-state@1/2 whatif-state@1/20
+  stirred spec compare mine.json das-2020 --map same            mine.json restated on the census of das-2020
+  stirred spec compare mine.json das-2020 --map ward=tract      where a variable has another name there
+  stirred spec check das-2010 das-2020              verify both proofs with a checker of their own
+  stirred spec check mine.json                      one file: its invariants, and whether it promises anything
   stirred spec compose pl-2020 dhc-2020             all outputs published together
   stirred spec convert pl-persons-2020 --delta 1e-10 --distance 1 2
   stirred spec export pl-2020 --registry            YAML for the OpenDP deployments registry
   stirred spec export pl-2020 --spec --out spec.json
 
 Every one takes --json. Numbers are rounded up; exact budgets stand in the column "exactly" and in spec.json.
+`spec check` ends with 0 where every proof is verified (an open question is no fault) and with 1 where one is not.
 """
 
 import argparse
@@ -20,6 +28,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from stirred.cli.output import console, print_json, table
+from stirred.cli.spec_check import add_check, run_check
+from stirred.cli.spec_compare import add_compare, run_compare
 from stirred.cli.spec_export import add_export, run_export
 from stirred.cli.spec_sources import (
     add_changes,
@@ -30,7 +40,7 @@ from stirred.cli.spec_sources import (
     readings_json,
     resolve,
 )
-from stirred.spec import Budget, Multiplicative, NormalizedRenyi, compare, reading
+from stirred.spec import Budget, Multiplicative, NormalizedRenyi, reading
 from stirred.spec.card import Card, shortened
 from stirred.spec.card_words import decimal, small
 from stirred.spec.files import save, to_json
@@ -38,14 +48,15 @@ from stirred.spec.rounding import number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The five things that can be done with specifications."""
+    """The six things that can be done with specifications."""
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     show = _command(commands, "show", "one specification as a card", run_show)
     show.add_argument("source", metavar="NAME|FILE", help="a catalog name or a spec.json")
     add_changes(show)
     two = _command(commands, "compare", "two specifications, part by part", run_compare)
-    two.add_argument("first", metavar="A", help="a catalog name or a spec.json")
-    two.add_argument("second", metavar="B", help="a catalog name or a spec.json")
+    add_compare(two)
+    verify = _command(commands, "check", "the proofs behind a comparison, verified", run_check)
+    add_check(verify)
     total = _command(commands, "compose", "several specifications published together", run_compose)
     total.add_argument("sources", nargs="+", metavar="NAME|FILE", help="catalog names or spec.json files")
     total.add_argument("--out", type=Path, metavar="FILE", help="also write the sum as a spec.json")
@@ -86,33 +97,6 @@ def run_show(arguments: argparse.Namespace) -> int:
         print_json(card_json(card))
     else:
         console().print(card.text(), markup=False)
-    return 0
-
-
-def run_compare(arguments: argparse.Namespace) -> int:
-    """``spec compare``: five verdicts and an overall one where it is proved."""
-    first, second = resolve(arguments.first), resolve(arguments.second)
-    found = compare(first.specification, second.specification)
-    if arguments.json:
-        print_json(
-            {
-                "first": {"name": first.name, **budget_json(first.specification)},
-                "second": {"name": second.name, **budget_json(second.specification)},
-                "parts": {
-                    part: {"verdict": finding.relation.value, "because": finding.because}
-                    for part, finding in found.parts.items()
-                },
-                "overall": {"verdict": found.overall.relation.value, "because": found.overall.because},
-                "warnings": list(found.warnings),
-            }
-        )
-        return 0
-    out = console()
-    rows = [[part, finding.relation.value, finding.because] for part, finding in found.parts.items()]
-    out.print(table(f"{first.name} against {second.name}", ["part", "verdict", "because"], rows))
-    out.print(f"overall: {found.overall.relation.value}. {found.overall.because}", markup=False)
-    for warning in found.warnings:
-        out.print(f"note: {warning}", markup=False)
     return 0
 
 

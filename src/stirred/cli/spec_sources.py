@@ -1,4 +1,7 @@
-"""Where the commands on specifications take theirs from: the catalog, spec.json files, or a sum of several."""
+"""Where the commands on specifications take theirs from: the catalog, spec.json files, or a sum of several.
+
+A swap of the catalog is also named with its rate: ``whatif-state-size@1/2``.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -23,11 +26,12 @@ Json = dict[str, object]
 class Found:
     """A specification with its name, and the entry or entries it comes from; ``unknown`` are parts of unknown cost."""
 
-    name: str
+    name: str  # as the user typed it, without folders
     title: str
     specification: Specification
     entry: Entry | None = None
     unknown: tuple[str, ...] = ()
+    restated: str = ""  # from which domain it was restated, and with which names
 
     def card(self, specification: Specification, *, delta: Fraction) -> Card:
         """The card of this specification, or of what it was changed into."""
@@ -46,7 +50,7 @@ class Found:
 
 
 def resolve(*sources: str, rate: str | None = None) -> Found:
-    """What a name, a file or several of them stand for."""
+    """What a name, a file or several of them stand for; ``rate`` holds for names without a rate of their own."""
     found = [_one(source, rate) for source in sources if source not in catalog.unstated]
     unknown = [source for source in sources if source in catalog.unstated]
     for item in found:
@@ -65,30 +69,57 @@ def resolve(*sources: str, rate: str | None = None) -> Found:
     )
 
 
-def _one(source: str, rate: str | None) -> Found:
+def is_swap(source: str) -> bool:
+    """Whether a source is a swap of the catalog that names no rate of its own."""
+    return source in catalog and bool(catalog.entry(source).rates)
+
+
+def _split(source: str) -> tuple[str, str | None]:
+    """A name and the rate after its @; a file may have an @ in its name."""
     path = Path(source)
-    if not source or source in catalog or not (path.suffix == ".json" or path.exists()):
-        if source not in catalog and source not in catalog.unstated:
+    if "@" not in source or path.suffix == ".json" or path.exists():
+        return source, None
+    name, _, rate = source.rpartition("@")
+    return name, rate
+
+
+def _one(source: str, rate: str | None) -> Found:
+    name, own = _split(source)
+    path = Path(name)
+    if not name or name in catalog or not (path.suffix == ".json" or path.exists()):
+        if name not in catalog and name not in catalog.unstated:
+            known = [*catalog, *catalog.unstated]
+            swaps = [f"{known_name}@{own}" for known_name in catalog if is_swap(known_name)]
             raise InputError(
                 f"no specification {source!r}",
                 why="it is neither in the catalog nor a file",
-                fix=did_you_mean(source, [*catalog, *catalog.unstated]),
+                fix=did_you_mean(source, known if own is None else swaps),
             )
-        entry = catalog.entry(source)
-        spec = entry.specification if rate is None else entry.at(fraction_of(rate, "swap rate"))
-        left_out = tuple(unstated.name for unstated in entry.omits)
-        return Found(name=entry.name, title=entry.title, specification=spec, entry=entry, unknown=left_out)
-    if rate is not None:
+        return _entry(name, rate if own is None else own)
+    if own is not None or rate is not None:
         raise InputError(
             "a swap rate can only be given for catalog entries", why="a spec.json has one budget"
         )
+    called = path.name or source
     if path.is_dir():
         path = path / "spec.json"  # a packet
         if not path.exists():
             raise InputError(
                 f"the folder {source} holds no spec.json", fix="give a packet, or the file itself"
             )
-    return Found(name=path.name, title=path.stem, specification=load(path))
+    return Found(name=called, title=path.stem, specification=load(path))
+
+
+def _entry(name: str, rate: str | None) -> Found:
+    entry = catalog.entry(name)
+    spec = entry.specification if rate is None else entry.at(fraction_of(rate, "swap rate"))
+    return Found(
+        name=entry.name if rate is None else f"{entry.name}@{rate}",
+        title=entry.title,
+        specification=spec,
+        entry=entry,
+        unknown=tuple(unstated.name for unstated in entry.omits),
+    )
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:

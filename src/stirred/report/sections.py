@@ -7,10 +7,12 @@ import pyarrow as pa
 
 from stirred.mechanisms.base import Check
 from stirred.report import charts
+from stirred.report.compared import Compared, Implication
 from stirred.report.document import Block, Facts, Markup, Note, Section, Words, shown, table
 from stirred.spec import Comparison, Specification
 from stirred.spec.card import Card
 from stirred.spec.card_formats import styled_fragment
+from stirred.spec.verdict import Answer
 
 
 def promise(specification: Specification, *, title: str = "What is promised") -> Section:
@@ -190,19 +192,34 @@ def _median(column: pl.Series) -> float:
 
 
 def comparison(first: str, second: str, result: Comparison) -> Section:
-    """Two specifications part by part."""
-    rows = [[part, finding.relation.value, finding.because] for part, finding in result.parts.items()]
-    rows.append(["overall", result.overall.relation.value, result.overall.because])
+    """Two specifications: which promises more, in one sentence; then part by part, and whether one gives the other."""
+    said = Compared(first=first, second=second, found=result)
+    lead = said.overall if said.overall.startswith((first, second)) else _capital(said.overall)
+    answers = [[_capital(asked.question), _answer(asked), asked.because] for asked in said.implications]
     return Section(
         title=f"{first} beside {second}",
-        lead=result.sentence[:1].upper()
-        + result.sentence[1:]
-        + ("" if result.sentence.endswith(".") else "."),
+        lead=lead + ("" if lead.endswith(".") else "."),
         blocks=(
-            table(f"{first} compared with {second}", ["part", f"{first} is", "why"], rows),
-            *(Note(text=warning) for warning in result.warnings),
+            table(f"{first} compared with {second}, part by part", ["part", f"{first} is", "why"], said.rows),
+            table(
+                "Does the one promise follow from the other?",
+                ["question", "answer", "why"],
+                answers,
+            ),
+            *(Note(text=_capital(warning)) for warning in said.warnings),
         ),
     )
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _answer(asked: Implication) -> str:
+    """Yes and no are proved; unknown is an answer too."""
+    if asked.verdict.answer is Answer.UNKNOWN:
+        return "unknown"
+    return "yes, proved" if asked.verdict else "no, refuted"
 
 
 def method(rows: Sequence[tuple[str, str]]) -> Section:

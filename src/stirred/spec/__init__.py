@@ -12,7 +12,10 @@ from stirred.spec.divergences import (
     rho_squared_to_epsilon,
 )
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
+from stirred.spec.functions import FunctionOrder, compare_functions
 from stirred.spec.group import GroupReading, at_distance
+from stirred.spec.largest_stratum import LargestStratum
+from stirred.spec.law_order import LawOrder, compare_laws
 from stirred.spec.ledger import Entry, Ledger
 from stirred.spec.multiverse import (
     AtLeast,
@@ -23,9 +26,11 @@ from stirred.spec.multiverse import (
     Restriction,
     SupportsCounts,
 )
+from stirred.spec.neighbours import Neighbours
 from stirred.spec.premetrics import Constant, Hamming, InputPremetric, RecordPremetric, SymmetricDifference
 from stirred.spec.propositions import exact_release
 from stirred.spec.readings import Reading, reading
+from stirred.spec.size_laws import SizeLaw
 from stirred.spec.specification import Specification
 from stirred.spec.statement import BudgetFunction, Evidence, Part
 from stirred.spec.universe import Universe, universe
@@ -48,14 +53,18 @@ __all__ = [
     "Entry",
     "Evidence",
     "Finding",
+    "FunctionOrder",
     "GroupReading",
     "Hamming",
     "InputPremetric",
     "Invariant",
+    "LargestStratum",
+    "LawOrder",
     "Ledger",
     "Margin",
     "Multiplicative",
     "Multiverse",
+    "Neighbours",
     "NormalizedRenyi",
     "OutputPremetric",
     "Part",
@@ -64,6 +73,7 @@ __all__ = [
     "RecordType",
     "Relation",
     "Restriction",
+    "SizeLaw",
     "Specification",
     "SupportsCounts",
     "SymmetricDifference",
@@ -73,6 +83,8 @@ __all__ = [
     "at_distance",
     "chain",
     "compare",
+    "compare_functions",
+    "compare_laws",
     "compose",
     "exact_release",
     "reading",

@@ -9,6 +9,9 @@ from stirred.spec.card_odds import DELTA, Allowed, allowed
 from stirred.spec.card_words import STATUS, counted, decimal, measure, small
 from stirred.spec.compare import Comparison
 from stirred.spec.divergences import NormalizedRenyi, rho_squared_to_epsilon
+from stirred.spec.invariants.distance import spelled
+from stirred.spec.neighbours import Neighbours
+from stirred.spec.premetrics import SymmetricDifference
 from stirred.spec.specification import Specification
 
 NOT_TOUCHED = "exact wherever they are released:"
@@ -42,7 +45,7 @@ class Card:
     title: str = "Specification"
     subtitle: str = ""
     delta: Fraction = DELTA
-    distance: int | None = None  # the smallest distance, where the rule of card_words cannot know it
+    distance: int | None = None  # the smallest distance, where no rule can know it
     at_least: bool = False
     pieces: tuple[Piece, ...] = ()
     variants: tuple[Variant, ...] = ()
@@ -70,7 +73,9 @@ class Card:
             else "Whatever data set was collected,"
         )
         what = self.allowed()
-        if not spec.budget.is_finite:
+        if what.distance is None:
+            return f"{among} there is only one, because {what.reason}: nothing is protected, whatever the budget."
+        if what.log_odds is not None and what.log_odds.is_infinite():
             return (
                 f"{among} nothing is promised: {what.change} may change what is published without any limit."
             )
@@ -90,7 +95,9 @@ class Card:
         exact = spec.rho_squared if isinstance(spec.output_premetric, NormalizedRenyi) else spec.budget
         caveat = f", {what.exception}" if what.exception else ""
         odds = f"a factor of {what.factor} at distance {what.distance}{caveat}"
-        if what.log_odds is None:
+        if what.distance is None:
+            odds = "nothing is protected"
+        elif what.log_odds is None:
             odds = f"no rule turns {spec.output_premetric} into odds"
         exact_too = (("not touched", f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"),) if spec.untouched else ()
         return (
@@ -100,6 +107,7 @@ class Card:
             ("unit", f"{counted(spec.input_premetric)}, {spec.input_premetric}"),
             ("measured by", f"{measure(spec.output_premetric)}, {spec.output_premetric}"),
             ("budget", f"{self.budget()} per unit (exactly {shortened(exact.exact)})"),
+            ("smallest distance", self.nearness()),
             ("odds it allows", odds),
             (
                 "best test",
@@ -108,14 +116,19 @@ class Card:
             ("evidence", f"{STATUS[spec.evidence.status]}: {spec.evidence.source}".rstrip(": ")),
         )
 
+    def nearness(self) -> str:
+        """The smallest distance between two data sets that agree on the invariants, and why it is that one."""
+        what = self.allowed()
+        return f"{'none' if what.distance is None else what.distance}: {what.reason}"
+
     def readings(self) -> tuple[tuple[int, str, str, str], ...]:
-        """(distance, δ, simple ε, tight ε) of a zCDP budget at distances 1 and 2; none for other premetrics."""
+        """(distance, δ, simple ε, tight ε) of a zCDP budget at distances 1, 2 and the smallest; else none."""
         spec = self.specification
         if not isinstance(spec.output_premetric, NormalizedRenyi) or not spec.budget.is_finite:
             return ()
         return tuple(
             (distance, small(self.delta), self._read(distance), self._read(distance, tight=True))
-            for distance in (1, 2)
+            for distance in sorted({1, 2, self.allowed().distance or 1})
         )
 
     def _read(self, distance: int, *, tight: bool = False) -> str:
@@ -125,26 +138,48 @@ class Card:
     def worked(self) -> str:
         """One worked household (or person): what someone could at most believe afterwards."""
         spec, what = self.specification, self.allowed()
-        unit = spec.input_premetric.unit
+        if what.distance is None:
+            return f"No worked example: {what.reason}, so nothing is left to learn from the rest."
         if what.log_odds is None:
             return f"No worked example: no rule turns {spec.output_premetric} into odds."
         even, rare = what.belief(Fraction(1, 2)), what.belief(Fraction(1, 1000))
-        if what.distance == 2:
-            example = (
-                f"two {unit}s of one stratum stand in two areas and differ in one thing, say which of them rents. "
-                f"Someone who holds both ways of arranging them for equally likely"
-            )
-        else:
-            example = f"one {unit} could have answered a question in two ways. Someone who holds both for equally likely"
         caveat = f" ({what.exception})" if what.exception else ""
         return (
-            f"Worked example: {example} may believe in one of them, after the release, with {even} at most; "
+            f"Worked example: {self._example(what)} for equally likely may believe in one of them, after the release, "
+            f"with {even} at most; "
             f"someone who gave it 1 chance in 1,000, with {rare} at most{caveat}."
+        )
+
+    def _example(self, what: Allowed) -> str:
+        """Two data sets at the smallest distance, and someone who does not know which of them it was."""
+        premetric = self.specification.input_premetric
+        counts = premetric.inner if isinstance(premetric, Neighbours) else premetric
+        unit, records = counts.unit, spelled(what.distance or 1)
+        if isinstance(counts, SymmetricDifference):
+            if what.distance == 1:
+                return f"one {unit} could be in the file or not. Someone who holds both"
+            if what.distance == 2:
+                return f"one {unit} could have been another one. Someone who holds both"
+            return f"two files that differ by {records} {unit} records give the same exact tables. Someone who holds both"
+        if what.distance == 1:
+            return f"one {unit} could have answered a question in two ways. Someone who holds both"
+        if what.distance == 2 and len(what.moved) == 2:
+            first, second = what.moved
+            return (
+                f"two {unit}s differ in {first} and in {second}, and no exact table tells which {first} goes with which "
+                f"{second}. Someone who holds both ways of arranging them"
+            )
+        return (
+            f"the values of {records} {unit} records can be arranged in two ways that give the same exact tables. "
+            f"Someone who holds both"
         )
 
     def warning(self) -> str:
         """What to say above a factor of 1,000: the bound alone does not prevent near-certainty."""
-        if not self.allowed().near_certain:
+        what = self.allowed()
+        if what.distance is None:
+            return "Nothing is protected: what is published exactly determines the data."
+        if not what.near_certain:
             return ""
         return (
             "The factor is above 1,000: this bound alone does not prevent near-certainty about such a change. "
@@ -157,7 +192,7 @@ class Card:
         by_universe = (
             ()
             if varies is None
-            else (f"the budget differs by universe and is stated for {varies.universe}: {varies.words}",)
+            else (f"the budget differs by universe: {varies.words}. It is stated here for {varies.universe}",)
         )
         return tuple(dict.fromkeys((*by_universe, *self.specification.notes, *self.more_notes)))
 

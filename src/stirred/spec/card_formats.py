@@ -16,6 +16,7 @@ from stirred.spec.divergences import NormalizedRenyi
 
 if TYPE_CHECKING:
     from stirred.spec.card import Card
+    from stirred.spec.card_odds import Allowed
     from stirred.spec.compare import Comparison
 
 _FOOTER = "Made with Stirred. Numbers are rounded up; the exact budget stands in spec.json."
@@ -166,7 +167,6 @@ def _view(card: "Card") -> dict[str, object]:
     kept = [invariant.words() for invariant in spec.multiverse]
     from stirred.spec.card import NOT_TOUCHED, shortened
 
-    caveat = f", {what.exception}" if what.exception else ""
     exact_too = f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"
     untouched = [_line("Not touched", exact_too)] if spec.untouched else []
     return {
@@ -186,6 +186,7 @@ def _view(card: "Card") -> dict[str, object]:
                 strong=card.budget(),
                 formal=f"{'ρ²' if zcdp else spec.output_premetric.budget_symbol} = {shortened(exact)}",
             ),
+            _line("Smallest distance", card.nearness()),
         ],
         "status": spec.evidence.status,
         "status_words": STATUS[spec.evidence.status],
@@ -193,8 +194,7 @@ def _view(card: "Card") -> dict[str, object]:
         "figures": [
             {
                 "value": f"× {what.factor}" if what.log_odds is not None else what.factor,
-                "words": f"is the most by which odds may move at distance {what.distance}, the smallest that occurs"
-                f"{caveat}{f': {what.formula}' if what.formula else ''}",
+                "words": _most(what),
             },
             {"value": what.error, "words": what.error_words},
             {
@@ -216,6 +216,15 @@ def _view(card: "Card") -> dict[str, object]:
         "variants": card.variants,
         "notes": card.notes(),
     }
+
+
+def _most(what: "Allowed") -> str:
+    """What the factor on the odds is, and at which distance."""
+    if what.distance is None:
+        return f"is how far odds may move: {what.reason}"
+    caveat = f", {what.exception}" if what.exception else ""
+    formula = f": {what.formula}" if what.formula else ""
+    return f"is the most by which odds may move at distance {what.distance}, the smallest {what.occurs}{caveat}{formula}"
 
 
 def _sentence(words: str) -> str:

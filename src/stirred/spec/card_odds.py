@@ -5,8 +5,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 from stirred.spec import odds
-from stirred.spec.card_words import change, small, smallest_distance
+from stirred.spec.card_words import change, small
 from stirred.spec.divergences import Approximate, Multiplicative, NormalizedRenyi, rho_squared_to_epsilon
+from stirred.spec.group import scaled_delta
+from stirred.spec.invariants.distance import Distance, smallest_distance
+from stirred.spec.neighbours import Neighbours
 from stirred.spec.specification import Specification
 
 DELTA = Fraction(1, 10**10)
@@ -19,9 +22,11 @@ class Allowed:
     ``log_odds`` is None where no rule turns the output premetric into odds, and infinite where nothing is promised.
     """
 
-    distance: int
+    distance: int | None  # None: every universe is a single data set, and nothing is protected
+    occurs: str  # how sure it is that no smaller distance occurs, as the end of "the smallest"
     reason: str  # why this is the smallest distance that occurs
     change: str  # what happens at that distance
+    moved: tuple[str, ...] = ()  # the variables that records exchange at that distance
     log_odds: Decimal | None
     formula: str  # e^{kε} or what stands for it
     exception: str  # "" or the probability with which the bound may fail
@@ -51,16 +56,35 @@ class Allowed:
         )
 
 
+def _promises(specification: Specification, distance: int) -> bool:
+    """Whether anything is promised between data sets at that distance."""
+    budget, measure = specification.budget, specification.output_premetric
+    if not budget.is_finite or (isinstance(specification.input_premetric, Neighbours) and distance > 1):
+        return False
+    # from δₖ = 1 on every release is allowed at distance k
+    return not isinstance(measure, Approximate) or measure.excludes(budget, distance)
+
+
 def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: int | None = None) -> Allowed:
-    """What a specification allows; at the smallest distance that occurs unless another is named."""
+    """What a specification allows; at the smallest distance that occurs unless another is named.
+
+    Under (ε, δ) the factor holds except with probability δₖ in this sense: at distance k the release can be drawn from
+    one that shows everything with probability δₖ and else moves odds by at most e^{kε} (Kairouz, Oh and Viswanath 2015).
+    """
     premetric, measure = specification.input_premetric, specification.output_premetric
-    smallest, reason = smallest_distance(specification.domain, specification.multiverse, premetric)
+    counted_by = premetric.inner if isinstance(premetric, Neighbours) else premetric
+    near = smallest_distance(specification.domain, specification.multiverse, counted_by)
     if distance is not None:
-        smallest, reason = distance, "as asked"
+        near = Distance(distance, near.value == distance and near.exact, "as asked")
+    if near.value is None:
+        return _unprotected(near)
+    smallest, reason = near.value, near.because
     log_odds: Decimal | None = None
     formula = exception = error = error_words = ""
     steps = "" if smallest == 1 else str(smallest)
-    if not specification.budget.is_finite:
+    if isinstance(premetric, Neighbours) and smallest > 1:
+        reason += ", and the promise is one between neighbours only"
+    if not _promises(specification, smallest):
         log_odds, error, error_words = (
             Decimal("Infinity"),
             "never",
@@ -86,10 +110,12 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     elif isinstance(measure, Approximate):
         log_odds = (specification.budget * smallest).upper(6)
         formula = f"e^({steps}ε)"
-        exception = (
-            f"but for a part of the probability that grows with the distance from δ = {small(measure.delta)}"
+        beyond = scaled_delta(specification.budget, measure.delta, Fraction(smallest))
+        exception = f"except with probability {small(beyond)}" if beyond else ""
+        error = odds.at_least(odds.approximate_error(log_odds, beyond))
+        error_words = (
+            "the best test between the two must err in at least this share of cases, on both sides alike"
         )
-        error, error_words = "not stated", "the errors of the best test depend on both ε and δ"
     else:
         # a premetric from outside the package may say itself what it means for odds
         rule = getattr(measure, "log_odds", None)
@@ -97,11 +123,28 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
         error, error_words = "not known", f"no rule turns {measure} into the errors of a test"
     return Allowed(
         distance=smallest,
+        occurs=near.occurs,
         reason=reason,
-        change=change(premetric.unit, smallest, premetric),
+        change=change(premetric.unit, smallest, premetric, occurs=near.occurs),
+        moved=near.moved,
         log_odds=log_odds,
         formula=formula,
         exception=exception,
         error=error,
         error_words=error_words,
+    )
+
+
+def _unprotected(near: Distance) -> Allowed:
+    """Where every universe is a single data set: what is published exactly tells everything, at any budget."""
+    return Allowed(
+        distance=None,
+        occurs=near.occurs,
+        reason=near.because,
+        change="no change at all",
+        log_odds=Decimal("Infinity"),
+        formula="",
+        exception="",
+        error="never",
+        error_words="what is published exactly tells everything",
     )

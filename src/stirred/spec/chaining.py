@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.errors import SpecificationError
-from stirred.spec.budget import Budget
+from stirred.spec.composition import in_unit
 from stirred.spec.statement import BudgetFunction
 from stirred.spec.verdict import Verdict
 
@@ -34,25 +34,36 @@ class Chain:
 def chain(
     first: "Specification", second: "Specification", *, stability: int | Fraction | None = None
 ) -> Chain:
-    """The specification of reading the first output through the second mechanism.
+    r"""The specification of reading the first output through the second mechanism.
 
-    Rule 1, post-processing: whatever reads the output alone keeps the first promise. Rule 2, stability: if outputs of
-    the first step on x and x' can be coupled so that they lie in one universe of the second and are never farther apart
-    than ``stability`` · d(x, x'), the second promise carries over with its budget times ``stability`` (D_Pr must be
-    quasi-convex). The caller states the stability; without it rule 2 is not used.
+    Rule 1, post-processing: whatever reads the output alone keeps the first promise.
 
-    >>> from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
-    >>> spec = Specification(
+    Rule 2, stability: the second promise with its budget times s, in the universes of both. The caller states s, and with
+    it this hypothesis. For all x, x' that agree on the invariants of both steps, the outputs Y of the first step on x and
+    Y' on x' can be drawn together so that always (a) both agree with x on the second's invariants, and (b)
+    d(Y, Y') ≤ s · d(x, x'), d the second's distance. Proof: given (y, y'), the second step's outputs are at most
+    ε·d(y, y') ≤ sε·d(x, x') apart, because (a) puts y and y' into one universe of the second, that of x. The chain's
+    outputs mix these with the same weights, and a quasi-convex D does not grow by that. ∎ Nothing is assumed between x and
+    x' that differ on an invariant of the first step, so nothing is promised about them: no invariant of either is dropped.
+
+    >>> from stirred.spec import Budget, Domain, Hamming, Margin, Multiplicative, Multiverse, Specification
+    >>> noisy = Specification(
     ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
     ...     output_premetric=Multiplicative(), budget=Budget.of(1))
-    >>> chain(spec, spec).sharper.answer.value
-    'unknown'
+    >>> swapped = noisy.given(Margin("household", ("block",))).within(Budget.of(9))
+    >>> print(chain(swapped, noisy, stability=1).specification)
+    toy | {households by block} | d_Ham(household) | D_mult | ε = 1.0000
     """
     kept = replace(first, notes=tuple(sorted({*first.notes, "chained: " + OPEN})))
     if stability is None:
         return Chain(specification=kept, sharper=Verdict.unknown(OPEN))
     if isinstance(stability, float) or stability < 0:
         raise SpecificationError("a stability is an exact number from 0 on", fix="give an int or a Fraction")
+    if first.domain != second.domain:
+        reason = (
+            f"the second speaks of {second.domain}, and stability is stated for data sets of {first.domain}"
+        )
+        return Chain(specification=kept, sharper=Verdict.unknown(reason))
     if not second.output_premetric.quasi_convex:
         return Chain(
             specification=kept,
@@ -60,22 +71,42 @@ def chain(
                 f"{second.output_premetric} is not known to be quasi-convex, so mixing may raise it"
             ),
         )
-    carried = replace(
-        second,
-        budget=second.budget * Budget.of(Fraction(stability)),
-        parts=(),
-        bounds=(),
-        varies=None
-        if second.varies is None
-        else BudgetFunction(words=f"{stability} × ({second.varies.words})"),
-        notes=tuple(
-            sorted({*second.notes, f"chained: the first step is {stability}-stable, as stated by the caller"})
-        ),
-    )
+    try:
+        carried = _carried(first, second, Fraction(stability))
+    except SpecificationError as void:  # no δ below 1 is left, or none that is right in every universe
+        return Chain(specification=kept, sharper=Verdict.unknown(f"{void.what}: {void.why}"))
     if carried.implies(kept):
         return Chain(specification=carried, sharper=Verdict.yes(f"the first step is {stability}-stable"))
     return Chain(
         specification=kept,
         sharper=Verdict.yes(f"by stability the chain also keeps a second promise: {carried}"),
         also=carried,
+    )
+
+
+def _carried(first: "Specification", second: "Specification", stability: Fraction) -> "Specification":
+    """The second promise for a stable first step, in the universes of both."""
+    measure, budget = in_unit(replace(second, parts=()).statements[0], stability)
+    note = f"chained: the first step is {stability}-stable and keeps the invariants of both, as stated by the caller"
+    return replace(
+        second,
+        multiverse=first.multiverse & second.multiverse,
+        output_premetric=measure,
+        budget=budget,
+        parts=(),
+        bounds=(),
+        varies=second.varies if stability == 1 else _scaled(second.varies, stability),
+        notes=tuple(sorted({*second.notes, note})),
+    )
+
+
+def _scaled(function: BudgetFunction | None, stability: Fraction) -> BudgetFunction | None:
+    """A budget function times a constant, known by its words and its bounds alone."""
+    if function is None:
+        return None
+    return BudgetFunction(
+        words=f"{stability} × ({function.words})",
+        universe=function.universe,
+        least=function.least * stability,
+        most=function.most * stability,
     )

@@ -1,13 +1,15 @@
 """Two specifications side by side: five verdicts, each with its reason, and an overall one only where it is proved."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from stirred.errors import IncompatibleError
-from stirred.spec.brief import brief
+from stirred.spec.brief import brief, joined
 from stirred.spec.budget import Budget
+from stirred.spec.functions import compare_functions
 from stirred.spec.refinement import determined, fixes_everything
 from stirred.spec.verdict import Answer, Verdict
 
@@ -54,12 +56,25 @@ class Comparison:
     second: "Specification"
     parts: Mapping[str, Finding]
     overall: Finding
+    forth: Verdict  # the first implies the second
+    back: Verdict  # the second implies the first
     warnings: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
         """The overall verdict in one sentence."""
         return self.overall.because
+
+    @property
+    def why(self) -> str:
+        """Both implications with their derivations."""
+        return "\n".join(
+            f"{asked} {verdict.answer.value}\n" + "\n".join(f"  {line}" for line in verdict.why.splitlines())
+            for asked, verdict in (
+                ("does the first imply the second?", self.forth),
+                ("does the second imply the first?", self.back),
+            )
+        )
 
     def __str__(self) -> str:
         rows = [f"{name}: {finding}" for name, finding in self.parts.items()]
@@ -77,7 +92,7 @@ def compare(first: "Specification", second: "Specification") -> Comparison:
     ...     output_premetric=Multiplicative(), budget=Budget.of(1))
     >>> found = compare(spec, spec.given(Margin("household", ("block",))))
     >>> print(found.parts["multiverse"])
-    stronger: it keeps fewer numbers exact: only the other fixes households by block
+    stronger: it keeps fewer numbers exact: only the second fixes households by block
     >>> found.overall.relation.value
     'stronger'
     """
@@ -108,11 +123,14 @@ def compare(first: "Specification", second: "Specification") -> Comparison:
             warnings.append(
                 f"the budget of the {which} differs by universe ({spec.varies.words}); shown at {spec.varies.universe}"
             )
+    forth, back = first.implies(second), second.implies(first)
     return Comparison(
         first=first,
         second=second,
         parts=parts,
-        overall=_overall(first, second, parts),
+        overall=_overall(forth, back),
+        forth=forth,
+        back=back,
         warnings=tuple(warnings),
     )
 
@@ -152,14 +170,14 @@ def _multiverses(first: "Specification", second: "Specification") -> Finding:
         fewer,
         more,
         equal="the invariants determine each other",
-        stronger=f"it keeps fewer numbers exact: {_lacking(first, second)}",
-        weaker=f"it keeps more numbers exact: {_lacking(second, first)}",
+        stronger=f"it keeps fewer numbers exact: {_lacking(first, second, 'the second')}",
+        weaker=f"it keeps more numbers exact: {_lacking(second, first, 'the first')}",
         apart=f"each keeps a number exact that the other does not determine: {_lacking(second, first, 'the first')}; "
         f"{_lacking(first, second, 'the second')}",
     )
 
 
-def _lacking(without: "Specification", having: "Specification", whose: str = "the other") -> str:
+def _lacking(without: "Specification", having: "Specification", whose: str) -> str:
     """What ``having`` keeps exact and ``without`` does not determine."""
     given = tuple(without.multiverse)
     missing = [
@@ -167,7 +185,7 @@ def _lacking(without: "Specification", having: "Specification", whose: str = "th
         for invariant in having.multiverse
         if determined(given, invariant, without.domain).answer is Answer.NO
     ]
-    return f"only {whose} fixes {' and '.join(missing)}"
+    return f"only {whose} fixes {joined(missing)}"
 
 
 def _units(first: "Specification", second: "Specification") -> Finding:
@@ -216,7 +234,15 @@ def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
     there = (
         f"a budget carries over times {small[0].exact} ({small[1]})" if small[1] else "a budget carries over"
     )
-    back = f"times {large[0].exact}" if large[0].is_finite else "not at all"
+    factor = large[0].fraction
+    whole = factor is not None and factor.denominator == 1
+    back = (
+        f"times {factor.numerator:,}"
+        if factor is not None and whole
+        else f"times {factor}"
+        if factor
+        else "not at all"
+    )
     return f"{there}, and back {back} ({large[1]})"
 
 
@@ -243,41 +269,63 @@ def _measures(first: "Specification", second: "Specification") -> Finding:
 def _budgets(first: "Specification", second: "Specification") -> Finding:
     shown = f"{first.shown_budget}, {second.shown_budget}"
     if first.flavor != second.flavor:
-        return Finding(
-            Relation.INCOMPARABLE, f"the flavors differ, so the budgets are in different units ({shown})"
+        same = (first.input_premetric, first.output_premetric) == (
+            second.input_premetric,
+            second.output_premetric,
         )
-    if first.varies != second.varies:
-        return Finding(
-            Relation.UNKNOWN, f"a budget differs by universe, and only one universe is known ({shown})"
+        words = (
+            "the universes differ, so the budgets bound different things"
+            if same
+            else "the flavors differ, so the budgets are in different units"
         )
-    order = first.budget.compared(second.budget)
-    relation = (Relation.EQUAL, Relation.WEAKER, Relation.STRONGER)[order]
-    words = {0: "the budgets are equal", 1: "its budget is larger", -1: "its budget is smaller"}[order]
-    return Finding(relation, f"{words} ({shown})")
+        return Finding(Relation.INCOMPARABLE, f"{words} ({shown})")
+    forth, back = compare_functions(first, second), compare_functions(second, first)
+    if forth and back:
+        return Finding(Relation.EQUAL, f"the budgets are equal ({shown})")
+    if forth and back.answer == "no":
+        words = "its budget is smaller" if first.varies is second.varies is None else forth.because
+        return Finding(Relation.STRONGER, f"{words} ({shown})")
+    if back and forth.answer == "no":
+        words = "its budget is larger" if first.varies is second.varies is None else back.because
+        return Finding(Relation.WEAKER, f"{words} ({shown})")
+    if forth.answer == back.answer == "no":
+        return Finding(Relation.INCOMPARABLE, f"{forth.because} ({shown})")
+    open_one = forth if forth.answer == "unknown" else back
+    return Finding(Relation.UNKNOWN, f"{open_one.because} ({shown})")
 
 
-def _overall(first: "Specification", second: "Specification", parts: Mapping[str, Finding]) -> Finding:
-    forth, back = first.implies(second), second.implies(first)
+def _both(forth: Verdict, back: Verdict) -> str:
+    """Why neither implies the other; the reason for the reverse speaks of the two in the other order."""
+    if forth.because == back.because:
+        return forth.because
+    return f"{forth.because}; and the other way, {_turned(back.because)}"
+
+
+def _turned(because: str) -> str:
+    """A reason in which the two specifications change places."""
+    places = {"the first": "the second", "the second": "the first"}
+    return re.sub("the (first|second)", lambda found: places[found.group(0)], because)
+
+
+def _overall(forth: Verdict, back: Verdict) -> Finding:
+    """One line: who implies whom, and why."""
     found = _settled(
         forth,
         back,
-        equal="each specification implies the other",
-        stronger=f"the first implies the second ({forth.because}) and is not implied by it",
-        weaker=f"the second implies the first ({back.because}) and is not implied by it",
-        apart=f"neither implies the other, so the two are not ranked: {parts['multiverse'].because}"
-        if parts["multiverse"].relation is Relation.INCOMPARABLE
-        else f"neither implies the other, so the two are not ranked: {forth.because}; {back.because}",
+        equal=f"each implies the other: {forth.because}",
+        stronger=f"the first promises more than the second: {forth.because}",
+        weaker=f"the second promises more than the first: {_turned(back.because)}",
+        apart=f"neither implies the other, so the two are not ranked: {_both(forth, back)}",
     )
-    if found.relation is Relation.UNKNOWN:
-        if forth:
-            return Finding(
-                Relation.UNKNOWN,
-                f"the first implies the second ({forth.because}); whether the reverse holds is unknown",
-            )
-        if back:
-            return Finding(
-                Relation.UNKNOWN,
-                f"the second implies the first ({back.because}); whether the reverse holds is unknown",
-            )
-        return Finding(Relation.UNKNOWN, f"the two are not ranked, because no rule decides: {found.because}")
-    return found
+    if found.relation is not Relation.UNKNOWN:
+        return found
+    for verdict, one, other in ((forth, "first", "second"), (back, "second", "first")):
+        if verdict:
+            reason = verdict.because if verdict is forth else _turned(verdict.because)
+            words = f"the {one} implies the {other} ({reason}); whether the reverse holds is unknown"
+            return Finding(Relation.UNKNOWN, words)
+        if verdict.answer is Answer.NO:
+            reason = verdict.because if verdict is forth else _turned(verdict.because)
+            words = f"the {one} does not imply the {other} ({reason}); whether the reverse holds is unknown"
+            return Finding(Relation.UNKNOWN, words)
+    return Finding(Relation.UNKNOWN, f"the two are not ranked, because no rule decides: {found.because}")

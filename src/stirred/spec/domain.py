@@ -1,5 +1,6 @@
 """The data sets that could have been collected: who is eligible for protection."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,11 +37,17 @@ class RecordType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """A functional dependency inside a record type: block → block group. An empty record type means every one."""
+    """A functional dependency inside a record type: block → block group. An empty record type means every one.
+
+    ``fixed``: the map is the same in every data set of the domain, as for geography. An identifier determines its
+    record in each data set, but another one in another data set: such a dependency is not fixed, and a table by
+    identifier determines nothing else.
+    """
 
     record_type: str = ""
     of: tuple[str, ...]
     determines: tuple[str, ...]
+    fixed: bool = True
 
     def __str__(self) -> str:
         return f"{' × '.join(self.of)} → {', '.join(self.determines)}"
@@ -50,8 +57,10 @@ class Dependency:
 class Constraint:
     """What holds for every data set of the domain: an edit constraint, a structural zero.
 
-    Such a constraint is no invariant (the paper's Remark 3). One that was read off the confidential file is an
-    invariant in disguise and is refused.
+    ``variables`` are those it is about: a condition on each record's values of them, which at least two combinations meet
+    that differ in every one of them. Without variables nothing is known of it, and no pair of data sets is taken to meet
+    it. Such a constraint is not an invariant (the paper's Remark 3). One
+    that was read off the confidential file is an invariant in disguise and is refused.
     """
 
     words: str
@@ -85,7 +94,7 @@ class Domain:
     constraints: tuple[Constraint, ...] = ()
     copies: int = 1  # the largest number of records one contributor was imputed into
     largest_household: int | None = None
-    # a household variable that counts its persons exactly, where there is one and nobody lives outside the households
+    # a household variable that counts its persons exactly, where there is one; all others live in group quarters
     size_variable: str = ""
     label: str = ""
 
@@ -134,30 +143,39 @@ class Domain:
         keys = {
             rule.of[0] for rule in self.dependencies if rule.record_type == record_type and len(rule.of) == 1
         }
-        return frozenset(k for k in keys - {*self.spine} if names <= self.closure(record_type, (k,)))
+        every = self.rules(record_type) + self.keys(record_type)
+        return frozenset(k for k in keys - {*self.spine} if names <= _closure(every, (k,)))
 
     def rules(self, record_type: str) -> tuple[Dependency, ...]:
-        """The functional dependencies of one record type, those of the spine included."""
+        """The functional dependencies of one record type that all data sets share, those of the spine included."""
         steps = tuple(
             Dependency(record_type=record_type, of=(fine,), determines=(coarse,))
             for coarse, fine in zip(self.spine, self.spine[1:], strict=False)
         )
-        return steps + tuple(d for d in self.dependencies if d.record_type in {"", record_type})
+        return steps + tuple(d for d in self.dependencies if d.fixed and d.record_type in {"", record_type})
+
+    def keys(self, record_type: str) -> tuple[Dependency, ...]:
+        """The functional dependencies that hold inside each data set, but differ between them."""
+        return tuple(d for d in self.dependencies if not d.fixed and d.record_type in {"", record_type})
 
     def closure(
         self, record_type: str, variables: "frozenset[str] | tuple[str, ...] | list[str]"
     ) -> frozenset[str]:
-        """All variables that these determine (the attribute closure under the functional dependencies)."""
-        known = set(variables)
-        rules = self.rules(record_type)
-        grown = True
-        while grown:
-            grown = False
-            for rule in rules:
-                if known.issuperset(rule.of) and not known.issuperset(rule.determines):
-                    known.update(rule.determines)
-                    grown = True
-        return frozenset(known)
+        """All variables that these determine in every data set (the attribute closure under the fixed dependencies)."""
+        return _closure(self.rules(record_type), variables)
 
     def __str__(self) -> str:
         return self.name
+
+
+def _closure(rules: Iterable[Dependency], variables: Iterable[str]) -> frozenset[str]:
+    known = set(variables)
+    every = tuple(rules)
+    grown = True
+    while grown:
+        grown = False
+        for rule in every:
+            if known.issuperset(rule.of) and not known.issuperset(rule.determines):
+                known.update(rule.determines)
+                grown = True
+    return frozenset(known)

@@ -15,6 +15,7 @@ from typing import Any
 from stirred.errors import InputError, StirredError
 from stirred.spec.budget import Bound, Budget
 from stirred.spec.divergences import OutputPremetric
+from stirred.spec.files_functions import function_from_json, function_to_json
 from stirred.spec.files_parts import (
     domain_from_json,
     domain_to_json,
@@ -22,10 +23,10 @@ from stirred.spec.files_parts import (
     part_to_json,
     register,
 )
-from stirred.spec.multiverse import Invariant, Multiverse
+from stirred.spec.multiverse import Invariant, Margin, Multiverse
 from stirred.spec.premetrics import InputPremetric
 from stirred.spec.specification import Specification
-from stirred.spec.statement import BudgetFunction, Evidence, Part
+from stirred.spec.statement import Evidence, Part
 
 FORMAT = "stirred-specification"
 VERSION = 1
@@ -73,7 +74,8 @@ def to_json(specification: Specification) -> dict[str, Json]:
         "untouched": list(specification.untouched),
         "notes": list(specification.notes),
         "parts": [_part(part) for part in specification.parts],
-        "varies": _varies(specification.varies),
+        "varies": function_to_json(specification.varies),
+        **_measures(specification.measures),
     }
 
 
@@ -121,11 +123,14 @@ def _specification(document: Mapping[str, Json]) -> Specification:
                 output_premetric=part_from_json(part["output_premetric"], OutputPremetric),
                 budget=Budget.from_json(part["budget"]),
                 source=part["source"],
-                varies=_varies_from(part["varies"]),
+                varies=function_from_json(part["varies"]),
+                multiverse=_multiverse_from(part.get("invariants")),
+                measures=_measures_from(part),
             )
             for part in document["parts"]
         ),
-        varies=_varies_from(document["varies"]),
+        varies=function_from_json(document["varies"]),
+        measures=_measures_from(document),
     )
 
 
@@ -135,22 +140,26 @@ def _part(part: Part) -> Json:
         "output_premetric": part_to_json(part.output_premetric),
         "budget": part.budget.to_json(),
         "source": part.source,
-        "varies": _varies(part.varies),
+        "varies": function_to_json(part.varies),
+        "invariants": None
+        if part.multiverse is None
+        else [part_to_json(invariant) for invariant in part.multiverse],
+        **_measures(part.measures),
     }
 
 
-def _varies(function: BudgetFunction | None) -> Json:
-    if function is None:
-        return None
-    least, most = function.least.to_json(), function.most.to_json()
-    return {"words": function.words, "universe": function.universe, "least": least, "most": most}
+def _measures(tables: tuple[Margin, ...]) -> dict[str, Json]:
+    return {"measures": [part_to_json(table) for table in tables]} if tables else {}
 
 
-def _varies_from(document: Json) -> BudgetFunction | None:
+def _measures_from(document: Json) -> tuple[Margin, ...]:
+    return tuple(part_from_json(table, Margin) for table in document.get("measures", ()))
+
+
+def _multiverse_from(document: Json) -> Multiverse | None:
     if document is None:
         return None
-    ends = {end: Budget.from_json(document[end]) for end in ("least", "most")}
-    return BudgetFunction(words=document["words"], universe=document["universe"], **ends)
+    return Multiverse.of(*(part_from_json(invariant, Invariant) for invariant in document))
 
 
 def _validate(document: Json) -> None:

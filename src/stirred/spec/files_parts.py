@@ -13,6 +13,7 @@ from stirred.errors import InputError, did_you_mean
 from stirred.spec.divergences import Approximate, Multiplicative, NormalizedRenyi
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 from stirred.spec.multiverse import AtLeast, Custom, Margin, Restriction
+from stirred.spec.neighbours import Neighbours
 from stirred.spec.numerals import fraction_of, text_of
 from stirred.spec.premetrics import Hamming, SymmetricDifference
 
@@ -25,6 +26,7 @@ KINDS: dict[str, type[Any]] = {
     "declared": Custom,
     "hamming": Hamming,
     "symmetric-difference": SymmetricDifference,
+    "neighbours": Neighbours,
     "multiplicative": Multiplicative,
     "normalized-renyi": NormalizedRenyi,
     "approximate": Approximate,

@@ -1,13 +1,22 @@
-"""Does one specification imply another? Yes with the rules used, no with a mechanism that shows it, or unknown."""
+"""Does one specification imply another? Yes with the rules used, no with a witness that a checker verifies, or unknown.
+
+A specification allows B(x, x') = ε_D · d(x, x') between two data sets of one universe, and anything between others. The
+first implies the second exactly when, for all x, x' of one universe of the second at finite distance, what the first
+allows is within what the second allows: for every pair there is a mechanism that uses up what the first allows.
+"""
 
 from typing import TYPE_CHECKING
 
-from stirred.errors import IncompatibleError
+from stirred.spec.brief import brief
 from stirred.spec.budget import Budget
-from stirred.spec.composition import account
-from stirred.spec.divergences import Multiplicative, NormalizedRenyi
-from stirred.spec.refinement import refines_within_reach
+from stirred.spec.implication_budgets import Question, at_pair, distance_of, known, refuted
+from stirred.spec.implication_pairs import Found, different_pair
+from stirred.spec.multiverse import Invariant, Multiverse
+from stirred.spec.refinement import counts_only_its_own, refines_within_reach
 from stirred.spec.verdict import Answer, Verdict
+from stirred.spec.verdicts.derivation import Derivation
+from stirred.spec.verdicts.transfer import Asked, transfer
+from stirred.spec.verdicts.witness import Pair
 
 if TYPE_CHECKING:
     from stirred.spec.specification import Specification
@@ -22,73 +31,114 @@ def implies(first: "Specification", second: "Specification") -> Verdict:
     >>> spec = Specification(
     ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
     ...     output_premetric=Multiplicative(), budget=Budget.of(1))
-    >>> print(implies(spec, spec.within(Budget.of(2))))
-    yes: nothing has to be determined; and 1.0000 ≤ 2.0000
+    >>> implies(spec, spec.within(Budget.of(2))).because
+    'ε = 1.0000 ≤ ε = 2.0000'
+    >>> print(implies(spec.within(Budget.of(2)), spec).answer.value)
+    no
     """
     if not second.budget.is_finite and second.varies is None:
-        return Verdict.yes("the second promises nothing: its budget is infinite")
+        return _yes("nothing promised", "the second promises nothing: its budget is infinite")
+    if first is second:
+        return _yes("same", "the two are one statement")
     if first.domain != second.domain:
-        return Verdict.unknown(f"the domains differ: {first.domain} and {second.domain}")
+        return Verdict.unknown(
+            f"the domains differ: {first.domain} and {second.domain}; restate one on the other's domain with spec.on"
+        )
+    pair = different_pair(second.multiverse, second.domain, second.input_premetric)
+    if pair.singletons is not None:
+        return _yes(
+            "singletons",
+            "every universe of the second is a single data set, so it promises nothing",
+            pair.singletons,
+        )
+    apart = infinitely_apart(first)
+    sizes = refines_within_reach(second.multiverse, apart, first.domain, second.input_premetric)
     nested = refines_within_reach(second.multiverse, first.multiverse, first.domain, second.input_premetric)
-    if nested.answer is Answer.NO:
-        if second.budget.is_finite and second.output_premetric.infinite_at_total_variation_one:
-            # where the budget differs by universe, only its value at the realised one is at hand
-            taken = " (taking its budget to be finite in every universe, as it is in the realised one)"
-            return Verdict.no(
-                "publishing the invariants of the first exactly costs nothing under it and is infinite under the second"
-                f"{taken if second.varies else ''}, by Proposition 1: {nested.because}"
-            )
-        return Verdict.unknown(nested.because)
+    for found in (nested, sizes):
+        if found.answer is Answer.NO:
+            return _published(first, second, found)
     if not nested:
-        return nested
-    try:
-        budget, notes = account(
-            first.statements,
-            domain=first.domain,
-            multiverse=second.multiverse,
-            input_premetric=second.input_premetric,
-            output_premetric=second.output_premetric,
-        )
-    except IncompatibleError as reason:
-        return Verdict.unknown(f"{reason.what}: {reason.why}")
-    rules = "; ".join(filter(None, (nested.because, *notes)))
-    return _budgets(first, second, budget, rules)
+        return known(_refuted_anyway(first, second, pair), nested)
+    return Question(first, second, nested, pair).answer()
 
 
-def _budgets(first: "Specification", second: "Specification", budget: Budget, rules: str) -> Verdict:
-    """The last step: ε_D ≤ ε'_D' for every universe D' inside D (Lemma 1)."""
-    if first.varies is not None or second.varies is not None:
-        return _functions(first, second, budget, rules)
-    if budget <= second.budget:
-        return Verdict.yes(
-            f"{rules}; and {budget} ≤ {second.budget}" if rules else f"{budget} ≤ {second.budget}"
-        )
-    same = first.flavor == second.flavor
-    if same and not first.parts and isinstance(first.output_premetric, Multiplicative | NormalizedRenyi):
-        return Verdict.no(
-            f"the flavor is the same and {first.budget} > {second.budget}: noise scaled to the distance from one data set "
-            "uses up the first budget exactly"
-        )
-    return Verdict.unknown(
-        f"the rules give {budget}, more than {second.budget}; a sharper conversion may exist"
+def infinitely_apart(spec: "Specification") -> Multiverse:
+    """What the distance itself fixes: data sets that differ in it are infinitely far apart, so it may be published."""
+    fixed = spec.input_premetric.fixed()
+    return (
+        Multiverse.none()
+        if fixed is None or not counts_only_its_own(spec.input_premetric, spec.domain)
+        else fixed
     )
 
 
-def _functions(first: "Specification", second: "Specification", budget: Budget, rules: str) -> Verdict:
-    """Budgets that differ by universe: only bounds over all universes decide."""
-    mine, theirs = first.varies, second.varies
-    if (
-        mine is not None
-        and mine == theirs
-        and first.flavor == second.flavor
-        and first.budget == second.budget
-    ):
-        return Verdict.yes(f"the same budget in every universe: {mine.words}")
-    if mine is None and theirs is not None and budget <= theirs.least:
-        return Verdict.yes(f"{rules}; and {budget} is at most the second's budget in every universe")
-    if mine is not None and theirs is None and first.flavor == second.flavor and mine.most <= second.budget:
-        return Verdict.yes(f"the first's budget is at most {mine.most} in every universe")
-    words = "; ".join(function.words for function in (mine, theirs) if function is not None)
-    return Verdict.unknown(
-        f"a budget differs by universe ({words}); its value at the realised universe does not decide for the others"
+def _yes(rule: str, because: str, *premises: Derivation) -> Verdict:
+    return Verdict.yes(because, Derivation(rule=rule, claim=because, premises=premises))
+
+
+def _published(first: "Specification", second: "Specification", nested: Verdict) -> Verdict:
+    """The first lets its invariants out exactly; the second does not fix one of them (Proposition 1)."""
+    pair = _witness(nested.derivation)
+    limit = at_pair(second, pair)
+    distance = None if pair is None else distance_of(pair, second.input_premetric)
+    if pair is None or limit is None:
+        return Verdict.unknown(nested.because)
+    breaks = (
+        second.output_premetric.excludes(limit, distance)
+        if distance is not None
+        else second.output_premetric.infinite_at_total_variation_one and limit.is_finite
     )
+    if not breaks:
+        return Verdict.unknown(
+            f"what the first publishes exactly may stay within the second: {nested.because}"
+        )
+    let_out = _changed(nested.derivation)
+    because = f"the first may publish {brief(let_out, first.domain)} exactly, which the second protects (Proposition 1)"
+    premises = (nested.derivation,) if nested.derivation is not None else ()
+    facts = {"mechanism": "publish", "limit": limit.exact, "distance": distance}
+    return Verdict.no(
+        because, Derivation(rule="mechanism", claim=because, premises=premises, witness=pair, facts=facts)
+    )
+
+
+def _refuted_anyway(first: "Specification", second: "Specification", pair: Found) -> Verdict | None:
+    """A no that does not depend on the multiverses: the first allows what the second's premetric never does.
+
+    If the pair lies in one universe of the first, the mechanism at hand breaks the second; if not, the first may tell
+    the two apart with certainty.
+    """
+    limit = None if pair.pair is None else at_pair(second, pair.pair)
+    if pair.pair is None or limit is None or not limit.is_finite:
+        return None
+    for part in first.statements:
+        if part.varies is not None or part.budget.is_zero:
+            continue
+        asked = Asked(
+            first=part.output_premetric,
+            budget=part.budget,
+            second=second.output_premetric,
+            limit=limit,
+            allowed=Budget.of(1),  # any positive amount: only mechanisms whose loss is infinite are asked for
+        )
+        found = transfer(asked)
+        if found.answer == "no" and found.mechanism in {"gaussian", "reveal"}:
+            return refuted(found, pair.pair, second, limit, None, pair.derivation)
+    return None
+
+
+def _changed(step: Derivation | None) -> Invariant:
+    """The invariant that a pair of data sets leaves open."""
+    while step is not None and "wanted" not in step.facts:
+        step = step.premises[0]
+    assert step is not None
+    found: Invariant = step.facts["wanted"]
+    return found
+
+
+def _witness(step: Derivation | None) -> Pair | None:
+    """The first pair in a derivation."""
+    if step is None:
+        return None
+    if step.witness is not None:
+        return step.witness
+    return next((found for premise in step.premises if (found := _witness(premise)) is not None), None)

@@ -1,10 +1,12 @@
 """A run's account: who spent what on what."""
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from stirred.errors import BudgetError
 from stirred.spec.budget import Budget
-from stirred.spec.divergences import Multiplicative, OutputPremetric
+from stirred.spec.divergences import Approximate, Multiplicative, OutputPremetric
+from stirred.spec.numerals import fraction_of, text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,24 +16,45 @@ class Entry:
     by: str
     on: str
     budget: Budget
+    delta: Fraction | None = None  # of (ε, δ) alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
     """What was spent, by whom, on what; what it costs is the output premetric's to say.
 
+    Under (ε, δ) the δ of the premetric is the one that all entries together may have, and each of them states its own: so
+    the total is a true statement under the ledger's premetric at any time.
+
     >>> ledger = Ledger(limit=Budget.of(2)).spend("topdown", "state queries", Budget.of("1/2"))
     >>> str(ledger.remaining)
     '1.5000'
+    >>> both = Ledger(output_premetric=Approximate("1/10")).spend("a", "x", Budget.of(1), delta="1/25")
+    >>> both.delta_left
+    Fraction(3, 50)
     """
 
     limit: Budget | None = None
     output_premetric: OutputPremetric = field(default_factory=Multiplicative)
     entries: tuple[Entry, ...] = ()
 
+    def __post_init__(self) -> None:
+        for entry in self.entries:
+            self._check(entry)
+        if isinstance(self.output_premetric, Approximate) and self.delta > self.output_premetric.delta:
+            raise BudgetError(
+                "the entries of this ledger have a larger δ than it allows",
+                why=f"together {text_of(self.delta)}, allowed {text_of(self.output_premetric.delta)}",
+            )
+
     @property
     def total(self) -> Budget:
         return self.output_premetric.compose([entry.budget for entry in self.entries])
+
+    @property
+    def delta(self) -> Fraction:
+        """The δ of all entries together; 0 under other premetrics than (ε, δ)."""
+        return sum((entry.delta or Fraction(0) for entry in self.entries), Fraction(0))
 
     @property
     def remaining(self) -> Budget:
@@ -40,11 +63,31 @@ class Ledger:
             return Budget.infinite()
         return self.output_premetric.left(self.limit, self.total)
 
-    def spend(self, by: str, on: str, budget: Budget) -> "Ledger":
+    @property
+    def delta_left(self) -> Fraction:
+        """The largest δ that can still be spent."""
+        allowed = (
+            self.output_premetric.delta if isinstance(self.output_premetric, Approximate) else Fraction(0)
+        )
+        return allowed - self.delta
+
+    def spend(
+        self, by: str, on: str, budget: Budget, *, delta: int | str | Fraction | None = None
+    ) -> "Ledger":
         """A new ledger with this line; an overdrawn one raises, with requested, remaining and difference."""
         if not isinstance(budget, Budget):
             raise BudgetError("only a Budget can be spent", fix='Budget.of("1/20")')
-        after = replace(self, entries=(*self.entries, Entry(by=by, on=on, budget=budget)))
+        number = None if delta is None else fraction_of(delta, "delta")
+        entry = Entry(by=by, on=on, budget=budget, delta=number)
+        self._check(entry)
+        if number is not None and number > self.delta_left:
+            raise BudgetError(
+                f"{by} asks for a larger δ than is left, on {on}",
+                why=f"requested {text_of(number)}, remaining {text_of(self.delta_left)}, "
+                f"difference {text_of(number - self.delta_left)}",
+                fix="spend a smaller δ, or open the ledger with a larger one",
+            )
+        after = replace(self, entries=(*self.entries, entry))
         if self.limit is not None and after.total > self.limit:
             left = self.remaining
             over = (budget - left).upper(6) if budget.is_finite and left.is_finite else "∞"
@@ -54,3 +97,21 @@ class Ledger:
                 fix="spend less, or raise the limit of the ledger",
             )
         return after
+
+    def _check(self, entry: Entry) -> None:
+        """Every line of an (ε, δ) ledger has a δ, and no line of another one has."""
+        approximate = isinstance(self.output_premetric, Approximate)
+        if approximate and entry.delta is None:
+            raise BudgetError(
+                f"{entry.by} does not say its δ, on {entry.on}",
+                why=f"the ledger is under {self.output_premetric}, where the δ of all entries add up",
+                fix='spend(…, delta="1e-10"), or delta=0 for a pure release',
+            )
+        if not approximate and entry.delta is not None:
+            raise BudgetError(
+                f"{entry.by} spends a δ, on {entry.on}",
+                why=f"the ledger is under {self.output_premetric}, which has none",
+                fix="Ledger(output_premetric=Approximate(…)), with the δ that is allowed in total",
+            )
+        if entry.delta is not None and not 0 <= entry.delta < 1:
+            raise BudgetError("delta must be at least 0 and below 1", why="at 1 nothing is promised")

@@ -242,11 +242,18 @@ class Multiverse:
         return len(self.invariants)
 
     def check(self, domain: "Domain") -> "Multiverse":
-        """This multiverse, if the domain knows every record type and variable it names; else an error that helps."""
-        for margin in (needed for invariant in self for needed in invariant.needs()):
-            for name in (*margin.by, *margin.conditions()):
-                domain.variable(margin.record_type, name)
-            domain.record_type(margin.record_type)
+        """This multiverse, if the domain knows every record type and variable it names; else an error that helps.
+
+        A domain without record types, or a record type without variables, leaves open what there is.
+        """
+        tables = [
+            needed for invariant in self if not isinstance(invariant, Custom) for needed in invariant.needs()
+        ]
+        for margin in tables if domain.record_types else ():
+            kind = domain.record_type(margin.record_type)
+            for name in (*margin.by, *margin.conditions()) if kind.variables else ():
+                if name not in domain.spine:
+                    domain.variable(margin.record_type, name)
         return self
 
     def refines(self, other: "Multiverse", domain: "Domain") -> "Verdict":

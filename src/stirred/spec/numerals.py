@@ -87,3 +87,21 @@ def text_of(value: Fraction) -> str:
     if value.denominator == 1:
         return digits(value.numerator)
     return f"{digits(value.numerator)}/{digits(value.denominator)}"
+
+
+def root_of(value: Fraction, degree: int) -> Fraction | None:
+    """The root of that degree of a positive fraction, where it is a fraction itself.
+
+    >>> root_of(Fraction(27, 8), 3), root_of(Fraction(2), 2)
+    (Fraction(3, 2), None)
+    """
+    top, bottom = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)
+    return None if top is None or bottom is None else Fraction(top, bottom)
+
+
+def _whole_root(number: int, degree: int) -> int | None:
+    low, high = 1, 1 << (number.bit_length() // degree + 1)
+    while low < high:  # the largest number whose power does not exceed the given one
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if middle**degree <= number else (low, middle - 1)
+    return low if low**degree == number else None

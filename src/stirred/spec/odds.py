@@ -111,6 +111,18 @@ def pure_error(log_odds: Decimal) -> mpf:
         return 1 / (1 + power_of_e(log_odds))
 
 
+def approximate_error(log_odds: Decimal, delta: Fraction) -> mpf:
+    r"""The same under (E, Δ): $(1-\Delta)/(1+e^E)$ (Kairouz, Oh and Viswanath 2015, Theorem 2.1 with its corollary).
+
+    Error rates α and β satisfy α + e^E β ≥ 1 − Δ and e^E α + β ≥ 1 − Δ; the two meet at α = β.
+
+    >>> round(float(approximate_error(Decimal(3).ln(), Fraction(1, 5))), 3)
+    0.2
+    """
+    with mp.workdps(_DIGITS):
+        return (delta.denominator - delta.numerator) * pure_error(log_odds) / delta.denominator
+
+
 def concentrated_error(rho_squared: Decimal) -> mpf:
     r"""A lower bound of the mean of the two error rates of any test under zCDP.
 

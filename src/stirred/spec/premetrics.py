@@ -22,19 +22,27 @@ HOUSEHOLDS = frozenset({"household", "housing unit"})
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """d_self ≤ factor · d_other in every universe, and why; budgets are multiplied by the factor."""
+    """d_self ≤ factor · d_other in every universe, and why; budgets are multiplied by the factor.
+
+    ``along_paths``: the step goes along a path of neighbours, so it holds only for output premetrics that have group
+    privacy.
+    """
 
     factor: Fraction
     because: str = ""
+    along_paths: bool = False
 
     def __mul__(self, other: "Constant") -> "Constant":
-        return Constant(self.factor * other.factor, "; ".join(filter(None, (self.because, other.because))))
+        because = "; ".join(filter(None, (self.because, other.because)))
+        return Constant(self.factor * other.factor, because, self.along_paths or other.along_paths)
 
 
 class InputPremetric:
     """A distance of data sets whose unit is what differs at distance 1; subclass it (frozen) for one of your own."""
 
     __slots__ = ()
+
+    whole: ClassVar[bool] = False  # every distance is 0, 1, 2, … or ∞, which (ε, δ) needs
 
     @property
     def unit(self) -> str:
@@ -46,13 +54,17 @@ class InputPremetric:
         return f"one {self.unit}"
 
     def fixed(self) -> Multiverse | None:
-        """What is the same in any two data sets at finite distance; None where that is not stated."""
+        """What two data sets at finite distance have in common, and what is enough for it; None where it is not stated."""
         return None
 
     def joined(self, other: "InputPremetric") -> "InputPremetric":
         """The premetric in which specifications under the two are accounted together."""
+        from stirred.spec.neighbours import Neighbours
+
         if self == other:
             return self
+        if isinstance(other, Neighbours):
+            return other.joined(self)
         raise IncompatibleError(
             "cannot compose these specifications",
             why=f"no rule relates {self} and {other}",
@@ -61,9 +73,12 @@ class InputPremetric:
 
     def constant(self, to: "InputPremetric", domain: "Domain", multiverse: Multiverse) -> Constant:
         """The smallest c known with d_self ≤ c·d_to in every universe; refused where none is known."""
-        del domain, multiverse  # rules of subclasses may read them
+        from stirred.spec.neighbours import Neighbours
+
         if self == to:
             return Constant(Fraction(1))
+        if isinstance(to, Neighbours):  # neighbours are at distance 1, and the rest is infinitely far apart
+            return self.constant(to.inner, domain, multiverse)
         raise IncompatibleError(f"cannot restate {self} as {to}", why="no rule relates the two")
 
 
@@ -80,6 +95,7 @@ class RecordPremetric(InputPremetric):
     link: Link = "kept"
     copies: int = 1
     symbol: ClassVar[str] = "d"
+    whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.copies < 1:

@@ -4,6 +4,7 @@ Composition keeps the parts it was made of and converts once, at the end: (ε₁
 converting step by step would make the sum depend on where the brackets stand.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +13,7 @@ from stirred.errors import BudgetError, SpecificationError
 from stirred.spec.budget import Bound, Budget
 from stirred.spec.divergences import NormalizedRenyi, OutputPremetric
 from stirred.spec.domain import Domain
-from stirred.spec.multiverse import Invariant, Multiverse
+from stirred.spec.multiverse import Invariant, Margin, Multiverse
 from stirred.spec.premetrics import InputPremetric
 from stirred.spec.statement import BudgetFunction, Evidence, Part
 
@@ -43,6 +44,9 @@ class Specification:
     notes: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()  # what it was composed of; empty: itself
     varies: BudgetFunction | None = None  # how the budget differs by universe; None: the same in all
+    measures: tuple[
+        Margin, ...
+    ] = ()  # all tables the output is computed from, beside the invariants; empty: not stated
 
     def __post_init__(self) -> None:
         multiverse: object = self.multiverse
@@ -53,6 +57,13 @@ class Specification:
             refuse_single_universe()
         if not isinstance(budget, Budget):
             raise BudgetError("the budget of a specification is a Budget", fix='budget=Budget.of("1/20")')
+        self.multiverse.check(self.domain)
+        if self.output_premetric.needs_whole_distances and not self.input_premetric.whole:
+            raise SpecificationError(
+                f"cannot state {self.output_premetric} under {self.input_premetric}",
+                why="(ε, δ) is defined for distances 0, 1, 2, …, and this distance is not known to take only these",
+                fix="set whole = True in the input premetric if it does, or state pure DP or zCDP",
+            )
 
     @property
     def flavor(self) -> tuple[Domain, Multiverse, InputPremetric, OutputPremetric]:
@@ -77,7 +88,7 @@ class Specification:
 
     @property
     def statements(self) -> tuple[Part, ...]:
-        """The parts with their own units and premetrics, as they were first stated."""
+        """The parts with their own universes, units and premetrics, as they were first stated."""
         return self.parts or (
             Part(
                 input_premetric=self.input_premetric,
@@ -85,6 +96,8 @@ class Specification:
                 budget=self.budget,
                 source=self.evidence.source,
                 varies=self.varies,
+                measures=self.measures,
+                multiverse=self.multiverse,
             ),
         )
 
@@ -102,11 +115,15 @@ class Specification:
 
         return given(self, more)
 
-    def without(self, *dropped: Invariant) -> "Specification":
-        """The same release with fewer invariants declared: ∞ (Proposition 1), unless the rest determines them."""
+    def without(self, *dropped: Invariant, released: bool = False) -> "Specification":
+        """Fewer invariants declared: the promise as it was before they were given, else no finite budget is known.
+
+        ``released`` says that they are published exactly all the same. Then no finite budget holds (Proposition 1), unless
+        the rest determines them.
+        """
         from stirred.spec.composition import without
 
-        return without(self, dropped)
+        return without(self, dropped, released=released)
 
     def per(
         self,
@@ -155,6 +172,18 @@ class Specification:
         from stirred.spec.chaining import chain
 
         return chain(self, other, stability=stability).specification
+
+    def on(
+        self,
+        domain: Domain,
+        mapping: Mapping[str, str] | None = None,
+        *,
+        record_types: Mapping[str, str] | None = None,
+    ) -> "Specification":
+        """The same promise on another domain, with this one's variables named as the other's."""
+        from stirred.spec.restating import on
+
+        return on(self, domain, mapping, record_types=record_types)
 
     def implies(self, other: "Specification") -> "Verdict":
         """Whether every mechanism that satisfies this specification satisfies the other."""

@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from stirred.errors import SpecificationError
 from stirred.spec.budget import Budget, Status
 from stirred.spec.divergences import OutputPremetric
+from stirred.spec.largest_stratum import LargestStratum
+from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.premetrics import InputPremetric
+from stirred.spec.size_laws import SizeLaw
 
 _WEAKNESS: dict[str, int] = {"proved": 0, "published": 1, "estimated": 2, "unknown": 3}
 
@@ -29,30 +33,70 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetFunction:
-    r"""A budget $\varepsilon_{\mathcal D}$ that differs by universe, in words, and at which universe it was taken.
+    r"""A budget $\varepsilon_{\mathcal D}$ that differs by universe: stated where it was taken, a law elsewhere.
 
-    ``least`` and ``most`` bound it over all universes; without a bound they are 0 and ∞.
+    Every universe but the realised one has the budget ``law.at(b)``, where b is the value of ``statistic`` in it; at the
+    realised one the specification's ``budget`` holds, which may be sharper. Without a law the function is known in words
+    only: it is then never equal to another one, and ``least`` and ``most`` bound it over all universes.
 
-    >>> BudgetFunction(words="ln(b + 1) − ln o").most.is_finite
+    >>> from stirred.spec.size_laws import SizeLaw
+    >>> BudgetFunction(law=SizeLaw("theorem-1", "1/20"), b=10).words
+    'max{ln o, ln(b + 1) − ln o} at swap rate 1/20 (o = 1/19)'
+    >>> BudgetFunction(words="it grows with the largest household").most.is_finite
     False
     """
 
-    words: str
+    words: str = ""  # filled in from the law and the statistic where it is empty
     universe: str = "the realised universe"
     least: Budget = field(default_factory=Budget.zero)
     most: Budget = field(default_factory=Budget.infinite)
+    law: SizeLaw | None = None
+    statistic: LargestStratum | None = None
+    b: int | None = None  # the statistic at the realised universe
+    # A digest of all that the budget at the realised universe was computed from, such as the sizes and types of its
+    # strata: equal digests, equal inputs. These are functions of the invariants, which are published, so that the
+    # digest tells nobody anything new.
+    realised: str = ""
+
+    def __post_init__(self) -> None:
+        if self.b is not None and (isinstance(self.b, bool) or not isinstance(self.b, int) or self.b < 0):
+            raise SpecificationError("b counts the records of a stratum", fix="give a whole number from 0 on")
+        if self.law is not None and self.most.is_finite:
+            raise SpecificationError(
+                "this budget has a law of b and a bound over all universes",
+                why="the law grows with b without end",
+                fix="leave out most=",
+            )
+        if not self.words and self.law is None:
+            raise SpecificationError(
+                "a budget that differs by universe needs a law or words", fix='law=SizeLaw("by-size", "1/20")'
+            )
+        if not self.words and self.law is not None:
+            told = "" if self.statistic is None else f", where b is {self.statistic.words()}"
+            object.__setattr__(self, "words", f"{self.law.words()}{told}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One statement that went into a composed specification, in its own unit and premetric."""
+    """One statement that went into a composed specification, in its own universes, unit and premetric."""
 
     input_premetric: InputPremetric
     output_premetric: OutputPremetric
     budget: Budget
     source: str = ""
     varies: BudgetFunction | None = None
+    multiverse: Multiverse | None = None  # the universes it was stated in; None: those of the whole
+    measures: tuple[
+        Margin, ...
+    ] = ()  # all that its output is computed from, beside its invariants; empty: not stated
 
     def order(self) -> tuple[str, ...]:
         """A fixed order of parts, so that a sum does not depend on who was added first."""
-        return (str(self.input_premetric), str(self.output_premetric), self.source, self.budget.exact)
+        kept = () if self.multiverse is None else (i.identity() for i in self.multiverse)
+        return (
+            str(self.input_premetric),
+            str(self.output_premetric),
+            self.source,
+            self.budget.exact,
+            *kept,
+        )

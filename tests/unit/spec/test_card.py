@@ -29,7 +29,8 @@ from stirred.spec import (
     odds,
 )
 from stirred.spec.card import Card, page
-from stirred.spec.card_words import decimal, smallest_distance
+from stirred.spec.card_words import decimal
+from stirred.spec.invariants.distance import smallest_distance
 
 DOMAIN = Domain(
     name="toy",
@@ -73,8 +74,8 @@ def test_swapping_is_read_at_distance_two() -> None:
 
 def test_a_free_variable_lets_one_record_change_alone() -> None:
     less = Multiverse.of(Margin("household", ("state", "size")))
-    assert smallest_distance(DOMAIN, less, Hamming("household"))[0] == 1
-    assert smallest_distance(DOMAIN, SWAP, Hamming("household"))[0] == 2
+    assert smallest_distance(DOMAIN, less, Hamming("household")).value == 1
+    assert smallest_distance(DOMAIN, SWAP, Hamming("household")).value == 2
 
 
 def test_identifiers_and_dropped_variables_do_not_bring_a_swap_to_distance_one() -> None:
@@ -84,18 +85,21 @@ def test_identifiers_and_dropped_variables_do_not_bring_a_swap_to_distance_one()
     known = replace(
         DOMAIN, record_types=(RecordType(name="household", variables=variables),), dependencies=(rule,)
     )
-    assert smallest_distance(known, SWAP, Hamming("household"))[0] == 2
+    assert smallest_distance(known, SWAP, Hamming("household")).value == 2
     dropped = (*variables, Variable(name="telephone"))
     more = replace(known, record_types=(RecordType(name="household", variables=dropped),), dependencies=())
-    assert smallest_distance(more, SWAP, Hamming("household"))[0] == 2
+    assert smallest_distance(more, SWAP, Hamming("household")).value == 2
     # an identifier alone is no variable that is fixed
     alone = Multiverse.of(Margin("household", ("state", "size")))
-    assert smallest_distance(known, alone, Hamming("household"))[0] == 1
+    assert smallest_distance(known, alone, Hamming("household")).value == 1
 
 
 def test_add_or_remove_becomes_replace_when_the_number_is_fixed() -> None:
-    assert smallest_distance(DOMAIN, Multiverse.none(), SymmetricDifference("household"))[0] == 1
-    assert smallest_distance(DOMAIN, SWAP, SymmetricDifference("household"))[0] == 2
+    assert smallest_distance(DOMAIN, Multiverse.none(), SymmetricDifference("household")).value == 1
+    total = Multiverse.of(Margin("household"))
+    assert smallest_distance(DOMAIN, total, SymmetricDifference("household")).value == 2
+    # d_Sym = |x ⊖ x'| is twice the Hamming distance between data sets of one size
+    assert smallest_distance(DOMAIN, SWAP, SymmetricDifference("household")).value == 4
 
 
 def test_above_a_factor_of_1000_the_bound_does_not_prevent_near_certainty() -> None:
@@ -259,5 +263,5 @@ def test_what_is_not_touched_and_what_differs_by_universe_stand_on_every_form() 
     card = Card(spec)
     for form in (card.text(), card.markdown(), card.html()):
         assert "exact wherever they are released: vacant units; 12 records alone" in form
-        assert "differs by universe and is stated for b = 7: it grows with b" in form
+        assert "differs by universe: it grows with b. It is stated here for b = 7" in form
     assert "not touched" not in Card(swapped(Budget.of(1))).text()

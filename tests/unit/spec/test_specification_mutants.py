@@ -29,6 +29,7 @@ from stirred.spec import (
 )
 from stirred.spec.premetrics import Constant
 from stirred.spec.verdict import Verdict
+from stirred.spec.verdicts.derivation import Derivation
 
 DOMAIN = Domain(name="toy", spine=("county", "block"), largest_household=10)
 BLOCK, COUNTY = (Multiverse.of(Margin("household", (area,))) for area in ("block", "county"))
@@ -86,7 +87,12 @@ def block_fixes_county_and_not_the_reverse() -> bool:
 
 def dropping_costs_everything() -> bool:
     whole = spec("1", "person").given(Margin("person", ("county",)))
-    return not whole.without(*whole.multiverse).budget.is_finite
+    return not whole.without(*whole.multiverse, released=True).budget.is_finite
+
+
+def what_was_given_can_be_taken_back() -> bool:
+    county = Margin("person", ("county",))
+    return spec("1", "person").given(county).without(county) == spec("1", "person")
 
 
 def the_number_of_records_is_free_under_hamming() -> bool:
@@ -94,6 +100,7 @@ def the_number_of_records_is_free_under_hamming() -> bool:
     return whole.without(*whole.multiverse).budget.is_finite
 
 
+ALWAYS = Derivation(rule="read off", claim="always")
 MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
     (rounded_up, rounding, "ceil", floor),
     (squares_add, NormalizedRenyi, "compose", lambda self, budgets: Budget.total(budgets)),
@@ -103,10 +110,11 @@ MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
     (pure_is_halved, Multiplicative, "converted", lambda self, budget, to: budget),
     (distance_is_squared, Budget, "__mul__", lambda self, factor: self),
     (tight_is_the_certificate, tight, "_best_order", lambda *_: Fraction(2)),
-    (block_fixes_county_and_not_the_reverse, refinement, "_direct", lambda *_: "always"),
+    (block_fixes_county_and_not_the_reverse, refinement, "read_off", lambda *_: ALWAYS),
     (block_fixes_county_and_not_the_reverse, Domain, "closure", lambda self, kind, names: frozenset(names)),
-    (block_fixes_county_and_not_the_reverse, refinement, "differing_pair", lambda *_: Verdict.unknown("")),
+    (block_fixes_county_and_not_the_reverse, refinement, "witnessed", lambda *_: Verdict.unknown("")),
     (dropping_costs_everything, composition, "refines_within_reach", lambda *_: Verdict.yes("always")),
+    (what_was_given_can_be_taken_back, composition, "_stated_within", lambda *_: False),
     (the_number_of_records_is_free_under_hamming, Hamming, "fixed", lambda self: Multiverse.none()),
 ]
 

@@ -118,8 +118,12 @@ def test_proposition_1_needs_a_premetric_that_is_infinite_at_total_variation_one
         assert exact_release(
             COUNTY, multiverse=Multiverse.of(BLOCK), output_premetric=measure, **flavor
         ).budget.is_zero
+    for measure in (Multiplicative(), NormalizedRenyi()):
         found = exact_release(BLOCK, multiverse=Multiverse.of(COUNTY), output_premetric=measure, **flavor)
         assert not found.budget.is_finite
+    # under (ε, δ) it holds between neighbours, and nothing says that these two data sets are neighbours
+    with pytest.raises(SpecificationError, match="total variation 1"):
+        exact_release(BLOCK, multiverse=Multiverse.of(COUNTY), output_premetric=Approximate("1e-9"), **flavor)
     assert exact_release(
         COUNTY, multiverse=Multiverse.of(BLOCK), output_premetric=Flat(), **flavor
     ).budget.is_zero

@@ -12,10 +12,12 @@ from dataclasses import dataclass, fields
 import yaml
 
 from stirred.errors import InputError, did_you_mean
-from stirred.spec import Approximate, Hamming, Multiplicative, NormalizedRenyi, OutputPremetric
+from stirred.spec import Approximate, Hamming, Multiplicative, Neighbours, NormalizedRenyi, OutputPremetric
 from stirred.spec.card import Card
 from stirred.spec.card_words import STATUS, counted
 from stirred.spec.files import digest
+from stirred.spec.group import rounded_up
+from stirred.spec.numerals import text_of
 from stirred.spec.rounding import number
 
 PRODUCT_TYPES = (
@@ -122,7 +124,8 @@ def registry_entry(card: Card, about: About) -> dict[str, object]:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "composition": "Budgets add within one output premetric (for zCDP the squares ρ² do); invariants join.",
+                "composition": "Budgets add within one output premetric (for zCDP the squares ρ² do, for (ε, δ) both "
+                "numbers); invariants join.",
             },
             "implementation": {"mechanisms": about.mechanisms or "See the sources."},
             "administrative": {
@@ -165,15 +168,18 @@ def _unprotected(card: Card) -> str:
 def _unit_details(card: Card) -> str:
     spec = card.specification
     what = card.allowed()
-    bounded = (
-        " Data sets of different size are infinitely far apart."
-        if isinstance(spec.input_premetric, Hamming)
-        else ""
+    unit = spec.input_premetric
+    counts = unit.inner if isinstance(unit, Neighbours) else unit
+    bounded = " Data sets of different size are infinitely far apart." if isinstance(counts, Hamming) else ""
+    reach = "at distance 1 only" if isinstance(unit, Neighbours) else "at every distance"
+    near = (
+        "no two data sets agree on them, so nothing is protected"
+        if what.distance is None
+        else f"the smallest distance between two of them is {what.distance}"
     )
     return (
-        f"Distance 1 is {counted(spec.input_premetric)} ({spec.input_premetric}).{bounded} The promise holds between "
-        "data sets that agree on all unprotected quantities, at every distance; the smallest distance between two of "
-        f"them is {what.distance}."
+        f"Distance 1 is {counted(unit)} ({unit}).{bounded} The promise holds between data sets that agree on all "
+        f"unprotected quantities, {reach}; {near}."
     )
 
 
@@ -184,7 +190,7 @@ def _parameters(card: Card) -> dict[str, object]:
         return {"rho": number(spec.rho_squared.upper(6))}
     found: dict[str, object] = {"epsilon": number(spec.budget.upper(6))}
     if isinstance(spec.output_premetric, Approximate):
-        found["delta"] = float(spec.output_premetric.delta)
+        found["delta"] = number(rounded_up(spec.output_premetric.delta, 12))
     return found
 
 
@@ -194,12 +200,17 @@ def _parameter_details(card: Card) -> str:
     exact = (spec.rho_squared if zcdp else spec.budget).exact
     what = card.allowed()
     lines = [f"{card.budget()} (rounded up), exactly {exact}."]
+    if isinstance(spec.output_premetric, Approximate):
+        delta = text_of(spec.output_premetric.delta)
+        lines.append(f"δ = {delta} at distance 1, and δ(e^(kε) − 1)/(e^ε − 1) at distance k.")
     lines += [
         f"At distance {k} and δ = {d}: ε = {simple} (tight: {tight})."
         for k, d, simple, tight in card.readings()
     ]
     lines.append(
-        f"At the smallest distance that occurs, {what.distance}, odds may move by a factor of at most {what.factor}"
+        f"Nothing is protected: {what.reason}."
+        if what.distance is None
+        else f"At the smallest distance that occurs, {what.distance}, odds may move by a factor of at most {what.factor}"
         f"{f', {what.exception}' if what.exception else ''}."
     )
     lines += [f"Note: {note}." for note in card.notes()]

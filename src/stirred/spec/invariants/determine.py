@@ -1,0 +1,147 @@
+"""Whether tables of one record type determine another table of it: by linear algebra on the finite model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from stirred.spec.domain import Domain
+from stirred.spec.invariants.axes import Model
+from stirred.spec.invariants.rank import Row, Span, rows_of
+from stirred.spec.multiverse import Margin
+from stirred.spec.verdicts.witness import DataSet, Pair
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """A signed table that every given table kills: numbers on cells of the axes, alternating in plain variables."""
+
+    model: Model
+    cells: tuple[tuple[Mapping[str, str], int], ...]
+    alternating: frozenset[str]
+
+
+def keys(margin: Margin, model: Model, cells: Sequence[Mapping[str, str]]) -> list[Key | None]:
+    """Under which cell of the margin each cell of the model is counted, plain variables left aside."""
+    inside = model.restricted()
+    shown = [name for name in margin.by if name in inside]
+    conditions = margin.conditions()
+    return [
+        tuple(cell[name] for name in shown) if all(cell[n] in v for n, v in conditions.items()) else None
+        for cell in cells
+    ]
+
+
+def rows(margin: Margin, model: Model, cells: Sequence[Mapping[str, str]]) -> dict[Key, Row]:
+    return rows_of(keys(margin, model, cells))
+
+
+def combinations_for(
+    given: Sequence[Margin], wanted: Margin, model: Model
+) -> "dict[Key, dict[object, object]] | Signed":
+    """Every row of the wanted table as a combination of given rows, or a signed table that shows there is none.
+
+    Only given tables that show all plain variables of the wanted one can contribute to its part that is zero-sum in
+    each of them; and that part contains the others.
+    """
+    cells = model.cells()
+    shown = model.shown(wanted.by)
+    span = Span()
+    for place, margin in enumerate(given):
+        if model.shown(margin.by) >= shown:
+            for key, row in rows(margin, model, cells).items():
+                span.add((place, key), row)
+    found: dict[Key, dict[object, object]] = {}
+    for key, row in rows(wanted, model, cells).items():
+        combination = span.combination(row)
+        if combination is None:
+            vector = span.kernel_vector(row)
+            table = tuple((cells[place], n) for place, n in sorted(vector.items()))
+            return Signed(model=model, cells=table, alternating=_smallest(given, table, shown, model))
+        found[key] = dict(combination)
+    return found
+
+
+def _killed(margin: Margin, table: Sequence[tuple[Mapping[str, str], int]], model: Model) -> bool:
+    sums: dict[Key, int] = {}
+    places = keys(margin, model, [cell for cell, _ in table])
+    for key, (_, n) in zip(places, table, strict=True):
+        if key is not None:
+            sums[key] = sums.get(key, 0) + n
+    return not any(sums.values())
+
+
+def _smallest(
+    given: Sequence[Margin],
+    table: Sequence[tuple[Mapping[str, str], int]],
+    shown: frozenset[str],
+    model: Model,
+) -> frozenset[str]:
+    """The fewest plain variables to alternate in, so that no given table notices."""
+    needed = [shown - model.shown(m.by) for m in given if not _killed(m, table, model)]
+    for number in range(len(shown) + 1):
+        for chosen in combinations(sorted(shown), number):
+            if all({*chosen} & hidden for hidden in needed):
+                return frozenset(chosen)
+    raise AssertionError("a table that shows every plain variable is killed by the vector itself")
+
+
+def pairs(signed: Signed, domain: Domain, wanted: Margin, names: frozenset[str]) -> Iterator[Pair]:
+    """Pairs of data sets whose difference is the signed table: as it stands, then with records changed in place.
+
+    In place means that each record of x becomes one of x' by a change of one plain variable (and of what determines
+    it), so that identifiers can be kept and other record types need not notice.
+    """
+    yield _written(signed, domain, names, flip=None)
+    for flip in sorted(signed.model.shown(wanted.by)):
+        more = Signed(model=signed.model, cells=signed.cells, alternating=signed.alternating | {flip})
+        yield _written(more, domain, names, flip=flip)
+
+
+def _written(signed: Signed, domain: Domain, names: frozenset[str], flip: str | None) -> Pair:
+    kind = signed.model.record_type
+    order = sorted(signed.alternating)
+    identifiers = domain.identifiers(kind) & names
+    sides: tuple[list[tuple[dict[str, str], int]], ...] = ([], [])
+    plain = sorted(names - {name for cell, _ in signed.cells for name in cell} - identifiers)
+    shown = {name: _in_order(domain, kind, name) for name in plain}
+    numbers: dict[tuple[object, ...], int] = {}
+    for place, (cell, n) in enumerate(signed.cells):
+        for bits in product((0, 1), repeat=len(order)):
+            own = dict(zip(order, bits, strict=True))
+            record = dict(cell)
+            for name in plain:
+                parts = signed.model.parts.get(name, frozenset())
+                record[name] = label(domain, kind, name, shown[name], own, parts)
+            positive = (n > 0) == (sum(bits) % 2 == 0)
+            side = sides[1 if positive else 0]
+            if flip is None or not identifiers:
+                side.append((record, abs(n)))
+                continue
+            # the two records that differ in the flipped variable alone are one and the same household
+            rest = tuple(bit for part, bit in own.items() if part != flip)
+            first = numbers.setdefault((place, rest), len(numbers) * 1000)
+            for copy in range(abs(n)):
+                side.append(({**record, **{name: f"{name} {first + copy + 1}" for name in identifiers}}, 1))
+    return Pair(DataSet.of(kind, sides[0]), DataSet.of(kind, sides[1]))
+
+
+def _in_order(domain: Domain, kind: str, name: str) -> list[str]:
+    """The own parts that a variable shows, coarse ones first."""
+    return sorted(domain.closure(kind, (name,)), key=lambda part: (len(domain.closure(kind, (part,))), part))
+
+
+def label(
+    domain: Domain, kind: str, name: str, shown: Sequence[str], own: Mapping[str, int], parts: frozenset[str]
+) -> str:
+    """A value of a plain variable from the own parts it shows; a level of the domain where it lists them."""
+    profile = next((part for part in sorted(parts) if part.startswith("profile of ") and part in own), None)
+    if profile is not None:
+        return f"{name} of profile {own[profile] + 1}"
+    levels = domain.levels(kind, name)
+    if levels is not None and len(shown) == 1 and len(levels) > own.get(name, 0):
+        if name == "occupancy" and "vacant" in levels and name not in own:
+            return "vacant"  # a vacant unit concerns nobody else
+        return levels[own.get(name, 0)]
+    return f"{name} " + ".".join(str(own.get(part, 0) + 1) for part in shown)

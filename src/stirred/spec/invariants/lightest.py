@@ -1,0 +1,220 @@
+r"""The lightest signed table that exact tables do not see: what the smallest change inside a universe looks like.
+
+A data set is a table of counts, so two data sets of one universe differ by an integer table $z \ne 0$ that every exact table
+sums to zero. On a model (see `axes`) a table of cells times plain parts, the smallest norm is
+$\min_J 2^{|J|}\, m(J)$: alternate in the plain parts $J$, and let $m(J)$ be the smallest norm on the cells among what the
+tables that show all of $J$ do not see. *Proof.* Such a product is a kernel vector. Conversely take a plain part $p$. If the
+sum of $z$ over $p$ is not zero, it is a kernel vector without $p$ and no heavier. Else two slices along $p$ are nonzero,
+and the tables that show $p$ see neither: at least twice $m$ with $p$ in $J$. Repeat for the other parts. Without
+restrictions there is one cell, and this is $2^{|F|}$ for the smallest set $F$ contained in no margin. Two levels of a class
+stand for all: adding up the others of the class keeps a kernel vector, makes it no heavier, and not zero for some choice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stirred.spec.invariants.axes import Model, UndecidedError
+from stirred.spec.invariants.determine import keys
+from stirred.spec.invariants.rank import Span, rows_of
+from stirred.spec.multiverse import Margin
+
+MOST_SETS = 20_000
+MOST_CELLS = 400
+MOST_STEPS = 40_000
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An exact table on a model: under which key it counts each cell (None: not at all), and the plain parts it shows."""
+
+    keys: tuple[tuple[str, ...] | None, ...]
+    shown: frozenset[str]
+
+    @staticmethod
+    def of(margin: Margin, model: Model, cells: Sequence[Mapping[str, str]]) -> "Table":
+        return Table(tuple(keys(margin, model, cells)), model.shown(margin.by))
+
+    def on(self, places: Sequence[int]) -> "Table":
+        """The table of these cells only."""
+        return Table(tuple(self.keys[place] for place in places), self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Lightest:
+    """A vector on cells and the plain parts to alternate in; ``proved`` where no lighter one exists."""
+
+    vector: Mapping[int, int]
+    alternating: frozenset[str]
+    proved: bool
+
+    @property
+    def norm(self) -> int:
+        return int(sum(map(abs, self.vector.values()))) << len(self.alternating)
+
+
+def lightest(
+    tables: Sequence[Table], parts: Iterable[str], group: Iterable[int], size: int
+) -> Lightest | None:
+    """The lightest signed table on ``size`` cells that no table sees and that is not zero on the group of cells.
+
+    >>> pairs = [Table(((),), frozenset(names)) for names in ("uv", "vw", "uw")]
+    >>> found = lightest(pairs, "uvw", [0], 1)
+    >>> sorted(found.alternating), found.norm
+    (['u', 'v', 'w'], 8)
+    >>> lightest([Table(((),), frozenset("uvw"))], "uvw", [0], 1) is None
+    True
+    """
+    if size > MOST_CELLS:
+        raise UndecidedError(f"more than {MOST_CELLS} kinds of records would have to be weighed")
+    chosen = sorted(group)
+    best: Lightest | None = None
+    proved = True
+    for seeing, alternating in _hidden(tables, parts).items():
+        below = None if best is None else -(-best.norm >> len(alternating))
+        if best is not None and below is not None and below <= 1:
+            # of two equally light ones, the one that keeps to one kind of records is easier to read
+            free = _uncounted([tables[place].keys for place in seeing], chosen)
+            if free is not None and len(best.vector) > 1 and best.norm == 1 << len(alternating):
+                best = Lightest({free: 1}, alternating, proved)
+            continue
+        found, sure = shortest([tables[place].keys for place in sorted(seeing)], chosen, size, below)
+        proved &= sure
+        if found is not None:
+            best = Lightest(found, alternating, proved)
+    return best and Lightest(best.vector, best.alternating, proved)
+
+
+def _hidden(tables: Sequence[Table], parts: Iterable[str]) -> dict[frozenset[int], frozenset[str]]:
+    """For each set of tables that can be left over, the fewest plain parts that the other tables do not show together.
+
+    Parts that the same tables show can stand for one another, so one of each kind is enough.
+    """
+    kinds: dict[frozenset[int], str] = {}
+    for part in sorted(parts):
+        kinds.setdefault(frozenset(i for i, table in enumerate(tables) if part in table.shown), part)
+    found = {frozenset(range(len(tables))): frozenset[str]()}
+    layer = list(found)
+    while layer:
+        following = []
+        for seeing in layer:
+            for kind, part in kinds.items():
+                less = seeing & kind
+                if less not in found:
+                    found[less] = found[seeing] | {part}
+                    following.append(less)
+        if len(found) > MOST_SETS:
+            raise UndecidedError("too many combinations of exact tables would have to be weighed")
+        layer = following
+    return found
+
+
+def shortest(
+    tables: Sequence[Sequence[tuple[str, ...] | None]],
+    group: Sequence[int],
+    size: int,
+    below: int | None = None,
+) -> tuple[dict[int, int] | None, bool]:
+    """The integer vector of smallest norm (less than ``below``) that all tables sum to zero and the group notices.
+
+    The second answer says whether this is proved. A depth-first search with growing limits: each further record changes
+    each table in one cell at most, so what a table still shows bounds how many are missing.
+
+    >>> rows = [[("a",), ("a",), ("b",), ("b",)], [("c",), ("d",), ("c",), ("d",)]]
+    >>> found, proved = shortest(rows, [0], 4)
+    >>> sorted(found.items()), proved
+    ([(0, 1), (1, -1), (2, -1), (3, 1)], True)
+    """
+    free = _uncounted(tables, group)
+    if free is not None:
+        return {free: 1}, True
+    known = _some(tables, group, size)
+    if known is None:
+        return None, True
+    weight = sum(map(abs, known.values()))
+    light = known if below is None or weight < below else None
+    search = _Search(tables, size)
+    for limit in range(2, weight if below is None else min(weight, below)):
+        for start in group:
+            found = search.within({start: 1}, limit)
+            if found is not None:
+                return found, True
+            if search.steps > MOST_STEPS:
+                return light, False
+    return light, True
+
+
+def _uncounted(tables: Sequence[Sequence[tuple[str, ...] | None]], group: Sequence[int]) -> int | None:
+    """A cell of the group that none of the tables counts."""
+    return next((place for place in group if all(table[place] is None for table in tables)), None)
+
+
+def _some(
+    tables: Sequence[Sequence[tuple[str, ...] | None]], group: Sequence[int], size: int
+) -> dict[int, int] | None:
+    """A kernel vector that is not zero on the group, the lightest of those at hand; None where there is none."""
+    span = Span()
+    for number, table in enumerate(tables):
+        for key, row in rows_of(table[:size]).items():
+            span.add((number, key), row)
+    found: dict[int, int] | None = None
+    for place in group:
+        unit = {place: Fraction(1)}
+        if span.combination(unit) is None:
+            vector = span.kernel_vector(unit)
+            if vector.get(place) and (
+                found is None or sum(map(abs, vector.values())) < sum(map(abs, found.values()))
+            ):
+                found = vector
+    return found
+
+
+class _Search:
+    """The state of a search: which cells each row of a table counts, and how many steps were made."""
+
+    def __init__(self, tables: Sequence[Sequence[tuple[str, ...] | None]], size: int) -> None:
+        self.keys = [table[:size] for table in tables]
+        self.members: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+        for number, table in enumerate(self.keys):
+            for place, key in enumerate(table):
+                if key is not None:
+                    self.members.setdefault((number, key), []).append(place)
+        self.steps = 0
+
+    def within(self, vector: dict[int, int], limit: int) -> dict[int, int] | None:
+        """A kernel vector of at most this norm that extends the given one, sign by sign."""
+        return self._extended(vector, limit - sum(map(abs, vector.values())), set())
+
+    def _extended(
+        self, vector: dict[int, int], left: int, met: set[frozenset[tuple[int, int]]]
+    ) -> dict[int, int] | None:
+        state = frozenset(vector.items())
+        if state in met or self.steps > MOST_STEPS:
+            return None
+        met.add(state)
+        self.steps += 1
+        sums = self._sums(vector)
+        if not sums:
+            return vector
+        weight: dict[int, int] = {}
+        for (number, _), value in sums.items():
+            weight[number] = weight.get(number, 0) + abs(value)
+        if max(weight.values()) > left:
+            return None
+        row = min(sums, key=lambda at: (len(self.members[at]), at))
+        sign = -1 if sums[row] > 0 else 1
+        for place in self.members[row]:
+            if vector.get(place, 0) * sign >= 0:
+                found = self._extended({**vector, place: vector.get(place, 0) + sign}, left - 1, met)
+                if found is not None:
+                    return found
+        return None
+
+    def _sums(self, vector: Mapping[int, int]) -> dict[tuple[int, tuple[str, ...]], int]:
+        sums: dict[tuple[int, tuple[str, ...]], int] = {}
+        for place, value in vector.items():
+            for number, table in enumerate(self.keys):
+                key = table[place]
+                if key is not None:
+                    sums[number, key] = sums.get((number, key), 0) + value
+        return {row: value for row, value in sums.items() if value}

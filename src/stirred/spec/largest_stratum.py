@@ -1,0 +1,124 @@
+"""The statistic b that the budget of a swap is a function of: the size of the largest stratum in which anything can move."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from stirred.spec.multiverse import Margin, Restriction, plural
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LargestStratum:
+    r"""b(U): the most records in a stratum with two different hold values and two different swap values; 0 without one.
+
+    A stratum is a cell of ``match`` among the records of ``where`` that lie in none of ``without`` (records that take
+    no part). In every other stratum the invariants fix all records, so a universe with b = 0 is one data set.
+
+    >>> b = LargestStratum("household", match=("size",), hold=("tenure",), swap=("block",))
+    >>> b.of([{"size": "1", "tenure": t, "block": s} for t, s in ("oa", "oa", "rb")])
+    3
+    >>> b.of([{"size": "1", "tenure": t, "block": "a"} for t in "oor"])
+    0
+    """
+
+    record_type: str
+    match: tuple[str, ...]
+    hold: tuple[str, ...]
+    swap: tuple[str, ...]
+    where: Restriction | None
+    without: tuple[Restriction, ...]
+
+    def __init__(
+        self,
+        record_type: str,
+        match: Iterable[str] = (),
+        hold: Iterable[str] = (),
+        swap: Iterable[str] = (),
+        where: "Restriction | Mapping[str, Iterable[str]] | None" = None,
+        without: "Iterable[Restriction | Mapping[str, Iterable[str]]]" = (),
+    ) -> None:
+        left_out = {Restriction.of(restriction) for restriction in without}
+        object.__setattr__(self, "record_type", record_type)
+        # the order of variables plays no part, so that equal statistics are equal objects
+        object.__setattr__(self, "match", tuple(sorted({*match})))
+        object.__setattr__(self, "hold", tuple(sorted({*hold})))
+        object.__setattr__(self, "swap", tuple(sorted({*swap})))
+        object.__setattr__(self, "where", Restriction.of(where) if where else None)
+        object.__setattr__(self, "without", tuple(sorted(left_out, key=lambda r: r.conditions)))
+
+    def of(self, records: Iterable[Mapping[str, str]]) -> int:
+        """The statistic of one data set, record by record: for small ones."""
+        return self.counted((record, 1) for record in records)
+
+    def counted(self, records: Iterable[tuple[Mapping[str, str], int]]) -> int:
+        """The statistic of a data set given as distinct records with their number."""
+        sizes: dict[tuple[str, ...], int] = {}
+        held: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        swapped: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        for record, number in records:
+            if not self._takes_part(record):
+                continue
+            stratum = tuple(record[name] for name in self.match)
+            sizes[stratum] = sizes.get(stratum, 0) + number
+            held.setdefault(stratum, set()).add(tuple(record[name] for name in self.hold))
+            swapped.setdefault(stratum, set()).add(tuple(record[name] for name in self.swap))
+        return max(
+            (n for stratum, n in sizes.items() if len(held[stratum]) >= 2 and len(swapped[stratum]) >= 2),
+            default=0,
+        )
+
+    def _takes_part(self, record: Mapping[str, str]) -> bool:
+        def lies_in(restriction: Restriction) -> bool:
+            return all(record.get(name) in values for name, values in restriction.conditions)
+
+        if self.where is not None and not lies_in(self.where):
+            return False
+        return not any(lies_in(restriction) for restriction in self.without)
+
+    def needs(self) -> tuple[Margin, ...]:
+        """The tables that determine it: match × hold, match × swap, and all of the records that take no part.
+
+        >>> [str(margin) for margin in LargestStratum("household", hold=("tenure",), swap=("block",)).needs()]
+        ['households by tenure', 'households by block']
+        """
+        everything = {*self.match, *self.hold, *self.swap}
+        return (
+            Margin(self.record_type, (*self.match, *self.hold), self.where),
+            Margin(self.record_type, (*self.match, *self.swap), self.where),
+            *(
+                Margin(self.record_type, everything | restriction.as_dict().keys(), restriction)
+                for restriction in self.without
+            ),
+        )
+
+    def never_above(self, other: "LargestStratum") -> bool:
+        """Whether it is at most the other in every data set: finer strata, and fewer ways for their records to differ.
+
+        >>> fine = LargestStratum("household", ("size",), ("tenure",), ("block",))
+        >>> coarse = LargestStratum("household", (), ("size", "tenure"), ("block",))
+        >>> fine.never_above(coarse), coarse.never_above(fine)
+        (True, False)
+        """
+        same = (self.record_type, self.where, self.without) == (other.record_type, other.where, other.without)
+        return (
+            same
+            and {*self.match} >= {*other.match}
+            and {*self.hold} <= {*other.hold}
+            and {*self.swap} <= {*other.swap}
+        )
+
+    def words(self) -> str:
+        """What b counts.
+
+        >>> print(LargestStratum("household", ("size",), ("tenure",), ("block",)))
+        the number of households in the largest stratum (equal size) whose records differ in held and in swapped variables
+        """
+        stratum = f"equal {' × '.join(self.match)}" if self.match else "all records"
+        conditions = [f"only {self.where}"] if self.where is not None else []
+        conditions += [f"without {restriction}" for restriction in self.without]
+        return (
+            f"the number of {plural(self.record_type)} in the largest stratum ({'; '.join((stratum, *conditions))}) "
+            "whose records differ in held and in swapped variables"
+        )
+
+    def __str__(self) -> str:
+        return self.words()

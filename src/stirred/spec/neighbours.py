@@ -1,0 +1,149 @@
+"""Promises between neighbours only, and when they reach farther.
+
+The usual definition of differential privacy speaks of neighbours. A specification speaks of every pair of a universe. The
+two say the same where each pair of a universe is joined by a path of neighbours inside it that is as long as its
+distance; under invariants this often fails (no two swapped censuses of one universe are neighbours).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from stirred.errors import IncompatibleError, SpecificationError
+from stirred.spec.multiverse import Margin, Multiverse, plural
+from stirred.spec.premetrics import HOUSEHOLDS, PERSON, Constant, Hamming, InputPremetric, RecordPremetric
+from stirred.spec.verdict import Verdict
+
+if TYPE_CHECKING:
+    from stirred.spec.domain import Domain
+    from stirred.spec.statement import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours(InputPremetric):
+    """0 between equal data sets, 1 between neighbours (distance 1 of the inner premetric), ∞ between all others.
+
+    With it a promise that is known for neighbours only is stated as what it is, under any output premetric.
+
+    >>> print(Neighbours(Hamming("household")))
+    d_Ham(household), neighbours only
+    """
+
+    inner: InputPremetric
+    whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        inner: object = self.inner
+        if not isinstance(inner, InputPremetric) or isinstance(inner, Neighbours):
+            raise SpecificationError(
+                "neighbours are neighbours of an input premetric", fix='Neighbours(Hamming("household"))'
+            )
+
+    @property
+    def unit(self) -> str:
+        return self.inner.unit
+
+    @property
+    def smallest_distance(self) -> str:
+        return f"{self.inner.smallest_distance} (neighbours only)"
+
+    def fixed(self) -> Multiverse | None:
+        """Not stated: data sets may have in common whatever neighbours have in common and be no neighbours."""
+        return None
+
+    def joined(self, other: InputPremetric) -> InputPremetric:
+        """Both promises hold for neighbours under the joint unit."""
+        inner = other.inner if isinstance(other, Neighbours) else other
+        return Neighbours(self.inner.joined(inner))
+
+    def constant(self, to: InputPremetric, domain: "Domain", multiverse: Multiverse) -> Constant:
+        """1 where neighbours there are neighbours here; else along paths of neighbours, where they connect."""
+        if self == to:
+            return Constant(Fraction(1))
+        step = self.inner.constant(to, domain, multiverse)
+        if isinstance(to, Neighbours) and self.inner.whole and step.factor <= 1:
+            return Constant(Fraction(1), step.because)  # distance 1 there is distance 0 or 1 here
+        connected = neighbours_connect(domain, multiverse, self.inner)
+        if not connected:
+            raise IncompatibleError(
+                f"cannot restate {self} as {to}",
+                why=f"between data sets that are no neighbours it promises nothing, and {connected.because}",
+                fix=f"prove the promise at every distance and state it under {self.inner}",
+            )
+        return Constant(Fraction(1), connected.because, along_paths=True) * step
+
+    def __str__(self) -> str:
+        return f"{self.inner}, neighbours only"
+
+
+def neighbours_connect(domain: "Domain", multiverse: Multiverse, premetric: InputPremetric) -> Verdict:
+    """Whether any two data sets of one universe at distance k are joined by k steps between neighbours inside it.
+
+    Proved here for records of one kind: k records are changed (or added, or removed) one after the other, which keeps
+    their number where only changes are counted, and their number in each part where the invariants are one table.
+
+    >>> from stirred.spec.domain import Domain
+    >>> neighbours_connect(Domain(name="toy"), Multiverse.none(), Hamming("household")).answer.value
+    'yes'
+    """
+    if not isinstance(premetric, RecordPremetric) or premetric.copies > 1:
+        return Verdict.unknown(
+            f"no rule says that neighbours under {premetric} connect the data sets of a universe"
+        )
+    unit = premetric.record_type
+    others = {kind.name for kind in domain.record_types} - {unit}
+    if others and not (unit in HOUSEHOLDS and others <= {PERSON}):
+        return Verdict.unknown(
+            f"the domain holds other records than {plural(unit)}, and a change of one may be no step between neighbours"
+        )
+    if domain.keys(unit) or not all(rule.variables for rule in domain.constraints):
+        return Verdict.unknown(
+            f"the rules of the domain may forbid the data sets on the way, where only some {plural(unit)} have changed"
+        )
+    free = frozenset({Margin(unit)}) if isinstance(premetric, Hamming) else frozenset[Margin]()
+    if not multiverse.invariants <= free and not _one_partition(domain, multiverse, premetric):
+        return Verdict.unknown(
+            f"the invariants may not hold on the way, where only some {plural(unit)} have changed"
+        )
+    return Verdict.yes(
+        f"{plural(unit)} can be changed one after the other, so neighbours reach every distance"
+    )
+
+
+def _one_partition(domain: "Domain", multiverse: Multiverse, premetric: RecordPremetric) -> bool:
+    """Whether the invariants fix how many records lie in each part of one partition, and nothing more.
+
+    Then two data sets of a universe agree part by part, and records are changed inside their parts one after the other.
+    """
+    from stirred.spec.refinement import refines
+
+    if not isinstance(premetric, Hamming):
+        return False  # one record more or less changes the number in its part
+    total = Margin(premetric.record_type)
+    tables = [invariant for invariant in multiverse if isinstance(invariant, Margin)]
+    return len(tables) == len(multiverse) and any(
+        refines(Multiverse.of(table, total), multiverse, domain) for table in tables
+    )
+
+
+def constant_of(part: "Part", to: InputPremetric, domain: "Domain", multiverse: Multiverse) -> Constant:
+    """The constant from the distance of a part into another; paths run in the universes the part was stated in."""
+    source, measure = part.input_premetric, part.output_premetric
+    try:
+        found = source.constant(to, domain, multiverse)
+    except IncompatibleError:
+        if not isinstance(source, Neighbours) or part.multiverse is None:
+            raise
+        # the universes of the part are the larger ones: a path may leave the smaller ones
+        connected = neighbours_connect(domain, part.multiverse, source.inner)
+        if not connected:
+            raise
+        step = source.inner.constant(to, domain, multiverse)
+        found = Constant(Fraction(1), connected.because, along_paths=True) * step
+    if found.along_paths and not measure.group_privacy:
+        raise IncompatibleError(
+            f"cannot restate {source} as {to}",
+            why=f"{measure} is not known to have group privacy, so the promise for neighbours stays one for neighbours",
+            fix=f"keep {source}, or state the promise under D_mult, D_nor or D_δ",
+        )
+    return found

@@ -1,0 +1,112 @@
+"""Small data sets written out: what a "no" is shown with."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stirred.spec.multiverse import Margin
+
+Values = tuple[tuple[str, str], ...]  # variables with their values, sorted by name
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A data set as distinct records with their number; variables that are left out are equal in all records.
+
+    >>> x = DataSet.of("household", [({"tenure": "own"}, 2), ({"tenure": "rent"}, 1)])
+    >>> x.table(Margin("household", ("tenure",)))
+    {('own',): 2, ('rent',): 1}
+    """
+
+    rows: tuple[tuple[str, Values, int], ...]  # record type, values, number of such records
+
+    @staticmethod
+    def of(record_type: str, records: Iterable[tuple[Mapping[str, str], int]]) -> "DataSet":
+        return DataSet.collect((record_type, tuple(sorted(values.items())), n) for values, n in records)
+
+    @staticmethod
+    def collect(rows: Iterable[tuple[str, Values, int]]) -> "DataSet":
+        """Equal records in one row, in a fixed order."""
+        found: dict[tuple[str, Values], int] = {}
+        for record_type, values, number in rows:
+            found[record_type, values] = found.get((record_type, values), 0) + number
+        return DataSet(tuple((kind, values, n) for (kind, values), n in sorted(found.items()) if n))
+
+    def __add__(self, other: "DataSet") -> "DataSet":
+        """The records of both."""
+        return DataSet.collect((*self.rows, *other.rows))
+
+    def records(self, record_type: str) -> Iterator[tuple[dict[str, str], int]]:
+        for kind, values, number in self.rows:
+            if kind == record_type:
+                yield dict(values), number
+
+    def size(self, record_type: str) -> int:
+        return sum(number for _, number in self.records(record_type))
+
+    def table(self, margin: Margin) -> dict[tuple[str, ...], int]:
+        """The counts of a margin, cells of zero left out."""
+        found: dict[tuple[str, ...], int] = {}
+        conditions = margin.conditions()
+        for values, number in self.records(margin.record_type):
+            if all(values.get(name, "") in allowed for name, allowed in conditions.items()):
+                key = tuple(values.get(name, "") for name in margin.by)
+                found[key] = found.get(key, 0) + number
+        return found
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [{"record_type": kind, "values": dict(values), "number": n} for kind, values, n in self.rows]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{n} × ({_told(values)})" for _, values, n in self.rows) or "no records"
+
+
+def _told(values: Values) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values) or "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two data sets; any further records may be added to both alike."""
+
+    first: DataSet
+    second: DataSet
+
+    def distance(self, record_type: str) -> int | None:
+        """How many records of the type differ, |x ⊖ x'|/2; None where the numbers of records differ."""
+        if self.first.size(record_type) != self.second.size(record_type):
+            return None
+        return self.difference(record_type) // 2
+
+    def difference(self, record_type: str) -> int:
+        """|x ⊖ x'|: how many records are in one of them and not in the other."""
+        counts: dict[Values, int] = {}
+        for sign, data in ((1, self.first), (-1, self.second)):
+            for kind, values, number in data.rows:
+                if kind == record_type:
+                    counts[values] = counts.get(values, 0) + sign * number
+        return sum(map(abs, counts.values()))
+
+    def turned(self) -> "Pair":
+        """The two data sets in the other order."""
+        return Pair(self.second, self.first)
+
+    def with_background(self, more: DataSet) -> "Pair":
+        return Pair(self.first + more, self.second + more)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"x": self.first.to_json(), "x'": self.second.to_json()}
+
+    def __str__(self) -> str:
+        """Both data sets, variables that are equal in all records left out."""
+        rows = [dict(values) for data in (self.first, self.second) for _, values, _ in data.rows]
+        names = {name for row in rows for name in row if len({other.get(name) for other in rows}) > 1}
+        rest = "" if all({*row} <= names for row in rows) else ", all else equal"
+        return f"x = {_short(self.first, names)}; x' = {_short(self.second, names)}{rest}"
+
+
+def _short(data: DataSet, names: set[str]) -> str:
+    kept = (
+        (kind, tuple((n, v) for n, v in values if n in names), number) for kind, values, number in data.rows
+    )
+    return str(DataSet.collect(kept))
