@@ -5,18 +5,21 @@ first implies the second exactly when, for all x, x' of one universe of the seco
 allows is within what the second allows: for every pair there is a mechanism that uses up what the first allows.
 """
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.spec.brief import brief
 from stirred.spec.budget import Budget
+from stirred.spec.divergences import Approximate
+from stirred.spec.group import scaled_delta
 from stirred.spec.implication_budgets import Question, at_pair, distance_of, known, refuted
-from stirred.spec.implication_pairs import Found, different_pair
+from stirred.spec.implication_pairs import Found, different_pair, no_neighbours
 from stirred.spec.multiverse import Invariant, Multiverse
+from stirred.spec.neighbours import Neighbours
 from stirred.spec.refinement import counts_only_its_own, refines_within_reach
 from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.transfer import Asked, transfer
-from stirred.spec.verdicts.witness import Pair
 
 if TYPE_CHECKING:
     from stirred.spec.specification import Specification
@@ -46,11 +49,14 @@ def implies(first: "Specification", second: "Specification") -> Verdict:
         )
     pair = different_pair(second.multiverse, second.domain, second.input_premetric)
     if pair.singletons is not None:
-        return _yes(
-            "singletons",
-            "every universe of the second is a single data set, so it promises nothing",
-            pair.singletons,
-        )
+        rule = "no neighbours" if pair.singletons.rule == "no neighbours" else "singletons"
+        because = {
+            "singletons": "every universe of the second is a single data set, so it promises nothing",
+            "no neighbours": "no two data sets of one universe are neighbours, so the second promises nothing",
+        }[rule]
+        return _yes(rule, because, pair.singletons)
+    if _void(second):
+        return _yes("void", "the second promises nothing at any distance that occurs: its δ reaches 1 there")
     apart = infinitely_apart(first)
     sizes = refines_within_reach(second.multiverse, apart, first.domain, second.input_premetric)
     nested = refines_within_reach(second.multiverse, first.multiverse, first.domain, second.input_premetric)
@@ -78,10 +84,11 @@ def _yes(rule: str, because: str, *premises: Derivation) -> Verdict:
 
 def _published(first: "Specification", second: "Specification", nested: Verdict) -> Verdict:
     """The first lets its invariants out exactly; the second does not fix one of them (Proposition 1)."""
-    pair = _witness(nested.derivation)
+    pair = None if nested.derivation is None else nested.derivation.witness
     limit = at_pair(second, pair)
     distance = None if pair is None else distance_of(pair, second.input_premetric)
-    if pair is None or limit is None:
+    far = isinstance(second.input_premetric, Neighbours) and distance != 1
+    if pair is None or limit is None or far:
         return Verdict.unknown(nested.because)
     breaks = (
         second.output_premetric.excludes(limit, distance)
@@ -135,10 +142,10 @@ def _changed(step: Derivation | None) -> Invariant:
     return found
 
 
-def _witness(step: Derivation | None) -> Pair | None:
-    """The first pair in a derivation."""
-    if step is None:
-        return None
-    if step.witness is not None:
-        return step.witness
-    return next((found for premise in step.premises if (found := _witness(premise)) is not None), None)
+def _void(spec: "Specification") -> bool:
+    """Whether an (ε, δ) promise says nothing between any two data sets of one universe."""
+    measure = spec.output_premetric
+    if not isinstance(measure, Approximate) or spec.varies is not None:
+        return False
+    apart = no_neighbours(spec.multiverse, spec.domain, spec.input_premetric)
+    return scaled_delta(spec.budget, measure.delta, Fraction(2 if apart else 1)) >= 1

@@ -17,6 +17,7 @@ from stirred.spec.implication_pairs import (
     with_finer_strata,
     with_largest_stratum,
 )
+from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.neighbours import Neighbours, constant_of
 from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
 from stirred.spec.verdict import Verdict
@@ -192,9 +193,8 @@ class Question:
             neighbours_only=only,
         )
         found = transfer(asked)
-        if found.answer == "unknown" and no_neighbours(
-            second.multiverse, second.domain, second.input_premetric
-        ):
+        unit = second.input_premetric
+        if found.answer == "unknown" and not only and no_neighbours(second.multiverse, second.domain, unit):
             found = transfer(replace(asked, least=2))
         return found, allowed
 
@@ -211,10 +211,18 @@ class Question:
                 "factor": constant.factor,
                 "least": found.least,
             }
-            return self._implied(because, Derivation(rule="budget", claim=found.because, facts=facts))
+            fixed = self._fixed_number() if constant.factor < 1 else ()
+            step = Derivation(rule="budget", claim=found.because, premises=fixed, facts=facts)
+            return self._implied(because, step)
         if found.answer == "no" and pair.pair is not None:
             return refuted(found, pair.pair, self.second, limit, allowed, pair.derivation)
         return Verdict.unknown(found.because)
+
+    def _fixed_number(self) -> tuple[Derivation, ...]:
+        """Half a distance is the other only where the number of records is fixed: the proof of that."""
+        total = Multiverse.of(Margin(self.second.input_premetric.unit))
+        found = self.second.multiverse.refines(total, self.second.domain).derivation
+        return () if found is None else (found,)
 
     def _implied(self, because: str, *steps: Derivation) -> Verdict:
         premises = (*((self.nested.derivation,) if self.nested.derivation is not None else ()), *steps)
@@ -261,22 +269,19 @@ class Question:
             return known(self._at_some_universe(places, order.because), Verdict.unknown(order.because))
         told = "; ".join(spec.varies.words for spec in (first, second) if spec.varies is not None)
         return known(
-            self._by_bounds(),
+            self._by_bounds() if self._covered() else self._in_small_universe(),
             self._at_some_universe(LARGEST_TRIED, ""),
             Verdict.unknown(f"a budget differs by universe, and no rule decides in all of them: {told}"),
         )
 
     def _covered(self) -> bool:
         """Whether b = 0 needs nothing: the first loses nothing there either, or each such universe is one data set."""
-        function = self.second.varies
-        if (
-            self.first.budget.is_zero
-            or self.first.varies is not None
-            or function is None
-            or function.law is None
-        ):
+        function, mine = self.second.varies, self.first.varies
+        if function is None or function.law is None or (self.first.budget.is_zero and mine is None):
             return True
         statistic, domain = function.statistic, self.second.domain
+        if mine is not None and mine.law is not None and mine.statistic is not None and statistic is not None:
+            return mine.statistic.never_above(statistic)  # then the first's b is 0 there as well
         if statistic is None or [kind.name for kind in domain.record_types] != [statistic.record_type]:
             return False
         kind = statistic.record_type
@@ -285,10 +290,10 @@ class Question:
 
     def _in_small_universe(self) -> Verdict | None:
         """A no at the pair itself, where its universe has b = 0 and the second promises that nothing is lost."""
-        limit = at_pair(self.second, self.pair.pair)
-        if limit is None or self.pair.pair is None:
+        limit, budget = at_pair(self.second, self.pair.pair), at_pair(self.first, self.pair.pair)
+        if limit is None or budget is None or self.pair.pair is None:
             return None
-        found, allowed = self._transferred(self.first.budget, limit, self.pair.pair)
+        found, allowed = self._transferred(budget, limit, self.pair.pair)
         return self._told(found, limit, allowed, self.pair) if found.answer == "no" else None
 
     def _by_bounds(self) -> Verdict | None:
@@ -332,7 +337,7 @@ class Question:
         if found.pair is None:
             return None
         mine, theirs = at_pair(self.first, found.pair), at_pair(self.second, found.pair)
-        if mine is None or theirs is None or mine <= theirs:
+        if mine is None or theirs is None:
             return None
         told, allowed = self._transferred(mine, theirs, found.pair)
         if told.answer != "no":

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import Model, UndecidedError, models
 from stirred.spec.invariants.determine import keys
+from stirred.spec.invariants.distance import smallest_distance
 from stirred.spec.largest_stratum import LargestStratum
 from stirred.spec.multiverse import Margin, Multiverse
+from stirred.spec.neighbours import Neighbours
 from stirred.spec.premetrics import Hamming, InputPremetric, SymmetricDifference
 from stirred.spec.refinement import determined
 from stirred.spec.verdict import Answer
 from stirred.spec.verdicts.derivation import Derivation
+from stirred.spec.verdicts.pairs import fault
 from stirred.spec.verdicts.witness import DataSet, Pair, Values
 
 MOST_COPIES = 1000
@@ -35,6 +38,8 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
     >>> found.pair.distance("person")
     1
     """
+    if isinstance(premetric, Neighbours):
+        return _neighbouring(multiverse, domain, premetric.inner)
     fixed = premetric.fixed()
     if fixed is None:
         return Found()
@@ -47,11 +52,12 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
     for kind in kinds:
         wanted = Margin(kind, _names(multiverse, domain, kind))
         found = determined(given, wanted, domain)
-        if found.answer is Answer.NO:
-            step = found.derivation
-            pair = _first(step)
-            if pair is not None:
-                return Found(pair=pair, derivation=step)
+        if found.answer is Answer.NO and found.derivation is not None:
+            # a pair for each way in which areas may lie in each other is no single pair
+            if found.derivation.witness is not None:
+                return Found(pair=found.derivation.witness, derivation=found.derivation)
+            decided = False
+            continue
         if found and found.derivation is not None:
             steps.append(found.derivation)
         else:
@@ -60,6 +66,21 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
         claim = "the invariants determine every table, so each universe is a single data set"
         return Found(singletons=Derivation(rule="all of", claim=claim, premises=tuple(steps)))
     return Found()
+
+
+def _neighbouring(multiverse: Multiverse, domain: Domain, inner: InputPremetric) -> Found:
+    """Two neighbours of one universe, or that there are none."""
+    if no_neighbours(multiverse, domain, inner):
+        claim = "no two data sets of one universe are neighbours"
+        return Found(singletons=Derivation(rule="no neighbours", claim=claim))
+    near = smallest_distance(domain, multiverse, inner)
+    kept = tuple(multiverse)
+    if near.value != 1 or near.pair is None or fault(domain, kept, None, near.pair):
+        return Found()
+    step = Derivation(
+        rule="pair", claim="two neighbours of one universe", witness=near.pair, facts={"given": kept}
+    )
+    return Found(pair=near.pair, derivation=step)
 
 
 def no_neighbours(multiverse: Multiverse, domain: Domain, premetric: InputPremetric) -> bool:
@@ -122,14 +143,6 @@ def _names(multiverse: Multiverse, domain: Domain, kind: str) -> frozenset[str]:
         for name in (*margin.by, *margin.conditions())
     }
     return frozenset({*read, ANYTHING})
-
-
-def _first(step: Derivation | None) -> Pair | None:
-    if step is None:
-        return None
-    if step.witness is not None:
-        return step.witness
-    return next((found for premise in step.premises if (found := _first(premise)) is not None), None)
 
 
 def with_largest_stratum(found: Found, statistic: LargestStratum, b: int, domain: Domain) -> Found:

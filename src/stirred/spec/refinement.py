@@ -49,6 +49,10 @@ def refines_within_reach(
     >>> refines_within_reach(Multiverse.none(), total, Domain(name="toy"), Hamming("household")).because
     'd_Ham(household) is infinite unless number of households agree'
     """
+    inner = getattr(premetric, "inner", None)
+    if isinstance(inner, InputPremetric):
+        # neighbours are at finite distance; for a no the two data sets have to be neighbours, which the caller asks
+        return refines_within_reach(finer, coarser, domain, inner)
     plain = refines(finer, coarser, domain)
     fixed = premetric.fixed()
     if plain or (fixed is not None and fixed.is_vacuous):

@@ -38,6 +38,8 @@ def at_most(
     second: OutputPremetric,
     limit: Budget,
     least: int,
+    *,
+    last: int | None = None,
 ) -> bool:
     """Whether the first promise, at factor times the distance, gives the second at every whole distance.
 
@@ -60,6 +62,8 @@ def at_most(
                 return True
             if not _holds(first, mine, own, second, theirs, bound, k):
                 return False
+            if k == last:
+                return True
             if not isinstance(second, Approximate) or (mine <= theirs and own <= bound and not _renyi(first)):
                 return True  # the rest is easier: tanh(t)/t falls, and neither ε nor δ is larger
     return False

@@ -1,19 +1,31 @@
 """Checking that tables determine a table: every rule verified from its facts, by other code than found them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
 from stirred.spec.domain import Domain
-from stirred.spec.multiverse import AtLeast, Invariant, Margin, Multiverse
+from stirred.spec.multiverse import AtLeast, Invariant, Margin
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.pairs import fault
 
 
-def determines(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a derivation may use: invariants, and what the distance fixes by itself."""
+
+    invariants: frozenset[Invariant]
+    fixed: frozenset[Invariant] = frozenset()
+
+    def __contains__(self, invariant: object) -> bool:
+        return invariant in self.invariants
+
+
+def determines(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     """What is wrong with a derivation that ``given`` determines ``wanted``; empty where it holds."""
-    if step.rule in {"all of", "implication"}:
+    if step.rule == "all of":
         faults = [determines(premise, given, wanted, domain) for premise in step.premises]
         return "" if any(not found for found in faults) else f"no step concludes: {wanted}"
     if step.facts.get("wanted", wanted) != wanted and step.rule not in {"finite distance", "every map"}:
@@ -22,41 +34,42 @@ def determines(step: Derivation, given: Collection[Invariant], wanted: Invariant
     return f"there is no rule {step.rule!r}" if rule is None else rule(step, given, wanted, domain)
 
 
-def determines_all(
-    step: Derivation, given: Collection[Invariant], wanted: Iterable[Invariant], domain: Domain
-) -> str:
+def determines_all(step: Derivation, given: Given, wanted: Iterable[Invariant], domain: Domain) -> str:
     """The same for several invariants, each by some step of the derivation."""
     return next((found for one in wanted if (found := determines(step, given, one, domain))), "")
 
 
-def leaves_open(
-    step: Derivation, given: Collection[Invariant], wanted: Iterable[Invariant], domain: Domain
-) -> str:
+def leaves_open(step: Derivation, given: Given, wanted: Iterable[Invariant], domain: Domain) -> str:
     """What is wrong with a derivation that ``given`` does not determine one of ``wanted``; empty where it holds."""
+    asked = tuple(wanted)
     if step.rule == "every map":
-        return next(
-            (f for premise in step.premises if (f := leaves_open(premise, given, wanted, domain))), ""
-        )
+        faults = [_open_pair(premise, given, asked, domain) for premise in step.premises]
+        return next((found for found in faults if found), "") or _missing_maps(step, domain)
+    return _open_pair(step, given, asked, domain) or _several_maps(step, domain)
+
+
+def _open_pair(step: Derivation, given: Given, wanted: tuple[Invariant, ...], domain: Domain) -> str:
     if step.rule != "pair" or step.witness is None:
         return f"{step.rule!r} shows no pair of data sets"
-    pair = step.witness
-    faults = [fault(domain, tuple(given), one, pair) for one in wanted]
-    return "" if any(not found for found in faults) else "; ".join(dict.fromkeys(faults))
+    faults = [fault(domain, tuple(given.invariants), one, step.witness) for one in wanted]
+    return (
+        "" if any(not found for found in faults) else "; ".join(dict.fromkeys(faults)) or "nothing is asked"
+    )
 
 
-def _kept(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+def _kept(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     del step, domain
     return "" if wanted in given else f"{wanted} is not among the given invariants"
 
 
-def _read_off(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+def _read_off(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     source = step.facts["given"]
     if not isinstance(wanted, Margin) or not isinstance(source, Margin) or source not in given:
         return f"{source} is not a given table"
-    return _readable(source, wanted, domain)
+    return readable(source, wanted, domain)
 
 
-def _readable(source: Margin, wanted: Margin, domain: Domain) -> str:
+def readable(source: Margin, wanted: Margin, domain: Domain) -> str:
     """Each cell of the source must lie in one cell of the wanted table or wholly outside it; and none may be missing."""
     if source.record_type != wanted.record_type:
         return "the tables count different records"
@@ -76,7 +89,7 @@ def _readable(source: Margin, wanted: Margin, domain: Domain) -> str:
     return ""
 
 
-def _size(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+def _size(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     sized = step.facts["given"]
     if not isinstance(wanted, Margin) or wanted.record_type != "person" or domain.has("group quarters"):
         return "persons are not counted by the households' sizes here"
@@ -88,7 +101,7 @@ def _size(step: Derivation, given: Collection[Invariant], wanted: Invariant, dom
     return determines(step.premises[0], given, sized, domain)
 
 
-def _homes(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+def _homes(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     """Persons by area: of the households by size, and of those who live elsewhere as counted."""
     if not isinstance(wanted, Margin) or wanted.record_type != "person" or not domain.size_variable:
         return "persons are not counted by the households' sizes here"
@@ -106,7 +119,7 @@ def _homes(step: Derivation, given: Collection[Invariant], wanted: Invariant, do
     )
 
 
-def _sums(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+def _sums(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     margins: tuple[Margin, ...] = step.facts["given"]
     if not isinstance(wanted, Margin) or not all(margin in given for margin in margins):
         return "a table of the combination is not given"
@@ -126,6 +139,10 @@ def _sums(step: Derivation, given: Collection[Invariant], wanted: Invariant, dom
         if any(name not in seen and not _constant(domain, wanted.record_type, name) for name in plain):
             return f"{margins[place]} does not show all variables of {wanted}"
     return _adds_up(step.facts["combinations"], margins, wanted, axes, on_axes)
+
+
+def _sums_alone(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
+    return _sums(step, given, wanted, domain) or _several_maps(step, domain)
 
 
 def _adds_up(
@@ -202,19 +219,38 @@ def _too_few(axis: Any, margins: Iterable[Margin], domain: Domain, kind: str) ->
     return ""
 
 
-def _every_map(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
-    faults = [determines(premise, given, wanted, domain) for premise in step.premises]
-    if any(faults):
-        return next(found for found in faults if found)
-    ways = {tuple(axis.levels for axis in p.facts["axes"] if len(axis.variables) > 1) for p in step.premises}
-    joint = [axis for axis in step.premises[0].facts["axes"] if len(axis.variables) > 1]
+def _every_map(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
+    faults = [_sums(premise, given, wanted, domain) for premise in step.premises]
+    about = all(premise.facts.get("wanted") == wanted and premise.rule == "sums" for premise in step.premises)
+    if not about:
+        return "a step is about another table"
+    return next((found for found in faults if found), "") or _missing_maps(step, domain)
+
+
+def _joint(step: Derivation) -> list[Any]:
+    return [axis for axis in step.facts.get("axes", ()) if len(axis.variables) > 1]
+
+
+def _maps(step: Derivation, domain: Domain) -> int:
+    """In how many ways the areas of a step may lie in each other."""
+    kind = step.facts["wanted"].needs()[0].record_type
     expected = 1
-    for axis in joint:
-        sizes = [
-            len(domain.levels(step.premises[0].facts["wanted"].record_type, n) or ()) for n in axis.variables
-        ]
+    for axis in _joint(step):
+        sizes = [len(domain.levels(kind, name) or ()) for name in axis.variables]
         for coarse, fine in pairwise(sizes):
             expected *= _onto(fine, coarse)
+    return expected
+
+
+def _several_maps(step: Derivation, domain: Domain) -> str:
+    if _joint(step) and _maps(step, domain) != 1:
+        return "the areas may lie in each other in other ways too"
+    return ""
+
+
+def _missing_maps(step: Derivation, domain: Domain) -> str:
+    ways = {tuple(axis.levels for axis in _joint(premise)) for premise in step.premises}
+    expected = _maps(step.premises[0], domain)
     return "" if len(ways) == expected else "some ways in which areas may lie in each other are missing"
 
 
@@ -225,7 +261,7 @@ def _onto(fine: int, coarse: int) -> int:
     return sum((-1) ** j * comb(coarse, j) * (coarse - j) ** fine for j in range(coarse + 1))
 
 
-def _function_of(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+def _function_of(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     needs = wanted.needs()
     if not needs:
         return f"{wanted} does not say what determines it"
@@ -236,20 +272,20 @@ def _function_of(step: Derivation, given: Collection[Invariant], wanted: Invaria
     return ""
 
 
-def _some_part(step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain) -> str:
+def _some_part(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     other = step.facts["given"]
     if not (isinstance(wanted, AtLeast) and isinstance(other, AtLeast) and other in given):
         return "the inequality is not given"
     if not (wanted.than == other.than == 1 and wanted.statistic.where == other.statistic.where):
         return "only whether there is any record passes from parts to the whole"
-    return _readable(other.statistic, wanted.statistic, domain)
+    return readable(other.statistic, wanted.statistic, domain)
 
 
-def _finite_distance(
-    step: Derivation, given: Collection[Invariant], wanted: Invariant, domain: Domain
-) -> str:
-    fixed: tuple[Invariant, ...] = step.facts["fixed"]
-    return determines(step.premises[0], tuple(Multiverse.of(*given, *fixed)), wanted, domain)
+def _finite_distance(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
+    fixed = frozenset(step.facts["fixed"])
+    if not fixed <= given.fixed:
+        return "the distance does not fix these numbers"
+    return determines(step.premises[0], Given(given.invariants | fixed, given.fixed), wanted, domain)
 
 
 _RULES = {
@@ -257,7 +293,7 @@ _RULES = {
     "read off": _read_off,
     "homes": _homes,
     "size": _size,
-    "sums": _sums,
+    "sums": _sums_alone,
     "every map": _every_map,
     "function of": _function_of,
     "some part": _some_part,

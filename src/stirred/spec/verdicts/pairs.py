@@ -87,17 +87,12 @@ def _reached(invariant: AtLeast, data: DataSet) -> frozenset[tuple[str, ...]]:
 def inadmissible(domain: Domain, pair: Pair) -> str:
     """Why one of the two is not a data set of the domain; empty where nothing speaks against it."""
     both = [(kind, dict(values)) for data in (pair.first, pair.second) for kind, values, _ in data.rows]
-    for kind, values in both:
-        if not domain.has(kind):
-            continue
-        tied = {name for rule in domain.rules(kind) for name in (*rule.of, *rule.determines)}
-        tied |= {name for c in domain.constraints if c.record_type in {"", kind} for name in c.variables}
-        for variable in domain.record_type(kind).variables:
-            value = values.get(variable.name)
-            if value is None or variable.name in tied or not isinstance(variable.levels, tuple):
-                continue
-            if value not in variable.levels:
-                return f"{variable.name} has no such level"
+    if any(number < 1 for data in (pair.first, pair.second) for _, _, number in data.rows):
+        return "a number of records is not positive"
+    for kind in _types(pair):
+        problem = _unlisted(domain, kind, [values for k, values in both if k == kind])
+        if problem:
+            return problem
     for kind in _types(pair):
         for rule in domain.rules(kind):
             found: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -117,6 +112,51 @@ def inadmissible(domain: Domain, pair: Pair) -> str:
             if not _two_profiles([values for k, values in both if k == kind], constraint.variables):
                 return f"nothing says that it meets the constraint: {constraint.words}"
     return ""
+
+
+def _unlisted(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> str:
+    """Variables and levels that the domain does not list."""
+    if not domain.has(kind) or not domain.record_type(kind).variables:
+        return ""
+    known = {variable.name: variable for variable in domain.record_type(kind).variables}
+    tied = {name for rule in domain.rules(kind) for name in (*rule.of, *rule.determines)}
+    free = {name for c in domain.constraints if c.record_type in {"", kind} for name in c.variables}
+    for name in {name for values in records for name in values}:
+        if name not in known:
+            if name in domain.spine:
+                continue
+            return f"the domain lists no variable {name} of a {kind}"
+        used = {values[name] for values in records if name in values}
+        levels, size = known[name].levels, known[name].size
+        # which area lies in which, and which records a constraint admits, is not listed: there a value may stand for one
+        named = {value for value in used if value.startswith(f"{name} ")} if name in tied | free else set()
+        if isinstance(levels, tuple) and not used - named <= {*levels}:
+            return f"{name} has no such level"
+        if size is not None and len(used) > size:
+            return f"{name} has not so many levels"
+    return _branching(domain, kind, records)
+
+
+def _branching(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> str:
+    """Where levels of areas are listed but not which lies in which, one area with two parts is sure, and not more."""
+    branches = 0
+    for rule in domain.rules(kind):
+        if len(rule.of) != 1 or len(rule.determines) != 1:
+            continue
+        fine, coarse = rule.of[0], rule.determines[0]
+        sizes = [domain.levels(kind, name) for name in (fine, coarse)]
+        symbolic = any(values.get(fine, "").startswith(f"{fine} ") for values in records)
+        if sizes[0] is None or sizes[1] is None or not symbolic:
+            continue
+        parts: dict[str, set[str]] = {}
+        for values in records:
+            if fine in values:
+                parts.setdefault(values.get(coarse, ""), set()).add(values[fine])
+        more = [len(found) for found in parts.values() if len(found) > 1]
+        if more and len(sizes[0]) <= len(sizes[1]):
+            return f"no {coarse} is sure to have two parts"
+        branches += sum(n - 1 for n in more)
+    return "" if branches <= 1 else "the areas of the domain need not lie in each other so"
 
 
 def _two_profiles(records: Sequence[dict[str, str]], names: Iterable[str]) -> bool:

@@ -1,0 +1,1 @@
+"""Brute force that the tests hold the library against; it shares no code with the library."""
