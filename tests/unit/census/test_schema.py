@@ -183,8 +183,11 @@ def test_the_domain_knows_what_determines_what() -> None:
     assert domain.closure("household", ["block"]) == {"block", "county", "state", "district"}
     assert domain.closure("household", ["district"]) == {"district", "state"}
     assert domain.closure("household", ["grid"]) == {"grid"}  # a grid cell decides no area
-    assert {"size", "tenure", "county"} <= domain.closure("person", ["h"])
-    assert "age" not in domain.closure("person", ["h"])
+    # an identifier determines its record in each data set, and another one in the next
+    assert domain.closure("person", ["h"]) == {"h"}
+    linked = {name for rule in domain.keys("person") for name in rule.determines}
+    assert {"size", "tenure", "county"} <= linked
+    assert "age" not in linked
     assert domain.levels("household", "tenure") == ("own", "rent")
     assert domain.variable("person", "tenure").size == 2
     assert (domain.copies, domain.largest_household, domain.size_variable) == (2, 9, "size")
