@@ -30,10 +30,10 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def example(name: str) -> Any:
-    """A module of the examples folder, which is no package, loaded once."""
+    """A module of the examples folder, loaded once as it lies there, without being installed."""
     module_name = f"stirred_examples_{name}"
     if module_name not in sys.modules:
-        spec = spec_from_file_location(module_name, EXAMPLES / f"{name}.py")
+        spec = spec_from_file_location(module_name, EXAMPLES / name / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
         sys.modules[module_name] = module_from_spec(spec)

@@ -28,7 +28,7 @@ class Mutant(own.NoisyCounts):  # type: ignore[misc]
 
     fault: str = ""
 
-    def specification(self, census: Any) -> Any:
+    def specification(self, census: Any, *, engine: Any = None) -> Any:
         spec = own.NoisyCounts.specification(self, census)
         if self.fault == "order":  # the promise reads the file instead of the invariants
             first = int(census.table("household")["hid"][0].as_py())

@@ -26,7 +26,7 @@ from stirred.mechanisms.swapping import NoisyKey, NoisyTables, NoVacuous, Permut
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish.plan import load
 from stirred.publish.rehearse import rehearse
-from stirred.publish.tune import Target, tune_swap
+from stirred.publish.tune import Target, tune
 
 SPINE = ["state", "county", "tract", "block_group", "block"]
 SCHEMA: dict[str, Any] = {
@@ -249,7 +249,7 @@ def test_replicates_of_tuning_and_rehearsal_never_share_noise(
 
     monkeypatch.setattr(PermutationSwapping, "release", recorded)
     census = changed("nothing")
-    tune_swap(census, PermutationSwapping(**SWAP, rate="1/2"), Target.parse("mae tract×tenure <= 5"), runs=3)
+    tune(census, PermutationSwapping(**SWAP, rate="1/2"), Target.parse("mae tract×tenure <= 5"), runs=3)
     (tmp_path / "plan.toml").write_text(
         """title = "rehearsal"
 census = "census.toml"

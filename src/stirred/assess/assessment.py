@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.assess.conclusions import Conclusions
-from stirred.assess.utility.relations import cramers_v, cross_table, kept_by_swap
+from stirred.assess.utility.relations import cramers_v, cross_table
 from stirred.assess.utility.summary import detailed_summary
 from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, Pair, errors
 from stirred.census import Census
@@ -90,24 +90,17 @@ def assess_tables(
     return Assessment(name=name, tables=tuple(found))
 
 
-def assess_relations(
-    original: pl.DataFrame,
-    protected: pl.DataFrame,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    match: Sequence[str],
-    swap: Sequence[str],
-) -> tuple[RelationAssessment, ...]:
-    """Associations of pairs of variables before and after a swap, split into those it keeps and those it erodes."""
-    return tuple(
-        RelationAssessment(
-            first=first,
-            second=second,
-            original=cramers_v(cross_table(original, first, second)),
-            protected=cramers_v(cross_table(protected, first, second)),
-            kept=kept_by_swap([first, second], match=match, swap=swap),
-        )
-        for first, second in pairs
+def assess_relation(
+    original: pl.DataFrame, protected: pl.DataFrame, pair: tuple[str, str], *, kept: bool
+) -> RelationAssessment:
+    """The association of two variables before and after; ``kept`` says that the mechanism leaves it exact."""
+    first, second = pair
+    return RelationAssessment(
+        first=first,
+        second=second,
+        original=cramers_v(cross_table(original, first, second)),
+        protected=cramers_v(cross_table(protected, first, second)),
+        kept=kept,
     )
 
 

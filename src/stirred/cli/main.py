@@ -1,4 +1,4 @@
-"""The command ``stirred``: one module per verb, each loaded only when it is called."""
+"""The command ``stirred``: one module per verb, each loaded only when it is called; every mechanism is a verb."""
 
 import argparse
 import importlib
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from stirred.errors import StirredError
+from stirred.errors import InputError, StirredError
+from stirred.mechanisms.registry import registered
 
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
 VERBS: dict[str, tuple[str, str]] = {
@@ -26,8 +27,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),
     "run": ("stirred.cli.run", "run a plan: plan → packet"),
     "spec": ("stirred.cli.spec", "show, compose, compare, convert and export specifications"),
-    "swap": ("stirred.cli.swap", "swap a census: one mechanism without a plan file"),
-    "topdown": ("stirred.cli.topdown", "noisy measurements, then microdata that keep the invariants"),
 }
 
 
@@ -37,6 +36,30 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
+
+
+def _add_verbs(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add every verb; only the one that is called is imported: help stays quick, a broken extra breaks one verb alone."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    called = next((word for word in words if not word.startswith("-")), None)
+    for verb, (module_name, text) in VERBS.items():
+        sub = verbs.add_parser(verb, help=text, formatter_class=Formatter)
+        if verb == called:
+            module = importlib.import_module(module_name)
+            sub.description = module.__doc__
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    for item in registered().values():
+        names = [item.verb, item.name] if item.verb else [item.name]
+        if names[0] in VERBS:
+            raise InputError(
+                f"the mechanism {item.name} cannot be a command",
+                why=f"stirred {names[0]} is another one",
+                fix="rename the mechanism of that package",
+            )
+        sub = verbs.add_parser(names[0], aliases=names[1:], help=item.summary, formatter_class=Formatter)
+        if called in names:
+            importlib.import_module("stirred.cli.mechanism").add_arguments(item.name, sub)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,17 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=Formatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    # Only the verb that is called is imported: help stays quick and a broken extra breaks one verb alone.
-    called = next((word for word in words if not word.startswith("-")), None)
-    for verb, (module_name, text) in VERBS.items():
-        sub = verbs.add_parser(verb, help=text, formatter_class=Formatter)
-        if verb == called:
-            module = importlib.import_module(module_name)
-            sub.description = module.__doc__
-            module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
     try:
+        _add_verbs(parser, words)
         arguments = parser.parse_args(words)
         if arguments.version:
             from importlib.metadata import version

@@ -7,6 +7,7 @@
                                                      the smallest loss that reaches it, on a stand-in
   stirred plan rehearse plan.toml --runs 20          bias, spread and coverage over replicate runs on a stand-in
   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
+  stirred plan schema                                the JSON schema of plan.toml
 
 plan tune and plan rehearse never look at the plan's own census: they use a synthetic stand-in (or --stand-in FILE). Choosing
 a parameter on confidential data would itself be a release and need accounting.
@@ -19,28 +20,21 @@ from typing import TYPE_CHECKING
 
 from stirred.cli.output import console, print_json, table
 from stirred.cli.progress import bars
-from stirred.errors import InputError, PlanError
+from stirred.errors import InputError
 
 if TYPE_CHECKING:
     from stirred.census import Census
     from stirred.publish import Plan
 
-QUESTIONS = {
-    "title": ("What is the release called?", "Households by county"),
-    "census": ("Where is census.toml (relative to the plan)?", "census.toml"),
-    "match": ("Records may swap only with records equal on which variables?", "state size"),
-    "swap": ("Which variables move?", "county tract block_group block"),
-    "rate": ("At which swap rate?", "1/20"),
-    "by": ("Which table is to be published?", "county tenure"),
-}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words of the command."""
+    """Add the command's arguments."""
+    from stirred.mechanisms.registry import registered
+
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = verbs.add_parser("new", help="write a commented plan")
     new.add_argument("plan", help="the file to write; must not exist")
-    new.add_argument("--mechanism", choices=["permutation-swapping", "topdown"], help="do not ask")
+    new.add_argument("--mechanism", choices=list(registered()), metavar="NAME", help="do not ask")
     check = verbs.add_parser("check", help="explain the whole promise and cost")
     check.add_argument("plan")
     check.add_argument("--json", action="store_true", help="print one JSON document")
@@ -56,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _stand_in_flags(rehearse)
     rehearse.add_argument("--out", metavar="FILE", help="a CSV file to write")
     rehearse.add_argument("--json", action="store_true", help="print one JSON document")
+    verbs.add_parser("schema", help="the JSON schema of plan.toml, for editors and programs")
     record = verbs.add_parser("record", help="write a decision record")
     record.add_argument("plan")
     record.add_argument("--out", metavar="FILE", help="the Markdown file to write (default: standard output)")
@@ -73,24 +68,31 @@ def _stand_in_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do one of the five."""
-    actions = {"new": _new, "check": _check, "tune": _tune, "rehearse": _rehearse, "record": _record}
+    """Do one of the six."""
+    actions = {
+        "new": _new,
+        "check": _check,
+        "tune": _tune,
+        "rehearse": _rehearse,
+        "schema": _schema,
+        "record": _record,
+    }
     return actions[arguments.action](arguments)
 
 
 def _new(arguments: argparse.Namespace) -> int:
-    from stirred.publish import templates
+    from stirred.mechanisms.registry import OWN, find
+    from stirred.publish.templates import new_plan, questions
 
     path = Path(arguments.plan)
     if path.exists():
         raise InputError(f"{path.name} exists already", fix="choose another name")
-    answers = {key: default for key, (_, default) in QUESTIONS.items()}
+    kind = find(arguments.mechanism or OWN[0].name)
+    answers = {key: value for key, (_, value) in questions(kind).items()}
     if arguments.mechanism is None and sys.stdin.isatty():
-        for key, (question, default) in QUESTIONS.items():
-            answers[key] = console().input(f"{question} \\[{default}] ").strip() or default
-    text = templates.swap_plan(answers)
-    if arguments.mechanism == "topdown":
-        text = templates.TOPDOWN.format(title=answers["title"], census=answers["census"])
+        for key, (question, usual) in questions(kind).items():
+            answers[key] = console().input(f"{question} \\[{usual}] ").strip() or usual
+    text = new_plan(kind, answers)
     path.write_text(text, encoding="utf-8")
     console().print(f"wrote {path}: edit it, then stirred plan check {path}")
     return 0
@@ -132,30 +134,19 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.swapping import PermutationSwapping
-    from stirred.mechanisms.topdown import TopDown
     from stirred.publish import load
-    from stirred.publish.tune import Target, tune_swap, tune_topdown
+    from stirred.publish.tune import Target, tune
 
     plan = load(arguments.plan)
-    mechanism = plan.mechanisms[0]
     target = Target.parse(arguments.target)
     stand_in, source = _stand_in(arguments, plan)
     with bars(quiet=arguments.json) as progress:
-        if isinstance(mechanism, PermutationSwapping):
-            found = tune_swap(stand_in, mechanism, target, runs=arguments.runs, progress=progress)
-        elif isinstance(mechanism, TopDown):
-            found = tune_topdown(stand_in, mechanism, target, runs=arguments.runs, progress=progress)
-        else:
-            raise PlanError(f"{mechanism.name} cannot be tuned", fix="tune permutation-swapping or topdown")
-    squared = found.name == "rho_squared"
-    symbol = "ρ²" if squared else "ε"
-    spent = {id(t): t.budget.squared() if squared else t.budget for t in found.trials}
+        found = tune(stand_in, plan.mechanisms[0], target, runs=arguments.runs, progress=progress)
     if arguments.json:
         trials = [
             {
                 found.name: str(t.setting),
-                "budget": float(spent[id(t)].upper(6)),
+                "budget": float(t.budget.upper(6)),
                 "error": t.error,
                 "spread": t.spread,
             }
@@ -164,12 +155,13 @@ def _tune(arguments: argparse.Namespace) -> int:
         best = trials[found.trials.index(found.best)]
         print_json({"target": arguments.target, "stand_in": source, "best": best, "trials": trials})
         return 0
-    rows = [[str(t.setting), str(spent[id(t)]), f"{t.error:.4f} ± {t.spread:.4f}"] for t in found.trials]
+    rows = [[str(t.setting), str(t.budget), f"{t.error:.4f} ± {t.spread:.4f}"] for t in found.trials]
+    symbol = found.best.symbol
     out = console()
     out.print(table(f"Tried on {source}", [found.name, f"{symbol} (rounded up)", target.metric], rows))
-    smallest = spent[id(found.best)]
     out.print(
-        f'{found.name} = "{found.best.setting}" reaches {arguments.target} with {symbol} = {smallest}, the least tried'
+        f'{found.name} = "{found.best.setting}" reaches {arguments.target} with {symbol} = {found.best.budget}, the '
+        f"least tried; {found.effect}"
     )
     out.print(
         "found on the stand-in; choosing on the confidential file would itself be a release and need accounting"
@@ -222,6 +214,13 @@ def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str
         return read(arguments.stand_in), arguments.stand_in
     made = synthesise("demo")
     return Census.of(made.schema, made.tables), "the synthetic demo census"
+
+
+def _schema(_: argparse.Namespace) -> int:
+    from stirred.publish.reference import schema
+
+    print_json(schema())
+    return 0
 
 
 def _record(arguments: argparse.Namespace) -> int:

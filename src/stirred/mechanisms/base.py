@@ -1,65 +1,65 @@
-"""The contract every mechanism keeps, and what it hands over."""
+"""The contract every mechanism keeps: what it promises, releases, tabulates, shows and lets one tune.
 
-import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+``publish``, ``report`` and ``cli`` call what stands here and know no mechanism by name.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
-from stirred.engine import Engine, Progress
-from stirred.spec import Ledger, Specification
+from stirred.engine import Engine, Local, Progress
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.exhibits import Exhibit, Knob
+from stirred.mechanisms.release import Check, Release
+from stirred.mechanisms.released import count
+from stirred.spec import Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
+
+__all__ = ["Check", "Exhibit", "Knob", "Mechanism", "MechanismConfig", "Release"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One invariant held against the output: its name in words, whether it is kept, how many numbers it fixes."""
+class Mechanism(ABC):
+    """An algorithm from a census to a release that states its specification first.
 
-    invariant: str
-    kept: bool
-    numbers: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """What may be published, with its specification and the record of how it was made.
-
-    ``tables`` are small (an Arrow table each); ``microdata`` may be larger than memory (an Arrow table, or a Parquet
-    dataset on disk), by record type. Rows stand in an order that does not depend on the confidential file.
+    A subclass gives ``name``, ``Config`` and the three abstract methods; the others have a default that is always right.
     """
 
-    mechanism: str
-    parameters: Mapping[str, object]
-    specification: Specification
-    microdata: Mapping[str, pa.Table | pads.Dataset] = field(default_factory=dict)
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    checks: tuple[Check, ...] = ()
-    ledger: Ledger | None = None
-    notes: tuple[str, ...] = ()
-    input_digest: str = ""  # keyed with the run's own key: equal only for the same run on the same input
-    private: bool = True  # False when made with Key.for_tests
-
-
-@runtime_checkable
-class Mechanism(Protocol):
-    """An algorithm from a census to a release that states its specification first."""
+    __slots__ = ()
 
     name: ClassVar[str]
+    Config: ClassVar[type[MechanismConfig]]
+    seconds_per_million: ClassVar[float] = 10.0  # records, on two cores: for the estimate of plan check
+    bytes_per_record: ClassVar[int] = 100
 
+    @classmethod
+    def of(cls, config: MechanismConfig) -> Self:
+        """The mechanism with these settings; here each field is an argument of the constructor."""
+        return cls(**{name: getattr(config, name) for name in type(config).model_fields})
+
+    @property
+    def record_type(self) -> str:
+        """The record type that questions about a release are put to, unless they name one."""
+        return "household"
+
+    @abstractmethod
     def parameters(self) -> dict[str, object]:
         """JSON-able and canonical: what goes into the receipt and into the names of the streams."""
-        ...
 
-    def specification(self, census: "Census") -> Specification:
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Raise whatever can be refused, before a key or a folder exists; here what the specification refuses."""
+        self.specification(census, engine=engine)
+
+    @abstractmethod
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise, before anything is released; reads at most counts that are invariants."""
-        ...
 
+    @abstractmethod
     def release(
         self,
         census: "Census",
@@ -67,14 +67,32 @@ class Mechanism(Protocol):
         key: Key,
         engine: Engine | None = None,
         out: Path | None = None,
+        state: Path | None = None,
         progress: Progress | None = None,
     ) -> Release:
-        """Run; with ``out`` the microdata are streamed to Parquet there instead of being held in memory."""
-        ...
+        """Run; with ``out`` the microdata are streamed to Parquet there instead of being held in memory.
 
+        In ``state`` a mechanism may keep what it finished; the same run, interrupted, takes it up from there.
+        """
 
-def stated(mechanism: Mechanism, census: "Census", engine: Engine | None = None) -> Specification:
-    """The mechanism's promise; the engine goes to those whose promise reads more than a few counts."""
-    if engine is not None and "engine" in inspect.signature(mechanism.specification).parameters:
-        return mechanism.specification(census, engine=engine)  # type: ignore[call-arg]
-    return mechanism.specification(census)
+    def table(
+        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+    ) -> pa.Table:
+        """Counts by variables; a mechanism that knows its error adds estimate, standard_error, low and high."""
+        return count(release, by, record_type=record_type or self.record_type, engine=engine or Local())
+
+    def keeps(self, by: Sequence[str], schema: "Schema") -> bool:  # noqa: ARG002
+        """Whether a table of these variables is known to be exact in every release."""
+        return False
+
+    def details(self) -> Mapping[str, object]:
+        """What programs may ask of the promise beyond its specification, as JSON."""
+        return {}
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
+        """Findings for the report from public numbers; without a release, what is known before one."""
+        return ()
+
+    def knobs(self) -> Sequence[Knob]:
+        """What tuning may turn, the first one by itself."""
+        return ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.assessment import Assessment, RelationAssessment, assess_relations, assess_tables
+from stirred.assess.assessment import Assessment, RelationAssessment, assess_relation, assess_tables
 from stirred.assess.conclusions import (
     Change,
     Coefficient,
@@ -21,10 +21,9 @@ from stirred.census import Census
 from stirred.engine import Engine, Local
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.publish import sharded_tables
+from stirred.mechanisms.released import joined, parts_of, taking_part
+from stirred.mechanisms.released_parts import counts
 from stirred.publish.plan import Plan, Questions
-from stirred.publish.tables import joined, taking_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +47,12 @@ class Sides:
         return first, second
 
     def _after(self, keys: list[str]) -> pl.DataFrame:
-        found = sharded_tables.Records(
-            engine=self.engine, release=self.release, schema=self.census.schema, record_type=self.record_type,
-            folder=self.census.folder,
-        )  # fmt: skip
+        release = replace(self.release, schema=self.census.schema, folder=self.census.folder)
+        found = parts_of(release, self.record_type, self.engine)
         if not self.engine.fits(found.size(len(keys) + 1)):
-            return sharded_tables.counts(found, keys)
+            return counts(found, keys)
         cells = joined(self.release, self.census.schema, self.record_type).group_by(keys)
-        counted = cells.agg(pl.len().cast(pl.Int64).alias("count")).collect(engine="streaming")
-        assert isinstance(counted, pl.DataFrame)
-        return counted
+        return cells.agg(pl.len().cast(pl.Int64).alias("count")).collect(engine="streaming")
 
 
 def assessment(
@@ -88,9 +83,7 @@ def assessment(
 def _sides(
     mechanism: Mechanism, release: Release, census: Census, questions: Questions, engine: Engine
 ) -> Sides:
-    record_type = (
-        mechanism.resolution if isinstance(mechanism, PermutationSwapping) else next(iter(release.microdata))
-    )
+    record_type = mechanism.record_type
     there = joined(release, census.schema, record_type).collect_schema().names()
     for name in questions.variables():
         if name not in there:
@@ -101,14 +94,8 @@ def _sides(
 
 
 def _relations(mechanism: Mechanism, questions: Questions, sides: Sides) -> Iterator[RelationAssessment]:
-    swapping = isinstance(mechanism, PermutationSwapping)
-    match = mechanism.match if isinstance(mechanism, PermutationSwapping) else ()
-    moving = [level for level in sides.census.schema.spine if level not in match]
-    if isinstance(mechanism, PermutationSwapping):
-        moving = [*mechanism.swap, *moving]
     for pair in questions.relations:
-        (found,) = assess_relations(*sides.both(pair), [pair], match=match, swap=moving)
-        yield found if swapping else replace(found, kept=False)
+        yield assess_relation(*sides.both(pair), pair, kept=mechanism.keeps(pair, sides.census.schema))
 
 
 def _conclusions(questions: Questions, sides: Sides) -> Conclusions:
@@ -134,14 +121,12 @@ def _improbable(level: str, census: Census, release: Release, engine: Engine) ->
         asked = [level, *(column for column in ("age", "kind") if column in known)]
         for side, cells in enumerate(Sides(census, release, record_type, engine).both(asked)):
             moved = taking_part(census.schema, record_type, cells.lazy())
-            counts = [pl.col("count").sum().alias(name)]
+            sums = [pl.col("count").sum().alias(name)]
             if record_type == "person" and "age" in asked:
                 adult = pl.col("age") >= 18
-                counts.append(pl.col("count").filter(adult).sum().alias("adults"))
-                counts.append(pl.col("count").filter(~adult).sum().alias("children"))
-            made = moved.group_by(pl.col(level).cast(pl.String)).agg(counts).collect()
-            assert isinstance(made, pl.DataFrame)
-            frames[side].append(made)
+                sums.append(pl.col("count").filter(adult).sum().alias("adults"))
+                sums.append(pl.col("count").filter(~adult).sum().alias("children"))
+            frames[side].append(moved.group_by(pl.col(level).cast(pl.String)).agg(sums).collect())
     return oddities(*(_joined(side, level) for side in frames))
 
 

@@ -6,16 +6,14 @@ from stirred.census import Census
 from stirred.engine import Engine
 from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
-from stirred.mechanisms.base import Mechanism, stated
+from stirred.mechanisms.base import Mechanism
 from stirred.publish.plan import Plan
 from stirred.publish.run import promise
 from stirred.publish.tables import check_variables
 from stirred.spec import Invariant, NormalizedRenyi, Specification
 from stirred.spec.card import Card
 
-# Measured on two cores of a small server; an estimate is for choosing between lunch and a coffee, not more.
-SECONDS_PER_MILLION = {"permutation-swapping": 2.0, "topdown": 60.0}
-BYTES_PER_RECORD = {"permutation-swapping": 60, "topdown": 400}
+# An estimate is for choosing between lunch and a coffee, not more.
 FLOOR_SECONDS, FLOOR_BYTES = 3.0, 400_000_000
 
 
@@ -84,11 +82,11 @@ def explain(plan: Plan, census: Census | None = None, engine: Engine | None = No
         warning=card.warning(),
         specification=whole,
         kept=kept,
-        parts=tuple(_part(mechanism.name, stated(mechanism, census, place)) for mechanism in plan.mechanisms),
+        parts=tuple(_part(m.name, m.specification(census, engine=place)) for m in plan.mechanisms),
         unexplained=unexplained,
         records=records,
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
-        memory=FLOOR_BYTES + max(BYTES_PER_RECORD.get(m.name, 100) for m in plan.mechanisms) * records,
+        memory=FLOOR_BYTES + max(m.bytes_per_record for m in plan.mechanisms) * records,
     )
 
 
@@ -106,4 +104,4 @@ def _numbers(invariant: Invariant, census: Census) -> int | None:
 
 
 def _seconds(mechanism: Mechanism, records: int) -> float:
-    return SECONDS_PER_MILLION.get(mechanism.name, 10.0) * records / 1e6
+    return mechanism.seconds_per_million * records / 1e6

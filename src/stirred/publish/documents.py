@@ -3,27 +3,20 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 
 from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.closed_forms import effective_rate
-from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.accounting import semantics, standard_deviations
-from stirred.mechanisms.topdown.workload import Workload
-from stirred.publish import sharded_tables
 from stirred.publish.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import script
 from stirred.publish.plan import Plan, Reason
 from stirred.publish.receipt import versions
 from stirred.publish.save import marked
-from stirred.publish.tables import lazy, taking_part
 from stirred.report import Report, Section, render, sections, utility_sections
-from stirred.spec import Budget, Specification
+from stirred.report.exhibits import exhibited
+from stirred.spec import Specification
 from stirred.spec.card import Card
 from stirred.spec.files import save
 
@@ -85,11 +78,9 @@ def public_sections(
         sections.promise(specification),
         sections.exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
     ]
-    for mechanism, release in zip(plan.mechanisms, releases, strict=True):
-        if isinstance(mechanism, PermutationSwapping) and mechanism.resolution in release.microdata:
-            parts.append(_swaps(mechanism, schema, release, engine))
-        if isinstance(mechanism, TopDown) and not mechanism.noiseless:
-            parts += [_noise(workload) for workload in mechanism.workloads]
+    for number, (mechanism, release) in enumerate(zip(plan.mechanisms, releases, strict=True), 1):
+        shown_of = mechanism.exhibits(release, engine=engine)
+        parts += [exhibited(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
     labels = {
         variable.name: dict(variable.labels) for record in schema.records for variable in record.variables
     }
@@ -102,28 +93,6 @@ def public_sections(
 def _reason(reason: Reason) -> tuple[str, str]:
     source = f" ({reason.citation})" if reason.citation else ""
     return f"why {reason.invariant} is exact", f"{reason.kind}: {reason.text}{source}"
-
-
-def _swaps(mechanism: PermutationSwapping, schema: Schema, release: Release, engine: Engine) -> Section:
-    records = sharded_tables.Records(
-        engine=engine, release=release, schema=schema, record_type=mechanism.resolution, folder=None
-    )
-    if engine.fits(records.size(len(mechanism.match) + 1)):
-        units = taking_part(schema, mechanism.resolution, lazy(release.microdata[mechanism.resolution]))
-        match = [pl.col(name).alias(f"match {index}") for index, name in enumerate(mechanism.match)]
-        sizes = units.group_by(match).agg(pl.len().alias("size")) if match else units.select(size=pl.len())
-        found = sizes.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()
-        assert isinstance(found, pl.DataFrame)
-        strata = found
-    else:
-        strata = sharded_tables.strata(records, mechanism.match)
-    effective = effective_rate(strata["size"].to_numpy(), mechanism.rate)
-    return sections.swaps(str(mechanism.rate), strata, [float(q) for q in effective])
-
-
-def _noise(workload: Workload) -> Section:
-    rows = [(name, str(Budget.of(rho)), str(epsilon)) for name, (rho, epsilon) in semantics(workload).items()]
-    return sections.noise(workload.name, standard_deviations(workload), rows)
 
 
 def _method(plan: Plan) -> list[tuple[str, str]]:

@@ -1,99 +1,93 @@
-"""plan.toml as it is written: pydantic models that refuse unknown keys and show no input in their errors."""
+"""plan.toml as it is written: pydantic models that refuse unknown keys and show no input in their errors.
 
-from typing import Annotated, Literal
+The keys of a [[mechanism]] are the fields of the mechanism's own ``Config``, which the registry finds by its name.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Literal
 
+from pydantic import Field
 
-class Strict(BaseModel):
-    """Unknown keys are errors; errors do not repeat what was typed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
-
-
-class SwapConfig(Strict):
-    """[[mechanism]] name = "permutation-swapping"."""
-
-    name: Literal["permutation-swapping"]
-    match: list[str]
-    swap: list[str]
-    rate: str
-    resolution: str = "household"
-    hold: list[str] | None = None
-    drop: list[str] = []
-    untouched: Literal["publish", "drop", "refuse"] = "publish"
-
-
-class TopDownConfig(Strict):
-    """[[mechanism]] name = "topdown"."""
-
-    name: Literal["topdown"]
-    workload: str
-    mode: Literal["gls", "classic"] = "gls"
-    rho_squared: str | None = None
-    keep_nmf: bool = False
-    aian: str | None = None  # the geography that splits states into AIAN areas and the remainder
-    optimized_block_groups: list[str] | None = None  # the geographies whose areas new block groups respect
-    replicates: int = Field(default=20, ge=0)  # runs on its own output, for the uncertainty of tables
-
-
-MechanismConfig = Annotated[SwapConfig | TopDownConfig, Field(discriminator="name")]
+from stirred.mechanisms.config import Strict
 
 
 class TableConfig(Strict):
     """[[table]]: a table of counts to publish, made from the released microdata."""
 
-    name: str
-    by: list[str]
-    record_type: str = "household"
+    name: str = Field(description="the name of the table and of its file", examples=["tenure-by-county"])
+    by: list[str] = Field(description="a list of variables", examples=[["county", "tenure"]])
+    record_type: str = Field(
+        default="household", description="the record type that is counted", examples=["household"]
+    )
 
 
 class PublishConfig(Strict):
     """[publish]: what leaves, and in which formats."""
 
-    microdata: bool = True
-    formats: list[Literal["parquet", "csv"]] = ["parquet"]
+    microdata: bool = Field(default=True, description="whether records are published", examples=[True])
+    formats: list[Literal["parquet", "csv"]] = Field(
+        default=["parquet"], description="formats of the tables and records", examples=[["parquet", "csv"]]
+    )
 
 
 class ReasonConfig(Strict):
     """[[reason]]: why an invariant is published exactly."""
 
-    invariant: str
-    kind: Literal["law", "operation", "utility"]
-    text: str
-    citation: str = ""
+    invariant: str = Field(description="the invariant in words", examples=["state population"])
+    kind: Literal["law", "operation", "utility"] = Field(
+        description="law, operation or utility", examples=["law"]
+    )
+    text: str = Field(description="why it must be exact", examples=["apportionment"])
+    citation: str = Field(default="", description="the law, if it is one", examples=["Article I, Section 2"])
 
 
 class BudgetConfig(Strict):
     """[budget]: who answers for the protection loss budget, and how much may be spent."""
 
-    owner: str = ""
-    limit: str | None = None
+    owner: str = Field(
+        default="", description="who answers for the budget", examples=["the chief statistician"]
+    )
+    limit: str | None = Field(
+        default=None,
+        description="the largest ε (ρ² for zCDP) that the plan may spend, an exact text, never a float",
+        examples=["16"],
+    )
 
 
 class RegressionConfig(Strict):
     """[[assess.regression]]: a least-squares fit that users would run."""
 
-    outcome: str
-    on: list[str]
+    outcome: str = Field(description="the variable that is explained", examples=["size"])
+    on: list[str] = Field(description="a list of variables that explain it", examples=[["tenure", "county"]])
 
 
 class AssessConfig(Strict):
     """[assess]: what the internal report compares with the truth."""
 
-    utility: bool = True
-    relations: list[list[str]] = []  # pairs of variables
-    segregation: list[list[str]] = []  # pairs (area, group)
-    districts: list[str] = []  # levels whose areas should be of equal size
-    regression: list[RegressionConfig] = []
-    propensity: list[str] = []  # variables of the propensity score
-    improbable: str = ""  # the level whose areas are searched for impossible and improbable ones
+    utility: bool = Field(default=True, description="whether the internal report is made", examples=[True])
+    relations: list[list[str]] = Field(
+        default=[], description="pairs of variables", examples=[[["county", "tenure"]]]
+    )
+    segregation: list[list[str]] = Field(
+        default=[], description="pairs of an area and a group", examples=[[["tract", "race"]]]
+    )
+    districts: list[str] = Field(
+        default=[], description="levels whose areas should be of equal size", examples=[["county"]]
+    )
+    regression: list[RegressionConfig] = Field(default=[], description="fits that users would run")
+    propensity: list[str] = Field(
+        default=[], description="variables of the propensity score", examples=[["county", "tenure"]]
+    )
+    improbable: str = Field(
+        default="",
+        description="the level whose areas are searched for impossible and improbable ones",
+        examples=["block"],
+    )
 
 
 class AboutConfig(Strict):
     """[about]: what a registry of deployments asks that no specification knows."""
 
-    data_curators: list[str] = ["to be named"]
+    data_curators: list[str] = Field(default=["to be named"], description="who publishes the data")
     description: str = "to be written"
     intended_use: str = "to be written"
     data_product_region: str = "to be named"
@@ -103,14 +97,20 @@ class AboutConfig(Strict):
 class PlanConfig(Strict):
     """The whole file."""
 
-    title: str
-    census: str
-    engine: Literal["local", "spark"] = "local"
-    mechanism: list[MechanismConfig] = Field(min_length=1)
-    table: list[TableConfig] = []
+    title: str = Field(description="what the release is called", examples=["Households by county"])
+    census: str = Field(description="the path of census.toml, relative to the plan", examples=["census.toml"])
+    engine: Literal["local", "spark"] = Field(
+        default="local", description="this machine, or a cluster", examples=["local"]
+    )
+    mechanism: list[dict[str, object]] = Field(
+        min_length=1, description="one or more mechanisms, each with its name and its settings"
+    )
+    table: list[TableConfig] = Field(default=[], description="tables to publish")
     publish: PublishConfig = PublishConfig()
-    reason: list[ReasonConfig] = []
+    reason: list[ReasonConfig] = Field(default=[], description="why numbers are exact")
     budget: BudgetConfig = BudgetConfig()
     assess: AssessConfig = AssessConfig()
     about: AboutConfig = AboutConfig()
-    alternatives: list[str] = []
+    alternatives: list[str] = Field(
+        default=[], description="what else was considered", examples=[["a higher rate"]]
+    )

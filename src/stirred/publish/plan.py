@@ -5,16 +5,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
-
-from pydantic import BaseModel, ValidationError
 
 from stirred.census import Census, read
 from stirred.engine import Engine
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import parsed
+from stirred.mechanisms.registry import find, registered
 from stirred.publish import models
-from stirred.publish.mechanisms import build
 from stirred.spec import Budget
 
 
@@ -111,21 +109,18 @@ def load(path: str | Path) -> Plan:
 def parse(text: str, *, folder: Path) -> Plan:
     """The plan in a text.
 
-    >>> plan = parse('title = "t"\\ncensus = "c.toml"\\n[[mechanism]]\\nname = "permutation-swapping"\\n'
-    ...              'match = ["size"]\\nswap = ["county"]\\nrate = "1/20"', folder=Path())
+    >>> plan = parse('title = "t"\\ncensus = "c.toml"\\n[[mechanism]]\\nname = "exact-margins"\\n'
+    ...              'rows = "county"\\ncolumns = "tenure"\\nrho_squared = "1/2"', folder=Path())
     >>> plan.mechanisms[0].name
-    'permutation-swapping'
+    'exact-margins'
     """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PlanError("the plan is no TOML", why=str(error), fix="mend the line named above") from None
+        raise PlanError("the plan is no TOML", why=str(error), fix="fix the line named above") from None
     if isinstance(document.get("mechanism"), Mapping):
         document["mechanism"] = [document["mechanism"]]
-    try:
-        config = models.PlanConfig.model_validate(document)
-    except ValidationError as error:
-        raise explain(error, document) from None
+    config = parsed(models.PlanConfig, document, what="the plan", kind=PlanError)
     _check_tables(config)
     return Plan(
         title=config.title,
@@ -133,7 +128,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         folder=folder,
         census_file=config.census,
         engine=config.engine,
-        mechanisms=tuple(build(item) for item in config.mechanism),
+        mechanisms=tuple(_mechanism(item, folder) for item in config.mechanism),
         tables=tuple(TablePlan(name=t.name, record_type=t.record_type, by=tuple(t.by)) for t in config.table),
         microdata=config.publish.microdata,
         formats=tuple(config.publish.formats),
@@ -191,74 +186,16 @@ def _check_tables(config: models.PlanConfig) -> None:
         )
 
 
-def explain(error: ValidationError, document: Mapping[str, object]) -> PlanError:
-    """The first problem of a plan in words, with what would be right; all others counted."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    # a misspelt key is also a missing one: the misspelling helps more
-    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
-    place = [str(part) for part in first["loc"]]
-    where = ".".join(part for part in place if not part.isdigit()) or "the plan"
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    kind = first["type"]
-    if kind == "extra_forbidden":
-        known = _known(place[:-1])
-        return PlanError(f"the plan has an unknown key: {where}{more}", fix=did_you_mean(place[-1], known))
-    if kind == "missing":
-        return PlanError(f"the plan lacks {where}{more}", fix=f"add it: {place[-1]} = …")
-    if kind in {"union_tag_invalid", "union_tag_not_found"}:
-        names = [literal for m in _members() for literal in get_args(m.model_fields["name"].annotation)]
-        return PlanError(
-            f"a [[mechanism]] of the plan has no known name{more}",
-            fix=did_you_mean(_name_at(document, place), names),
+def _mechanism(values: Mapping[str, object], folder: Path) -> Mechanism:
+    """The mechanism of one [[mechanism]]: its name says which settings it has."""
+    name = values.get("name")
+    if not isinstance(name, str) or name not in registered():
+        raise PlanError(
+            "a [[mechanism]] of the plan has no known name",
+            why="neither Stirred nor an installed package has it",
+            fix=did_you_mean(str(name or ""), registered()),
         )
-    return PlanError(
-        f"the plan's {where} is not as it should be{more}",
-        why=first["msg"],
-        fix=_hint(place[-1] if place else ""),
-    )
-
-
-def _members() -> tuple[type[models.Strict], ...]:
-    return (models.SwapConfig, models.TopDownConfig)
-
-
-def _known(place: list[str]) -> list[str]:
-    """The keys allowed at a place of the file."""
-    model: type[BaseModel] = models.PlanConfig
-    tables: dict[str, type[BaseModel]] = {
-        "table": models.TableConfig,
-        "publish": models.PublishConfig,
-        "reason": models.ReasonConfig,
-        "budget": models.BudgetConfig,
-        "assess": models.AssessConfig,
-        "about": models.AboutConfig,
-    }
-    for part in place:
-        if part in tables:
-            model = tables[part]
-        for member in _members():
-            if part in get_args(member.model_fields["name"].annotation):
-                model = member
-    return list(model.model_fields)
-
-
-def _name_at(document: Mapping[str, object], place: list[str]) -> str:
-    """The mechanism name the user typed: a plan is public, so it may be shown."""
-    items = document.get("mechanism")
-    index = next((int(part) for part in place if part.isdigit()), 0)
-    if isinstance(items, list) and index < len(items) and isinstance(items[index], Mapping):
-        return str(items[index].get("name", ""))
-    return ""
-
-
-def _hint(key: str) -> str:
-    hints = {
-        "rate": 'a swap rate is an exact text between 0 and 1: rate = "1/20"',
-        "limit": 'a budget is an exact text, never a float: limit = "16" or "1/10"',
-        "rho_squared": 'a budget is an exact text, never a float: rho_squared = "2.63" or "inf"',
-        "match": 'a list of variables: match = ["state", "size"]',
-        "swap": 'a list of variables: swap = ["county", "block"]',
-        "by": 'a list of variables: by = ["county", "tenure"]',
-        "engine": 'engine = "local" or engine = "spark"',
-    }
-    return hints.get(key, "see docs/reference/plan-toml.md")
+    kind = find(name)
+    settings = {key: value for key, value in values.items() if key != "name"}
+    config = parsed(kind.Config, settings, what="the plan", where=f"mechanism.{name}", kind=PlanError)
+    return kind.of(config.located(folder))

@@ -32,7 +32,7 @@ def rehearse(
             progress("rehearse", index, runs)
         release = mechanism.release(stand_in, key=Key.for_tests(seed).bind("rehearse", index))
         for table in plan.tables:
-            made = tabulate(release, stand_in.schema, table, mechanism, folder=stand_in.folder)
+            made = tabulate(release, table, mechanism)
             found[table.name].append(_aligned(truths[table.name], made, table))
     if progress:
         progress("rehearse", runs, runs)

@@ -24,11 +24,11 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
 from stirred.engine.choice import engine_named
 from stirred.errors import BudgetError, InputError, PrivacyError
-from stirred.mechanisms.base import Check, Mechanism, Release, stated
-from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.base import Check, Mechanism, Release
+from stirred.mechanisms.released import own_table
 from stirred.publish import documents
 from stirred.publish.packet import INTERNAL, PUBLIC, Packet, seal
-from stirred.publish.plan import Plan
+from stirred.publish.plan import Plan, TablePlan
 from stirred.publish.receipt import receipt, write_json
 from stirred.publish.tables import check_variables, tabulate
 from stirred.spec import NormalizedRenyi, Specification
@@ -39,7 +39,7 @@ OWN = "mechanism"  # the folder of what a mechanism adds to the records
 
 def promise(plan: Plan, census: Census, engine: Engine | None = None) -> Specification:
     """The specification of all that the plan publishes: the mechanisms' composed, within the plan's limit."""
-    whole = [stated(mechanism, census, engine) for mechanism in plan.mechanisms]
+    whole = [mechanism.specification(census, engine=engine) for mechanism in plan.mechanisms]
     total = whole[0]
     for specification in whole[1:]:
         total = total + specification
@@ -82,6 +82,8 @@ def prepare(plan: Plan, out: Path, engine: Engine | None = None) -> Prepared:
     census = plan.census(place)
     for table in plan.tables:
         check_variables(census, table)
+    for mechanism in plan.mechanisms:
+        mechanism.refuse(census, place)
     specification = promise(plan, census, place)
     if not specification.budget.is_finite:
         raise PrivacyError(
@@ -124,7 +126,7 @@ def run(
             raise PrivacyError(
                 "an invariant was not kept", why=broken[0], fix="nothing was released; report this"
             )
-    tables = _tables(plan, census, releases, public, place, say)
+    tables = _tables(plan, releases, public, place, say)
     if not plan.microdata:
         for folder in public.glob("data*"):
             shutil.rmtree(folder)
@@ -190,21 +192,22 @@ def _release(
         return Release(
             mechanism=mechanism.name,
             parameters=mechanism.parameters(),
-            specification=stated(mechanism, census, engine),
+            specification=mechanism.specification(census, engine=engine),
             microdata={name: pads.dataset(place / f"{name}.parquet") for name in saved["microdata"]},
             tables={name: pq.read_table(place / OWN / f"{name}.parquet") for name in saved["tables"]},
             checks=tuple(Check(**check) for check in saved["checks"]),
             notes=tuple(saved["notes"]),
             input_digest=saved["input_digest"],
             private=key.private,
+            schema=census.schema,
+            folder=census.folder,
         )
     shutil.rmtree(place, ignore_errors=True)
     work = part / "state" / f"{place.name}.work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    if isinstance(mechanism, TopDown):  # it keeps finished levels, and takes them up again
-        mechanism = replace(mechanism, resume=part / "state" / f"{place.name}.levels")
-    release = mechanism.release(census, key=key, engine=engine, out=work, progress=progress)
+    levels = part / "state" / f"{place.name}.levels"  # what the mechanism finished, and takes up again
+    release = mechanism.release(census, key=key, engine=engine, out=work, state=levels, progress=progress)
     final = part / "state" / f"{place.name}.ready"
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir()
@@ -233,7 +236,10 @@ def _release(
     final.replace(place)
     shutil.rmtree(work, ignore_errors=True)
     return replace(
-        release, microdata={name: pads.dataset(place / f"{name}.parquet") for name in release.microdata}
+        release,
+        microdata={name: pads.dataset(place / f"{name}.parquet") for name in release.microdata},
+        schema=census.schema,
+        folder=census.folder,
     )
 
 
@@ -254,7 +260,7 @@ def _store(data: "pa.Table | pads.Dataset", path: Path) -> None:
 
 
 def _tables(
-    plan: Plan, census: Census, releases: list[Release], public: Path, engine: Engine, progress: Progress
+    plan: Plan, releases: list[Release], public: Path, engine: Engine, progress: Progress
 ) -> dict[str, pa.Table]:
     folder = public / "tables"
     folder.mkdir(exist_ok=True)
@@ -262,19 +268,17 @@ def _tables(
     writers: dict[str, Callable[[pa.Table, Path], None]] = {"parquet": pq.write_table, "csv": _write_csv}
     for index, table in enumerate(plan.tables):
         progress("tables", index, len(plan.tables))
-        source = next((i for i, r in enumerate(releases) if table.record_type in r.microdata), 0)
-        made[table.name] = tabulate(
-            releases[source],
-            census.schema,
-            table,
-            plan.mechanisms[source],
-            folder=census.folder,
-            engine=engine,
-        )
+        source = next((i for i, release in enumerate(releases) if _has(release, table)), 0)
+        made[table.name] = tabulate(releases[source], table, plan.mechanisms[source], engine=engine)
         for name in dict.fromkeys(("parquet", *plan.formats)):
             writers[name](made[table.name], folder / f"{table.name}.{name}")
     progress("tables", len(plan.tables), len(plan.tables))
     return made
+
+
+def _has(release: Release, table: TablePlan) -> bool:
+    """Whether a release has the records that a table counts, or the table itself."""
+    return table.record_type in release.microdata or own_table(release, table.by) is not None
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

@@ -1,23 +1,43 @@
 """A release made without a plan, as a packet: data, tables, specification, card, receipt, report, checksums."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
-from stirred.errors import InputError
-from stirred.mechanisms.base import Release
+from stirred.errors import InputError, PrivacyError
+from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.packet import PUBLIC, Packet, seal
 from stirred.publish.receipt import receipt, versions, write_json
 from stirred.report import Report, render, sections
+from stirred.report.exhibits import exhibited
 from stirred.spec.card import Card
 from stirred.spec.files import save as save_specification
 
 
-def save(release: Release, out: str | Path, *, title: str = "", engine: str = "local") -> Packet:
-    """Write a packet at ``out``, whole or not at all; the key is never part of it."""
+def save(
+    release: Release,
+    out: str | Path,
+    *,
+    title: str = "",
+    engine: str = "local",
+    mechanism: Mechanism | None = None,
+    made: Path | None = None,
+) -> Packet:
+    """Write a packet at ``out``, whole or not at all; the key is never part of it.
+
+    With the ``mechanism`` the report has its exhibits. ``made`` is the folder to which it released: what lies there
+    beside the records, such as noisy measurements, goes into the packet too.
+    """
+    broken = [check.invariant for check in release.checks if not check.kept]
+    if broken:
+        raise PrivacyError(
+            "an invariant was not kept", why=broken[0], fix="nothing was released; report this"
+        )
     out = Path(out)
     if out.exists():
         raise InputError(
@@ -32,6 +52,9 @@ def save(release: Release, out: str | Path, *, title: str = "", engine: str = "l
         (public / "tables").mkdir()
         for name, data in release.microdata.items():
             _copy(data, public / "data" / f"{name}.parquet")
+        for path in sorted(made.iterdir()) if made is not None else ():
+            if path.stem not in release.microdata:
+                (shutil.copytree if path.is_dir() else shutil.copy)(path, public / "data" / path.name)
         for name, table in release.tables.items():
             pq.write_table(table, public / "tables" / f"{_file_name(name)}.parquet")
         save_specification(release.specification, public / "spec.json")
@@ -39,7 +62,9 @@ def save(release: Release, out: str | Path, *, title: str = "", engine: str = "l
         mark = "" if release.private else "**NOT PRIVATE: made with a test key**\n\n"
         (public / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
         (public / "card.html").write_text(marked(card.html(), private=release.private), encoding="utf-8")
-        write_json(public / "receipt.json", receipt(title, [release], engine=engine))
+        document = receipt(title, [release], engine=engine)
+        write_json(public / "receipt.json", document | {"mechanisms": [_with_ledger(document, release)]})
+        shown = () if mechanism is None else mechanism.exhibits(release)
         report = Report(
             title=title,
             subtitle="What was promised and what is exact",
@@ -48,6 +73,7 @@ def save(release: Release, out: str | Path, *, title: str = "", engine: str = "l
             sections=(
                 sections.promise(release.specification),
                 sections.exact(release.specification, release.checks, ()),
+                *(exhibited(exhibit) for exhibit in shown),
                 sections.method(
                     [
                         ("mechanism", release.mechanism),
@@ -62,6 +88,13 @@ def save(release: Release, out: str | Path, *, title: str = "", engine: str = "l
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return Packet(out)
+
+
+def _with_ledger(document: Mapping[str, object], release: Release) -> dict[str, object]:
+    """The mechanism's entry of the receipt, with what was spent on what."""
+    (entry,) = cast(list[dict[str, object]], document["mechanisms"])
+    entries = () if release.ledger is None else release.ledger.entries
+    return entry | {"ledger": [{"on": e.on, "budget": e.budget.exact} for e in entries]}
 
 
 def marked(html: str, *, private: bool) -> str:

@@ -1,32 +1,31 @@
-"""Commented plans to start from."""
+"""Commented plans to start from, written from the settings of the mechanism."""
 
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Mapping
+from typing import TypeGuard
 
-SWAP = """# A release by the Permutation Swapping Algorithm (PSA).
-title = "{title}"
-census = "{census}"            # relative to this file; see: stirred data describe
+from pydantic.fields import FieldInfo
+
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import toml
+from stirred.publish.models import PlanConfig
+
+HEAD = """# {summary}
+title = {title}
+census = {census}            # relative to this file; see: stirred data describe
 
 [[mechanism]]
-name = "permutation-swapping"
-match = {match}   # records swap only with records equal on these: they make the strata
-swap = {swap}    # what moves, together
-rate = "{rate}"                # exact text: the share of records selected; more rate, less loss (up to about one half)
-# resolution = "household"      # the record type that is swapped; its persons travel along
-
+name = "{name}"
+{settings}
 [publish]
 microdata = true
 formats = ["parquet"]         # add "csv" for CSV beside it
-
-[[table]]
-name = "{table}"
-record_type = "household"
-by = {by}
-
+{table}
 # Each invariant is published exactly and is not protected: say why.
-[[reason]]
-invariant = "{invariant}"
-kind = "operation"            # law, operation or utility
-text = "why this must be exact"
+# [[reason]]
+# invariant = "the invariant, in the words of stirred plan check"
+# kind = "operation"            # law, operation or utility
+# text = "why this must be exact"
 # citation = "the law, if it is one"
 
 [budget]
@@ -38,53 +37,73 @@ utility = true                # the internal report compares with the truth
 relations = []                # pairs of variables, such as [["county", "tenure"]]
 """
 
-TOPDOWN = """# A release by the TopDown Algorithm: noisy measurements, then consistent microdata.
-title = "{title}"
-census = "{census}"            # relative to this file; see: stirred data describe
-
-[[mechanism]]
-name = "topdown"
-workload = "pl94-persons"     # pl94-persons, pl94-units, dhc-persons, dhc-units, small, or a TOML file
-mode = "gls"                  # gls (default, more accurate at the same noise) or classic
-# rho_squared = "2.5562"      # exact text; without it the preset's published budget
-replicates = 20               # runs on its own output, for the intervals of tables; no privacy cost
-
-[publish]
-microdata = true
-formats = ["parquet"]
-
-[[reason]]
-invariant = "state population"
-kind = "law"
-text = "apportionment"
-citation = "U.S. Constitution, Article I, Section 2"
-
-[budget]
-owner = ""
+TABLE = """
+[[table]]
+name = "{name}"
+record_type = "{record_type}"
+by = {by}
 """
 
 
-def toml_list(names: Sequence[str]) -> str:
-    """A TOML list of texts.
+def questions(kind: type[Mechanism]) -> dict[str, tuple[str, str]]:
+    """What a person is asked for a new plan: the title, the census, and the settings that it must have."""
+    asked = {
+        key: (_question(PlanConfig.model_fields[key]), str(_example(PlanConfig.model_fields[key])))
+        for key in ("title", "census")
+    }
+    for key, field in _needed(kind).items():
+        usual = _example(field)
+        words = usual if isinstance(usual, str) else " ".join(usual) if _is_words(usual) else toml(usual)
+        asked[key] = (_question(field), words)
+    return asked
 
-    >>> toml_list(["a", "b"])
-    '["a", "b"]'
-    """
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
-
-def swap_plan(answers: Mapping[str, str]) -> str:
-    """A commented plan for a swap from a few answers."""
-    match = [name for name in answers["match"].replace(",", " ").split() if name]
-    swap = [name for name in answers["swap"].replace(",", " ").split() if name]
-    by = [name for name in answers["by"].replace(",", " ").split() if name]
-    return SWAP.format(
-        title=answers["title"],
-        census=answers["census"],
-        match=toml_list(match),
-        swap=toml_list(swap),
-        rate=answers["rate"],
-        table="-by-".join(reversed(by)) if len(by) == 2 else "-".join(by),
-        by=toml_list(by),
-        invariant=f"households by {' × '.join([*match, *swap])}",
+def new_plan(kind: type[Mechanism], answers: Mapping[str, str]) -> str:
+    """A plan for a mechanism: settings that were asked for, then all others as comments with their sentence."""
+    needed = _needed(kind)
+    lines = []
+    for key, field in kind.Config.model_fields.items():
+        value = _value(field, answers[key]) if key in needed else _example(field)
+        start = f"{'' if key in needed else '# '}{key} = {toml(value)}"
+        lines.append(f"{start.ljust(28)}  # {field.description}\n")
+    table = ""
+    if kind.Config.example_table is not None:
+        record_type, by = kind.Config.example_table
+        table = TABLE.format(name="-by-".join(reversed(by)), record_type=record_type, by=toml(list(by)))
+    return HEAD.format(
+        summary=(kind.Config.__doc__ or kind.name).strip().splitlines()[0],
+        title=toml(answers["title"]),
+        census=toml(answers["census"]),
+        name=kind.name,
+        settings="".join(lines),
+        table=table,
     )
+
+
+def _needed(kind: type[Mechanism]) -> dict[str, FieldInfo]:
+    """The settings before the last one that must be given, and that one; or the first alone."""
+    fields = kind.Config.model_fields
+    required = [index for index, field in enumerate(fields.values()) if field.is_required()]
+    own = [key for index, key in enumerate(fields) if index in required or (required and index < required[0])]
+    return {key: fields[key] for key in own or list(fields)[:1]}
+
+
+def _example(field: FieldInfo) -> object:
+    return field.examples[0] if field.examples else field.get_default(call_default_factory=True)
+
+
+def _value(field: FieldInfo, answer: str) -> object:
+    """An answer as the setting's type has it; a list is typed as words."""
+    example = _example(field)
+    if isinstance(example, str):
+        return answer
+    return answer.replace(",", " ").split() if _is_words(example) else tomllib.loads(f"v = {answer}")["v"]
+
+
+def _is_words(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _question(field: FieldInfo) -> str:
+    text = field.description or ""
+    return text[:1].upper() + text[1:] + "?"

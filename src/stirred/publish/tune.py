@@ -1,8 +1,7 @@
 """Start from utility: the smallest loss that reaches a target, found on a stand-in and never on the confidential file."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -11,22 +10,13 @@ from stirred.assess.utility.metrics import mape, mean_absolute_error
 from stirred.assess.utility.tables import Pair
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.engine import Local, Progress
 from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.topdown import TopDown
-from stirred.publish.plan import TablePlan
-from stirred.publish.tables import counted
-from stirred.spec import Budget
+from stirred.mechanisms.released import count
+from stirred.spec import Budget, NormalizedRenyi
 
 _TARGET = re.compile(r"^\s*(mape|mae)\s+(.+?)\s*(<=|≤)\s*([0-9.]+)\s*(%?)\s*$", re.IGNORECASE)
-STEPS = 400  # swap rates are tried in steps of 1/400
-QUARTERS = (
-    Fraction(1),
-    Fraction(6, 5),
-    Fraction(7, 5),
-    Fraction(5, 3),
-)  # about powers of the fourth root of 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +48,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One setting that was tried (a swap rate, or ρ²): its budget and its mean error over replicate runs."""
+    """One setting that was tried: its budget (ρ² for zCDP) and its mean error over replicate runs."""
 
     setting: Fraction
     budget: Budget
+    symbol: str
     error: float
     spread: float
 
@@ -71,115 +62,78 @@ class Tuning:
     """The setting found, and all that was tried on the way; ``name`` is the plan's key for it."""
 
     name: str
-
+    effect: str
     target: Target
     best: Trial
     trials: tuple[Trial, ...]
 
 
-def tune_swap(
+def tune(
     stand_in: Census,
-    psa: PermutationSwapping,
+    mechanism: Mechanism,
     target: Target,
     *,
     runs: int = 5,
     seed: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Tuning:
-    """The highest swap rate up to one half, hence the smallest budget, whose mean error stays within the target.
+    """The setting with the smallest budget whose mean error stays within the target, found by bisection.
 
     Replicates use test keys bound to their number, so no two share a stream.
     """
-    tried: dict[int, Trial] = {}
+    knobs = mechanism.knobs()
+    if not knobs:
+        raise InputError(
+            f"{mechanism.name} cannot be tuned as it is",
+            why="it has no setting that trades budget for error",
+            fix="tune another mechanism, or give it a finite budget",
+        )
+    knob, tried = knobs[0], dict[int, Trial]()
 
-    def trial(step: int) -> Trial:
-        if step not in tried:
-            rate = Fraction(step, STEPS)
-            changed = PermutationSwapping(**{**psa.parameters(), "rate": rate})  # type: ignore[arg-type]
-            tried[step] = _trial(stand_in, changed, rate, target, runs, seed)
+    def within(index: int) -> bool:
+        if index not in tried:
+            setting = knob.settings[index]
+            tried[index] = _trial(stand_in, knob.turned(setting), setting, target, runs, seed)
             if progress:
                 progress("tune", len(tried), 9)
-        return tried[step]
+        return tried[index].error <= target.limit
 
-    low, high = 1, STEPS // 2
-    if trial(low).error > target.limit:
+    low, high = 0, len(knob.settings) - 1
+    if not within(low):
         raise InputError(
-            "no swap rate reaches the target",
-            why=f"even a rate of {Fraction(low, STEPS)} gives {target.metric} {trial(low).error:.4f}",
-            fix="allow a larger error, a coarser table, or more match variables",
+            f"no {knob.name} that was tried reaches the target",
+            why=f"even {knob.name} = {knob.settings[low]} gives {target.metric} {tried[low].error:.4f}",
+            fix="allow a larger error or a coarser table",
         )
-    if trial(high).error <= target.limit:
+    if within(high):
         low = high
     while high - low > 1:
         middle = (low + high) // 2
-        if trial(middle).error <= target.limit:
-            low = middle
-        else:
-            high = middle
-    return Tuning(
-        name="rate", target=target, best=tried[low], trials=tuple(tried[step] for step in sorted(tried))
-    )
-
-
-def tune_topdown(
-    stand_in: Census,
-    topdown: TopDown,
-    target: Target,
-    *,
-    runs: int = 3,
-    seed: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> Tuning:
-    """The smallest ρ², in steps of a quarter of a doubling, whose mean error stays within the target."""
-    start = topdown.rho_squared_spent
-    if start is None:
-        raise InputError("a plan without noise cannot be tuned", fix="give rho_squared a finite value")
-    tried: dict[int, Trial] = {}
-
-    def trial(step: int) -> Trial:
-        if step not in tried:
-            rho = Fraction(
-                f"{float(start * Fraction(2) ** (step // 4) * QUARTERS[step % 4]):.4g}"
-            )  # a number people can read
-            tried[step] = _trial(
-                stand_in, replace(topdown, rho_squared=rho, replicates=0), rho, target, runs, seed
-            )
-            if progress:
-                progress("tune", len(tried), 9)
-        return tried[step]
-
-    low, high = -32, 32
-    if trial(high).error > target.limit:
-        raise InputError(
-            "no budget tried reaches the target",
-            why=f"even ρ² = {float(tried[high].setting):.0f} gives {target.metric} {tried[high].error:.4f}",
-            fix="allow a larger error or a coarser table",
-        )
-    while high - low > 1:
-        middle = (low + high) // 2
-        if trial(middle).error <= target.limit:
-            high = middle
-        else:
-            low = middle
-    found = tuple(tried[step] for step in sorted(tried))
-    return Tuning(name="rho_squared", target=target, best=tried[high], trials=found)
+        low, high = (middle, high) if within(middle) else (low, middle)
+    trials = tuple(sorted(tried.values(), key=lambda trial: trial.setting))
+    return Tuning(name=knob.name, effect=knob.effect, target=target, best=tried[low], trials=trials)
 
 
 def _trial(
     census: Census, mechanism: Mechanism, setting: Fraction, target: Target, runs: int, seed: int
 ) -> Trial:
-    record_type = mechanism.resolution if isinstance(mechanism, PermutationSwapping) else "person"
-    table = TablePlan(name="target", record_type=record_type, by=target.by)
-    truth = census.counts(record_type, list(target.by))
+    truth = census.counts(mechanism.record_type, list(target.by))
     errors = []
     for index in range(runs):
         release = mechanism.release(census, key=Key.for_tests(seed).bind("tune", str(setting), index))
-        made = counted(release, census.schema, table, folder=census.folder)
-        reference, protected = Pair.align(truth, made, by=target.by).arrays()
+        made = count(release, target.by, record_type=mechanism.record_type, engine=Local())
+        reference, protected = Pair.align(truth, made.select([*target.by, "count"]), by=target.by).arrays()
         errors.append(
             mape(reference, protected)[0]
             if target.metric == "mape"
             else mean_absolute_error(reference, protected)
         )
-    budget = mechanism.specification(census).budget
-    return Trial(setting=setting, budget=budget, error=float(np.mean(errors)), spread=float(np.std(errors)))
+    promised = mechanism.specification(census)
+    zcdp = isinstance(promised.output_premetric, NormalizedRenyi)
+    return Trial(
+        setting=setting,
+        budget=promised.rho_squared if zcdp else promised.budget,
+        symbol="ρ²" if zcdp else "ε",
+        error=float(np.mean(errors)),
+        spread=float(np.std(errors)),
+    )

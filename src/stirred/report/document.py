@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from stirred.errors import InputError
+from stirred.mechanisms.exhibits import shown as shown
 
 Audience = Literal["public", "internal"]
 
@@ -121,26 +122,3 @@ def table(
         rows=tuple(tuple(shown(value) for value in row) for row in rows),
         numeric=frozenset(numeric),
     )
-
-
-def shown(value: object) -> str:
-    """A value as the report writes it.
-
-    >>> [shown(v) for v in (1234567, 0.123456, 1234.5, float("nan"), None, "x")]
-    ['1,234,567', '0.1235', '1,234.5', '–', '–', 'x']
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        if value != value:
-            return "–"
-        if abs(value) == float("inf"):
-            return "∞" if value > 0 else "−∞"
-        return (
-            f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
-        )
-    return str(value)

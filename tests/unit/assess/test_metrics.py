@@ -14,12 +14,12 @@ from stirred.assess.utility.relations import (
     cramers_v,
     cross_table,
     interval_overlap,
-    kept_by_swap,
     propensity_score,
     regression,
 )
 from stirred.assess.utility.segregation import dissimilarity, entropy_index, isolation
 from stirred.errors import InputError
+from stirred.mechanisms.swapping.tables_uncertainty import kept
 
 # The paper's Table 1: owned, rented, owned swapped, rented swapped, of fourteen counties.
 TABLE_1 = """7461 3825 5907 5379
@@ -116,8 +116,8 @@ def test_alignment_needs_the_columns_it_compares() -> None:
 
 
 def test_what_a_swap_keeps() -> None:
-    assert kept_by_swap(["tenure", "race"], match=["size"], swap=["county"])
-    assert not kept_by_swap(["size", "tenure", "county"], match=["size"], swap=["county"])
+    assert kept(["tenure", "race"], match=["size"], swap=["county"])
+    assert not kept(["size", "tenure", "county"], match=["size"], swap=["county"])
     assert cross_table(pl.DataFrame({"a": ["x"], "b": ["y"], "count": [7]}), "a", "b").tolist() == [[7.0]]
 
 

@@ -9,7 +9,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import parse
 from stirred.publish.rehearse import rehearse
-from stirred.publish.tune import Target, tune_swap
+from stirred.publish.tune import Target, tune
 
 PLAN = """title = "t"
 census = "census.toml"
@@ -45,13 +45,13 @@ def test_targets_are_read_as_people_write_them() -> None:
 def test_tuning_finds_the_highest_rate_within_the_target(stand_in: Census) -> None:
     psa = PermutationSwapping(match=["size"], swap=["county"], rate="1/20")
     target = Target.parse("mape county×tenure <= 8%")
-    found = tune_swap(stand_in, psa, target, runs=3)
+    found = tune(stand_in, psa, target, runs=3)
     assert found.best.error <= target.limit
     worse = [trial for trial in found.trials if trial.setting > found.best.setting * 2]
     assert worse
     assert all(trial.error > target.limit and trial.budget < found.best.budget for trial in worse)
-    with pytest.raises(InputError, match="no swap rate reaches"):
-        tune_swap(stand_in, psa, Target.parse("mape county×tenure <= 0.001%"), runs=2)
+    with pytest.raises(InputError, match="no rate that was tried reaches"):
+        tune(stand_in, psa, Target.parse("mape county×tenure <= 0.001%"), runs=2)
 
 
 def test_rehearsed_intervals_cover(stand_in: Census) -> None:

@@ -13,9 +13,10 @@ from stirred.assess.utility.relations import regression
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
+from stirred.engine.placing import PART
+from stirred.mechanisms import released_parts
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.publish import sharded_tables
+from stirred.mechanisms.swapping import PermutationSwapping, tables_parts
 from stirred.publish.answers import assessment
 from stirred.publish.plan import TablePlan, parse
 from stirred.publish.tables import tabulate
@@ -85,9 +86,8 @@ TABLES = [
 @pytest.mark.parametrize("parts", [1, 5])
 def test_in_parts_as_in_memory(table: TablePlan, match: list[str], parts: int) -> None:
     mechanism, release = swapped(match)
-    schema = census().schema
-    whole = tabulate(release, schema, table, mechanism)
-    made = tabulate(release, schema, table, mechanism, engine=Narrow(parts=parts))
+    whole = tabulate(release, table, mechanism)
+    made = tabulate(release, table, mechanism, engine=Narrow(parts=parts))
     assert made.to_pylist() == whole.to_pylist()
     assert made.schema.names == whole.schema.names
     assert not [field for field in whole.schema if pa.types.is_dictionary(field.type)]
@@ -96,45 +96,42 @@ def test_in_parts_as_in_memory(table: TablePlan, match: list[str], parts: int) -
 def test_counts_of_records_whose_uncertainty_is_unknown() -> None:
     _, release = swapped(["state"])
     schema = census().schema
-    records = sharded_tables.Records(
+    records = released_parts.Records(
         engine=Narrow(), release=release, schema=schema, record_type="person", folder=None
     )
     people, homes = (pl.DataFrame(pl.from_arrow(release.microdata[name])) for name in ("person", "household"))
     joined = people.join(homes.drop("age"), on="hid").with_columns(pl.col("tenure").cast(pl.String))
     expected = joined.group_by("tenure", "age").len().sort("tenure", "age", nulls_last=False)
-    assert sharded_tables.counts(records, ["tenure", "age"]).rows() == expected.rows()
+    assert released_parts.counts(records, ["tenure", "age"]).rows() == expected.rows()
 
 
 def test_a_stratum_cut_in_two_is_seen() -> None:
     """The mutant: records of one stratum in several parts have other moments."""
     mechanism, release = swapped([])
     schema = census().schema
-    records = sharded_tables.Records(
+    records = released_parts.Records(
         engine=Narrow(), release=release, schema=schema, record_type="household", folder=None
     )
-    flow = records.chosen("household", ["county", "tract", "tenure"], (sharded_tables.UNIT,), 5)
-    kernel = sharded_tables.Moments(("tract", "tenure"), (), ("county", "tract"), mechanism.rate)
+    flow = records.chosen("household", ["county", "tract", "tenure"], (released_parts.UNIT,), 5)
+    kernel = tables_parts.Moments(("tract", "tenure"), (), ("county", "tract"), mechanism.rate)
     cut = [
         kernel(0, table)
-        for table in (
-            flow.gathered().filter(pa.compute.equal(flow.gathered()[sharded_tables.PART], p))
-            for p in range(5)
-        )
+        for table in (flow.gathered().filter(pa.compute.equal(flow.gathered()[PART], p)) for p in range(5))
     ]
-    wrong = sharded_tables.finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
-    right = tabulate(release, schema, TABLES[1], mechanism)
+    wrong = tables_parts.finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
+    right = tabulate(release, TABLES[1], mechanism)
     assert wrong["standard_error"].to_list() != right["standard_error"].to_pylist()
 
 
 @pytest.mark.parametrize("match", [("state", "size"), ()], ids=["strata", "one stratum"])
 def test_sizes_of_strata(match: tuple[str, ...]) -> None:
     _, release = swapped(["state"])
-    records = sharded_tables.Records(
+    records = released_parts.Records(
         engine=Narrow(), release=release, schema=census().schema, record_type="household", folder=None
     )
     homes = pl.DataFrame(pl.from_arrow(release.microdata["household"])).filter(pl.col("kind") == 1)
     sizes = Counter(Counter(homes.select(match).rows()).values()) if match else {homes.height: 1}
-    assert dict(sharded_tables.strata(records, match).rows()) == dict(sizes)
+    assert dict(tables_parts.strata(records, match).rows()) == dict(sizes)
 
 
 PLAN = """title = "t"
@@ -165,7 +162,7 @@ def test_questions_answered_in_parts() -> None:
     plan = parse(PLAN, folder=Path())
     mechanism = plan.mechanisms[0]
     release = mechanism.release(data, key=Key.for_tests(3))
-    tables = {t.name: tabulate(release, data.schema, t, mechanism) for t in plan.tables}
+    tables = {t.name: tabulate(release, t, mechanism) for t in plan.tables}
     whole = assessment(plan, data, [release], tables)
     made = assessment(plan, data, [release], tables, Narrow())
     assert made.relations == whole.relations

@@ -256,9 +256,9 @@ def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, mon
         return level(self, depth, *rest, **named)
 
     monkeypatch.setattr(Estimator, "level", dies)
-    mechanism = TopDown(resume=tmp_path / "state")
+    mechanism, state = TopDown(), tmp_path / "state"
     with pytest.raises(KeyboardInterrupt):
-        mechanism.release(census, key=KEY, out=tmp_path / "resumed")
+        mechanism.release(census, key=KEY, out=tmp_path / "resumed", state=state)
     again = []
 
     def counts(self, depth, *rest, **named):
@@ -266,7 +266,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, mon
         return level(self, depth, *rest, **named)
 
     monkeypatch.setattr(Estimator, "level", counts)
-    mechanism.release(census, key=KEY, out=tmp_path / "resumed")
+    mechanism.release(census, key=KEY, out=tmp_path / "resumed", state=state)
     assert min(again) == stop  # finished levels were taken up
     assert (tmp_path / "whole/person.parquet").read_bytes() == (
         tmp_path / "resumed/person.parquet"
@@ -274,7 +274,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, mon
     (tmp_path / "state/pl94-persons").mkdir(parents=True, exist_ok=True)
     (tmp_path / "state/pl94-persons/run").write_text("another")
     with pytest.raises(PrivacyError, match="another key"):
-        mechanism.release(census, key=KEY, out=tmp_path / "resumed")
+        mechanism.release(census, key=KEY, out=tmp_path / "resumed", state=state)
 
 
 def test_floats_and_wrong_budgets_are_refused():

@@ -324,12 +324,12 @@ def test_what_needs_all_measurements_at_once_is_refused(make_census, tmp_path, s
 def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch, tmp_path: Path):
     census = make_census(3)
     cut_at(2)
-    mechanism = TopDown(workload="small", resume=tmp_path / "resume")
+    mechanism = TopDown(workload="small")
     whole = TopDown(workload="small").release(census, key=KEY)
     with monkeypatch.context() as patch:
         patch.setattr(shard_solve.Solve, "of", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            mechanism.release(census, key=KEY, engine=Narrow(workers=1))
+            mechanism.release(census, key=KEY, engine=Narrow(workers=1), state=tmp_path / "resume")
     finished = sorted(path.name for path in (tmp_path / "resume" / "small").iterdir())
     assert finished == ["level-0.parquet", "level-1.parquet", "level-2.parquet", "run"]
     # what was finished is not solved again, by whichever way it goes on
@@ -340,6 +340,6 @@ def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch,
         for path in (tmp_path / "resume" / "small").iterdir() if (tmp_path / "resume").exists() else ():
             (folder / "small").mkdir(exist_ok=True)
             (folder / "small" / path.name).write_bytes(path.read_bytes())
-        again = replace(mechanism, resume=folder).release(census, key=KEY, engine=engine)
+        again = mechanism.release(census, key=KEY, engine=engine, state=folder)
         assert content(again) == content(whole)
         assert not (folder / "small").exists()

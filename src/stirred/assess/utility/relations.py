@@ -135,15 +135,3 @@ def propensity_score(
     value = float((n * np.square(p / n - share)).sum() / n.sum())
     expected = (len(n) - 1) * (1 - share) ** 2 * share / n.sum()
     return value, float(value / expected) if expected > 0 else 0.0
-
-
-def kept_by_swap(variables: Sequence[str], *, match: Sequence[str], swap: Sequence[str]) -> bool:
-    """Whether a swap keeps the joint table of these variables exactly (Proposition 4): all held, or all in match ∪ swap.
-
-    >>> kept_by_swap(["size", "county"], match=["size"], swap=["county"])
-    True
-    >>> kept_by_swap(["tenure", "county"], match=["size"], swap=["county"])
-    False
-    """
-    chosen = set(variables)
-    return not chosen & set(swap) or chosen <= set(match) | set(swap)

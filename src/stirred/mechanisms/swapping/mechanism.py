@@ -13,10 +13,12 @@ import pyarrow.dataset as pads
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
-from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import release_statement as statement
-from stirred.mechanisms.swapping import sharded
+from stirred.mechanisms.swapping import sharded, tables
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping.config import SwapConfig
 from stirred.mechanisms.swapping.kernel_moves import draw
 from stirred.mechanisms.swapping.release import publish, swapped_columns, table
 from stirred.mechanisms.swapping.release_columns import Column
@@ -25,12 +27,14 @@ from stirred.mechanisms.swapping.release_order import shuffled
 from stirred.mechanisms.swapping.release_roles import Roles, roles
 from stirred.mechanisms.swapping.sharded_size import size_of
 from stirred.mechanisms.swapping.strata import Strata, bounds
+from stirred.mechanisms.swapping.tables_uncertainty import kept
 from stirred.spec import Bound, Ledger, SizeLaw, Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 UNTOUCHED = ("publish", "drop", "refuse")
+STEPS = 400  # swap rates are tuned in steps of 1/400
 
 
 def no_text(label: str, value: object) -> None:
@@ -40,7 +44,7 @@ def no_text(label: str, value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PermutationSwapping:
+class PermutationSwapping(Mechanism):
     """Swaps records within strata of equal match variables: selected with probability p, then deranged uniformly.
 
     ``resolution`` is the record type that is swapped; records linked to it (the persons of a household) travel
@@ -54,6 +58,10 @@ class PermutationSwapping:
     """
 
     name: ClassVar[str] = "permutation-swapping"
+    Config: ClassVar[type[MechanismConfig]] = SwapConfig
+    seconds_per_million: ClassVar[float] = 2.0
+    bytes_per_record: ClassVar[int] = 60
+    closed_form: ClassVar[bool] = True  # whether the law of a record's move is that of the closed forms
 
     match: tuple[str, ...]
     swap: tuple[str, ...]
@@ -104,6 +112,11 @@ class PermutationSwapping:
         }
         for label, setting in settings.items():
             object.__setattr__(self, label, setting)
+
+    @property
+    def record_type(self) -> str:
+        """The record type that is swapped."""
+        return self.resolution
 
     def parameters(self) -> dict[str, object]:
         """What decides a run, in JSON; order within match and swap does not matter to the draw and is kept as given."""
@@ -216,6 +229,45 @@ class PermutationSwapping:
                 fix="choose a rate strictly between 0 and 1",
             )
 
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop at a rate that protects nothing, and at a choice of variables that would undo the swap."""
+        self.refuse_degenerate()
+        self.roles(census)
+        if (
+            type(self) is not PermutationSwapping
+        ):  # the law of a relative may refuse more, but it reads the strata
+            self.specification(census, engine=engine)
+
+    def table(
+        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+    ) -> pa.Table:
+        """Counts with unbiased estimate, standard error and interval, where the law has closed forms."""
+        asked, place = record_type or self.resolution, engine or cast(Engine, Local())
+        if not self.closed_form or self.resolution not in release.microdata:
+            return Mechanism.table(self, release, by, record_type=asked, engine=place)
+        return finished(tables.uncertain(self, release, by, asked, place), by)
+
+    def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
+        """Proposition 4: a table is exact when nothing in it moves, or all that stays is matched."""
+        return self.closed_form and kept(by, match=self.match, swap=tables.moving(self, schema))
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
+        """Where the swaps fell."""
+        if release is None or not self.closed_form or self.resolution not in release.microdata:
+            return ()
+        return (tables.where_swaps_fell(self, release, engine or cast(Engine, Local())),)
+
+    def knobs(self) -> Sequence[Knob]:
+        """The swap rate, up to one half."""
+        return (
+            Knob(
+                name="rate",
+                effect="a higher swap rate has a smaller budget and a larger error",
+                settings=tuple(Fraction(step, STEPS) for step in range(1, STEPS // 2 + 1)),
+                turned=lambda rate: type(self)(**{**self.parameters(), "rate": rate}),  # type: ignore[arg-type]
+            ),
+        )
+
     def reader(self, key: Key) -> Key:
         """The key under which the census is digested; workers may hold it, as it opens nothing else."""
         return key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), "input")
@@ -231,9 +283,11 @@ class PermutationSwapping:
         key: Key,
         engine: Engine | None = None,
         out: Path | None = None,
+        state: Path | None = None,
         progress: Progress | None = None,
     ) -> Release:
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
+        del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
         place, report = engine or cast(Engine, Local()), progress or silent
         size = size_of(place.census(census), self.roles(census))
@@ -273,4 +327,6 @@ class PermutationSwapping:
             notes=statement.notes(frame, self.rate),
             input_digest=run.digest(b"input", digest).hex(),
             private=key.private,
+            schema=census.schema,
+            folder=census.folder,
         )

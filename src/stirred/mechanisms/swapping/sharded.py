@@ -96,6 +96,8 @@ def release(
             notes=statement.notes(frame, mechanism.rate),
             input_digest=run.digest(b"input", survey.digest).hex(),
             private=key.private,
+            schema=census.schema,
+            folder=census.folder,
         )
 
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping import release_statement as statement
 from stirred.mechanisms.swapping.accounting import Rate
+from stirred.mechanisms.swapping.config import ImputedStayConfig, VaryingRatesConfig
 from stirred.mechanisms.swapping.kernel_moves import draw, stratum_sizes
 from stirred.mechanisms.swapping.kernel_strata import Strata as Coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
@@ -44,6 +46,8 @@ class VaryingRates(PermutationSwapping):
     """
 
     name: ClassVar[str] = "swapping-varying-rates"
+    Config: ClassVar[type[MechanismConfig]] = VaryingRatesConfig
+    closed_form: ClassVar[bool] = False
 
     by: str
     rates: tuple[tuple[str, Fraction], ...]
@@ -183,6 +187,8 @@ class ImputedStay(PermutationSwapping):
     """
 
     name: ClassVar[str] = "swapping-imputed-stay"
+    Config: ClassVar[type[MechanismConfig]] = ImputedStayConfig
+    closed_form: ClassVar[bool] = False
 
     imputed: str
     levels: tuple[str, ...]

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import InputError
+from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping.config import NearPlacesConfig, NoVacuousConfig, UnitMatchingConfig
 from stirred.mechanisms.swapping.kernel_moves import Moves, Threshold, _tie, draw
 from stirred.mechanisms.swapping.kernel_strata import Strata as Coded
 from stirred.mechanisms.swapping.kernel_strata import strata as coded
@@ -52,6 +54,8 @@ class NoVacuous(PermutationSwapping):
     """Law 3: a draw that moves records but leaves the table of its stratum as it was is thrown away whole."""
 
     name: ClassVar[str] = "swapping-no-vacuous"
+    Config: ClassVar[type[MechanismConfig]] = NoVacuousConfig
+    closed_form: ClassVar[bool] = False
 
     def __init__(self, **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
@@ -131,6 +135,8 @@ class NearPlaces(PermutationSwapping):
     """
 
     name: ClassVar[str] = "swapping-near-places"
+    Config: ClassVar[type[MechanismConfig]] = NearPlacesConfig
+    closed_form: ClassVar[bool] = False
 
     preference: Fraction
 
@@ -223,6 +229,8 @@ class UnitMatching(PermutationSwapping):
     """
 
     name: ClassVar[str] = "swapping-unit-matching"
+    Config: ClassVar[type[MechanismConfig]] = UnitMatchingConfig
+    closed_form: ClassVar[bool] = False
 
     loose: tuple[str, ...]
     alpha: Fraction

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from stirred.chance import Key, discrete_gaussian
 from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError
+from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping.config import NoisyKeyConfig, NoisyTablesConfig
 from stirred.mechanisms.swapping.kernel_moves import draw
 from stirred.mechanisms.swapping.kernel_strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
@@ -38,6 +40,8 @@ class NoisyKey(PermutationSwapping):
     """
 
     name: ClassVar[str] = "swapping-noisy-key"
+    Config: ClassVar[type[MechanismConfig]] = NoisyKeyConfig
+    closed_form: ClassVar[bool] = False
 
     noisy: str
     change: Fraction
@@ -122,6 +126,8 @@ class NoisyTables(PermutationSwapping):
     """
 
     name: ClassVar[str] = "swapping-noisy-tables"
+    Config: ClassVar[type[MechanismConfig]] = NoisyTablesConfig
+    closed_form: ClassVar[bool] = False
 
     sigma_squared: Fraction
 

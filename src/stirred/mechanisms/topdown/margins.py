@@ -6,7 +6,8 @@ and column so that every margin stays, is the paper's Example 1 with a subspace 
 no post-processing: the table is unbiased, and some cells may be negative.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -19,17 +20,21 @@ from numpy.typing import NDArray
 from stirred.chance import DiscreteGaussian, Key
 from stirred.engine import Engine, Progress
 from stirred.errors import BudgetError, DataError, InputError
-from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.released import finished, own_table
+from stirred.mechanisms.topdown.config import ExactMarginsConfig
+from stirred.mechanisms.topdown.exhibits import totals_to_try
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 Ints = NDArray[np.int64]
+Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExactMargins:
+class ExactMargins(Mechanism):
     r"""A two-way table whose row totals (and column totals, with ``both``) are exact.
 
     Changing d records inside a universe changes the free cells by u with $\|u\| \le d$ when both margins are kept and
@@ -40,6 +45,7 @@ class ExactMargins:
     """
 
     name: ClassVar[str] = "exact-margins"
+    Config: ClassVar[type[MechanismConfig]] = ExactMarginsConfig
 
     rows: str
     columns: str
@@ -59,6 +65,11 @@ class ExactMargins:
         rho_squared = Fraction(str(self.rho_squared))
         return 1 / (2 * rho_squared) if self.both else 1 / rho_squared
 
+    @property
+    def record_type(self) -> str:
+        """The record type that is counted."""
+        return self.record
+
     def parameters(self) -> dict[str, object]:
         """JSON-able and canonical."""
         return {
@@ -66,7 +77,11 @@ class ExactMargins:
             "rho_squared": str(Fraction(str(self.rho_squared))),
         }  # fmt: skip
 
-    def specification(self, census: "Census") -> Specification:
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop where there is nothing to count, or where levels are not listed."""
+        self._table(engine.census(census) if engine else census)
+
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:  # noqa: ARG002
         """zCDP on the universes of the margins."""
         kept = [Margin(self.record, (self.rows,))]
         if self.both:
@@ -91,6 +106,7 @@ class ExactMargins:
         key: Key,
         engine: Engine | None = None,
         out: Path | None = None,  # noqa: ARG002
+        state: Path | None = None,  # noqa: ARG002
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """The noisy table as counts by row and column, zero cells included."""
@@ -117,6 +133,52 @@ class ExactMargins:
                 self.name, f"{self.rows} × {self.columns}", promise.budget
             ),
             private=key.private,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def keeps(self, by: Sequence[str], schema: "Schema | None" = None) -> bool:  # noqa: ARG002
+        """The margins are exact."""
+        return set(by) <= {self.rows} or (self.both and set(by) <= {self.columns})
+
+    def table(
+        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+    ) -> pa.Table:
+        """The noisy table, or one of its margins, with the standard error and 95 % interval of every cell."""
+        grid = own_table(release, [self.rows, self.columns])
+        if grid is None or not set(by) <= {self.rows, self.columns}:
+            return Mechanism.table(self, release, by, record_type=record_type, engine=engine)
+        columns, rows = grid[self.columns].n_unique(), grid[self.rows].n_unique()
+        place = np.arange(grid.height)
+        # the last cell of a row holds minus the sum of the others, and so does the last row
+        variance = float(self.sigma_squared) * np.where(place % columns < columns - 1, 1, columns - 1)
+        if self.both:
+            variance = variance * np.where(place // columns < rows - 1, 1, rows - 1)
+        if self.keeps(by):
+            variance = np.zeros(grid.height)
+        # rows have independent noise, unless both margins are exact and so is every sum
+        cells = grid.with_columns(pl.Series("variance", variance)).group_by(list(by))
+        summed = cells.agg(pl.col("count", "variance").sum())
+        error, count = pl.col("variance").sqrt(), pl.col("count").cast(pl.Float64)
+        found = summed.select(
+            *by,
+            "count",
+            estimate=count,
+            standard_error=error,
+            low=(count - Z95 * error).clip(lower_bound=0.0),
+            high=(count + Z95 * error).clip(lower_bound=0.0),
+        )
+        return finished(found, by)
+
+    def knobs(self) -> Sequence[Knob]:
+        """The total ρ²."""
+        return (
+            Knob(
+                name="rho_squared",
+                effect="a larger ρ² is a larger budget and has a smaller error",
+                settings=totals_to_try(Fraction(str(self.rho_squared))),
+                turned=lambda total: replace(self, rho_squared=total),
+            ),
         )
 
     def _table(self, census: "Census") -> tuple[Ints, list[object], list[object]]:

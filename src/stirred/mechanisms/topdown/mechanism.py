@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -14,8 +15,10 @@ import pyarrow.dataset as pads
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
-from stirred.mechanisms.base import Check, Release
-from stirred.mechanisms.topdown import statement
+from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.released import finished, schema_of, with_variables
+from stirred.mechanisms.topdown import exhibits, statement, tables
+from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.constraints import Record
 from stirred.mechanisms.topdown.given import promise
 from stirred.mechanisms.topdown.made import Made, Task
@@ -34,7 +37,7 @@ FAMILIES = {"pl94": ("pl94-persons", "pl94-units"), "dhc": ("dhc-persons", "dhc-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopDown:
+class TopDown(Mechanism):
     """Noisy measurements of a workload at every geounit, then microdata that agree with the invariants.
 
     ``workload`` is a preset (also ``pl94`` or ``dhc`` for persons and units together), a TOML file or a Workload.
@@ -45,6 +48,9 @@ class TopDown:
     """
 
     name: ClassVar[str] = "topdown"
+    Config: ClassVar[type[MechanismConfig]] = TopDownConfig
+    seconds_per_million: ClassVar[float] = 60.0
+    bytes_per_record: ClassVar[int] = 400
 
     workload: str | Path | Workload = "pl94-persons"
     mode: Mode | None = None
@@ -59,7 +65,6 @@ class TopDown:
     replicates: int = (
         0  # runs of the mechanism on its own output, for the uncertainty of tables; no privacy cost
     )
-    resume: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.rho_squared, float):
@@ -72,6 +77,24 @@ class TopDown:
             )
         if self.names not in {"own", "bureau"}:
             raise InputError(f"names={self.names!r} is unknown", fix='names="own" or names="bureau"')
+
+    @classmethod
+    def of(cls, config: MechanismConfig) -> Self:
+        """The mechanism with these settings; two of them describe the tree."""
+        settings = {name: getattr(config, name) for name in type(config).model_fields}
+        aian, groups = settings.pop("aian"), settings.pop("optimized_block_groups")
+        if aian is not None or groups is not None:
+            settings["spine"] = SpineOptions(
+                aian=aian, block_groups=None if groups is None else tuple(groups)
+            )
+        if settings["given"] is not None:
+            settings["given"] = Path(settings["given"])
+        return cls(**settings)
+
+    @property
+    def record_type(self) -> str:
+        """The records of the first workload."""
+        return self.workloads[0].record
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -114,7 +137,17 @@ class TopDown:
             "given": self.given is not None,
         }
 
-    def specification(self, census: "Census") -> Specification:
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop where an earlier packet is needed, or where a run by subtrees cannot make what is asked."""
+        self.require_given()
+        self.specification(census, engine=engine)
+        place = engine or Local()
+        if self.keep_nmf or self.replicates:
+            for workload in self.workloads:
+                if not self._whole(place, census, workload):
+                    self._require_whole(place)
+
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:  # noqa: ARG002
         """The promise: zCDP per person, on the multiverse of the invariants that the rules use."""
         parts = [
             statement.specification(
@@ -168,9 +201,13 @@ class TopDown:
         key: Key,
         engine: Engine | None = None,
         out: Path | None = None,
+        state: Path | None = None,
         progress: Progress | None = None,
     ) -> Release:
-        """Run every workload; with ``out`` the microdata (and the noisy measurement file) are written there."""
+        """Run every workload; finished levels are kept in ``state``.
+
+        With ``out`` the microdata (and the noisy measurement file) are written there.
+        """
         self.require_given()
         specification = self.specification(census)
         settings = Settings(
@@ -189,7 +226,7 @@ class TopDown:
             settings = replace(settings, spine=self.spine or workload.spine)
             task = Task(
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
-                progress=progress, resume=self.resume, given=self.given, bureau=self.names == "bureau",
+                progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
                 approve=partial(_approve, specification),
             )  # fmt: skip
             made = self._made(task)
@@ -213,17 +250,58 @@ class TopDown:
             notes=("without noise: nothing is protected",) if self.noiseless else (),
             input_digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
             private=key.private and not self.noiseless,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def table(
+        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+    ) -> pa.Table:
+        """Counts, and with replicates the estimate, standard error and interval of every cell."""
+        asked = record_type or self.record_type
+        if asked in release.microdata:
+            frame = with_variables(release, asked, by)
+            found = tables.uncertain(release, schema_of(release), by, frame, release.folder)
+            if found is not None:
+                return finished(found, by)
+        return Mechanism.table(self, release, by, record_type=asked, engine=engine)
+
+    def details(self) -> Mapping[str, object]:
+        """ρ² by level, attribute and area."""
+        return {"workloads": {w.name: exhibits.document(w, noiseless=self.noiseless) for w in self.workloads}}
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
+        """Where the noise fell; it follows from the workload alone."""
+        return () if self.noiseless else tuple(exhibits.where_noise_fell(w) for w in self.workloads)
+
+    def knobs(self) -> Sequence[Knob]:
+        """The total ρ²."""
+        start = self.rho_squared_spent
+        if start is None:
+            return ()
+        return (
+            Knob(
+                name="rho_squared",
+                effect="a larger ρ² is a larger budget and has a smaller error",
+                settings=exhibits.totals_to_try(start),
+                turned=lambda total: replace(self, rho_squared=total, replicates=0),
+            ),
         )
 
     def _made(self, task: Task) -> Made:
         """Run one workload: in memory where it fits, else by subtrees. The release is the same, bit for bit."""
         engine = task.engine
-        if not (engine.fits(0) and engine.fits(estimated(task.census, task.workload, task.mode))):
+        if not self._whole(engine, task.census, task.workload):
             self._require_whole(engine)
             found = Sharded(task).made()
             if found is not None:
                 return found
         return in_memory(task, keep_nmf=self.keep_nmf, replicates=self.replicates)
+
+    def _whole(self, engine: Engine, census: "Census", workload: Workload) -> bool:
+        """Whether one workload runs in memory."""
+        mode = self.mode or workload.mode
+        return engine.fits(0) and engine.fits(estimated(census, workload, mode))
 
     def _require_whole(self, engine: Engine) -> None:
         """Some products are made of all measurements at once."""
@@ -235,7 +313,7 @@ class TopDown:
                 raise InputError(
                     f"{what} cannot be made out of memory",
                     why=f"engine {engine.name} runs this census by subtrees, which keep no measurements",
-                    fix="run it state by state, or with more memory on one machine",
+                    fix="set replicates = 0 and keep_nmf = false, run it state by state, or with more memory on one machine",
                 )
 
 

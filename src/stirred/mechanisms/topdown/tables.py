@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from stirred.census import Schema
 from stirred.census.geography import attach
-from stirred.mechanisms.base import Release
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.topdown.uncertainty import tabulated
 
 Z95 = 1.959963984540054
 SHARPER = 0.5  # replicates are used where their standard error is below this part of the exact one
@@ -33,8 +34,6 @@ def uncertain(
     measured, it is the unbiased estimate's, whose variance is exact, unless that is more than twice as wide as what the
     replicates show (blocks); elsewhere the mechanism is run again on its output.
     """
-    from stirred.mechanisms.topdown.uncertainty import tabulated
-
     here = frame.collect_schema().names()
     own = [name for name in here if name not in {off.name for off in schema.geography.off_spine}]
     name = workload(release, own)

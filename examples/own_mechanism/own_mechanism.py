@@ -1,18 +1,20 @@
-"""A mechanism, an invariant and an output premetric of one's own, each in about ten lines, outside the package.
+"""A mechanism, an invariant and an output premetric of one's own, outside the package: with pyproject.toml, a package.
 
 The mechanism publishes noisy counts of households by county, and only for counties that have households: which ones those
 are is released exactly, so it is an invariant. Its loss is measured by the root of the Rényi divergence of one order.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import pyarrow as pa
+from pydantic import Field
 
 from stirred.chance import Key, discrete_gaussian
-from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.config import Exact
 from stirred.spec import (
     Budget,
     Evidence,
@@ -56,8 +58,20 @@ class Inhabited(Invariant):
         return counts.counts("household", [self.area]).select([self.area])
 
 
+class NoisyCountsConfig(MechanismConfig):
+    """Noisy counts of households by area: discrete Gaussian noise on every area that has households."""
+
+    example_table = ("household", ("county",))
+
+    area: str = Field(default="county", description="the areas that are counted", examples=["county"])
+    sigma_squared: Exact = Field(
+        default="4", description="the variance of the noise, an exact text above 0", examples=["4"]
+    )
+    order: Exact = Field(default="2", description="the order α of the Rényi divergence", examples=["2"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyCounts:
+class NoisyCounts(Mechanism):
     r"""Counts by area plus discrete Gaussian noise.
 
     k changed households move the counts by at most $k\sqrt 2$ in Euclidean length, and discrete Gaussians shifted by Δ
@@ -66,14 +80,21 @@ class NoisyCounts:
     """
 
     name: ClassVar[str] = "noisy-counts"
+    Config: ClassVar[type[MechanismConfig]] = NoisyCountsConfig
     area: str = "county"
     sigma_squared: Fraction = Fraction(4)
     order: Fraction = Fraction(2)
 
+    @classmethod
+    def of(cls, config: Any) -> "NoisyCounts":
+        """From the settings of a plan or a command."""
+        variance, order = Fraction(config.sigma_squared), Fraction(config.order)
+        return cls(area=config.area, sigma_squared=variance, order=order)
+
     def parameters(self) -> dict[str, object]:
         return {"area": self.area, "sigma_squared": str(self.sigma_squared), "order": str(self.order)}
 
-    def specification(self, census: Any) -> Specification:
+    def specification(self, census: Any, *, engine: Any = None) -> Specification:  # noqa: ARG002
         return Specification(
             domain=census.domain,
             multiverse=Multiverse.of(Inhabited(self.area)),
@@ -100,6 +121,33 @@ class NoisyCounts:
             tables={f"households_by_{self.area}": published},
             checks=(Check(invariant=Inhabited(self.area).words(), kept=kept, numbers=table.num_rows),),
             private=key.private,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def table(self, release: Release, by: Sequence[str], **more: Any) -> pa.Table:
+        """The counts, each with the standard error of its noise and a 95 % interval."""
+        counts = Mechanism.table(self, release, by, **more)
+        error = float(self.sigma_squared) ** 0.5
+        count = counts["count"].to_numpy().astype(float)
+        spread = {"estimate": count, "standard_error": 0 * count + error}
+        limits = {"low": count - 1.96 * error, "high": count + 1.96 * error}
+        for name, values in (spread | limits).items():
+            counts = counts.append_column(name, pa.array(values))
+        return counts
+
+    def exhibits(self, release: Release | None, *, engine: Any = None) -> Sequence[Exhibit]:  # noqa: ARG002
+        finding = f"Every count of households by {self.area} has noise of variance {self.sigma_squared}."
+        return (Exhibit(title="Where the noise fell", finding=finding),)
+
+    def knobs(self) -> Sequence[Knob]:
+        return (
+            Knob(
+                name="sigma_squared",
+                effect="a larger variance has a smaller budget and a larger error",
+                settings=tuple(Fraction(2) ** power for power in range(-4, 13)),
+                turned=lambda variance: replace(self, sigma_squared=variance),
+            ),
         )
 
 

@@ -1,12 +1,10 @@
 """Tables of released records that do not fit in memory: counted where they lie, in parts, to the same numbers.
 
-A table of linked records first meets its households (one exchange by household); the uncertainty of a swapped table needs
-whole strata together (one exchange by match variables). What comes back are cells, never records.
+A table of linked records first meets its households (one exchange by household). What comes back are cells, never records.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -17,29 +15,29 @@ from stirred.census import Schema
 from stirred.census.geography import attach
 from stirred.engine import Engine, Flow
 from stirred.engine.placing import PART, Placed
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.swapping.tables_uncertainty import finished, parted
+from stirred.mechanisms.release import Release
 
 UNIT, TAKES = "unit", "__takes"
 WIDTH = 16  # bytes a value takes on its way, on average
 
 
-def _frame(table: pa.Table) -> pl.DataFrame:
-    found = pl.from_arrow(table)
-    assert isinstance(found, pl.DataFrame)
-    return found
+def frame_of(table: pa.Table) -> pl.DataFrame:
+    """Rows as polars holds them."""
+    return pl.DataFrame(pl.from_arrow(table))
 
 
-def _arrow(frame: pl.DataFrame) -> pa.Table:
+def arrow_of(frame: pl.DataFrame) -> pa.Table:
+    """Rows as Arrow holds them."""
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def _placed(frame: pl.DataFrame, columns: Sequence[str], parts: int) -> pa.Table:
     """The rows with the part in which equal values meet (which one it is changes nothing); without columns there is one."""
-    return Placed(tuple(columns), parts)(_arrow(frame))
+    return Placed(tuple(columns), parts)(arrow_of(frame))
 
 
-def _cells_schema(schema: pa.Schema, keys: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
+def cells_schema(schema: pa.Schema, keys: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
+    """The columns of a table of cells: its keys, then whole numbers."""
     return pa.schema([schema.field(name) for name in keys] + [(name, pa.int64()) for name in numbers])
 
 
@@ -55,7 +53,7 @@ class Chosen:
     parts: int
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        frame = _frame(table)
+        frame = frame_of(table)
         if self.areas is not None:
             schema, names, folder = self.areas
             found = attach(schema, frame.lazy(), list(names), folder).collect()
@@ -76,7 +74,7 @@ class Counted:
     parts: int
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        cells = _frame(table).group_by(list(self.keys)).agg(pl.len().cast(pl.Int64).alias("count"))
+        cells = frame_of(table).group_by(list(self.keys)).agg(pl.len().cast(pl.Int64).alias("count"))
         return _placed(cells, self.keys, self.parts)
 
 
@@ -87,7 +85,7 @@ class Added:
     keys: tuple[str, ...]
 
     def __call__(self, _: int, table: pa.Table) -> pa.Table:
-        return _arrow(_frame(table).group_by(list(self.keys)).agg(pl.col("count").sum()))
+        return arrow_of(frame_of(table).group_by(list(self.keys)).agg(pl.col("count").sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Met:
     parts: int
 
     def __call__(self, _: int, homes: pa.Table, records: pa.Table) -> pa.Table:
-        home, own = _frame(homes).select(UNIT, *self.columns, TAKES), _frame(records)
+        home, own = frame_of(homes).select(UNIT, *self.columns, TAKES), frame_of(records)
         joined = own.select(UNIT, *self.own).join(home, on=UNIT, how="left")
         names = [UNIT, *dict.fromkeys([*self.columns, *self.own]), TAKES]
         first = home.with_columns(
@@ -113,29 +111,6 @@ class Met:
             ]
         )
         return _placed(both, self.part_by, self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Counts and moments of the strata of one part."""
-
-    by: tuple[str, ...]
-    match: tuple[str, ...]
-    swap: tuple[str, ...]
-    rate: Fraction
-
-    def __call__(self, _: int, table: pa.Table) -> pa.Table:
-        frame = _frame(table)
-        kinds = "__kind" in frame.columns
-        units = frame.filter(pl.col(TAKES) & (pl.col("__kind") == 0) if kinds else pl.col(TAKES))
-        counted = frame.filter(pl.col("__kind") == 1) if kinds else frame
-        units = units.select(UNIT, *dict.fromkeys([*self.match, *self.swap]))
-        counted = counted.select(UNIT, *self.by)
-        return _arrow(
-            parted(units, counted, by=self.by, match=self.match, swap=self.swap, rate=self.rate).select(
-                *self.by, "count", "estimate", "variance"
-            )
-        )
 
 
 def rows(data: "pa.Table | pads.Dataset") -> int:
@@ -213,53 +188,11 @@ def counts(records: Records, by: Sequence[str]) -> pl.DataFrame:
     flow = records.chosen(records.record_type, keys, (), parts) if plain else records.met(keys, (), (), parts)
     if not plain:
         flow = flow.map(_only_records, flow.schema)
-    schema = _cells_schema(flow.schema, keys, ("count",))
+    schema = cells_schema(flow.schema, keys, ("count",))
     cells = flow.map(Counted(keys, parts), schema.append(pa.field(PART, pa.int32())))
     found = records.engine.exchange(cells, by=PART, parts=parts).map(Added(keys), schema).gathered()
-    return _frame(found).sort(list(keys), nulls_last=False)
+    return frame_of(found).sort(list(keys), nulls_last=False)
 
 
 def _only_records(table: pa.Table) -> pa.Table:
-    return _arrow(_frame(table).filter(pl.col("__kind") == 1))
-
-
-def uncertain(
-    records: Records,
-    by: Sequence[str],
-    *,
-    match: Sequence[str],
-    swap: Sequence[str],
-    rate: Fraction,
-) -> pl.DataFrame:
-    """The table of a swapped file with the uncertainty of every cell."""
-    keys = tuple(by)
-    strata = tuple(dict.fromkeys([*match, *swap]))
-    parts = records.parts(len(strata) + len(keys) + 3)
-    flow = records.met(keys, strata, tuple(match), parts)
-    kernel = Moments(keys, tuple(match), tuple(swap), rate)
-    schema = _cells_schema(flow.schema, keys, ("count", "estimate", "variance"))
-    found = records.engine.exchange(flow, by=PART, parts=parts).map(kernel, schema).gathered()
-    return finished([_frame(found)], list(keys))
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How many strata of each size one part has."""
-
-    match: tuple[str, ...]
-
-    def __call__(self, _: int, table: pa.Table) -> pa.Table:
-        units = _frame(table).filter(pl.col(TAKES))
-        size = pl.len().cast(pl.Int64).alias("__size")
-        sizes = units.group_by(list(self.match)).agg(size) if self.match else units.select(size)
-        sizes = sizes.select(size=pl.col("__size")).filter(pl.col("size") > 0)
-        return _arrow(sizes.group_by("size").agg(strata=pl.len().cast(pl.Int64)))
-
-
-def strata(records: Records, match: Sequence[str]) -> pl.DataFrame:
-    """How many strata of each size the records that take part make, sorted by size."""
-    parts = records.parts(len(match) + 2)
-    flow = records.chosen(records.record_type, list(match), match, parts)
-    schema = pa.schema([("size", pa.int64()), ("strata", pa.int64())])
-    found = records.engine.exchange(flow, by=PART, parts=parts).map(Sizes(tuple(match)), schema).gathered()
-    return _frame(found).group_by("size").agg(pl.col("strata").sum()).sort("size")
+    return arrow_of(frame_of(table).filter(pl.col("__kind") == 1))

@@ -1,0 +1,182 @@
+"""The settings of a mechanism as one typed model: plan keys, flags, reference, JSON schema and forms come from it."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
+
+from stirred.errors import InputError, did_you_mean
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors; errors do not repeat what was typed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
+
+
+RESERVED = frozenset(
+    (
+        "name",
+        "census",
+        "out",
+        "key",
+        "promise",
+        "check",
+        "json",
+        "engine",
+        "master",
+        "memory",
+        "scratch",
+        "help",
+    )
+)  # flags of every command
+
+
+class MechanismConfig(Strict):
+    """Base of the settings of a mechanism: each field has a sentence (``description``) and one of its ``examples``.
+
+    The first line of the docstring is the help of the command. In ``json_schema_extra`` a field may say its ``flag``
+    (where that is not its name), ``flag_default`` (where the command has another default than the plan) and ``path``
+    (a text that names a file, relative to the plan).
+    """
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        for name, field in cls.model_fields.items():
+            if not field.description or name in RESERVED:
+                raise TypeError(
+                    f"{cls.__name__}.{name} needs a description and a name that no command uses itself"
+                )
+
+    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = None  # what a new plan publishes
+
+    def located(self, folder: Path) -> "MechanismConfig":
+        """The same settings with paths that start at the plan's folder."""
+        paths = {
+            name: str(folder / str(getattr(self, name)))
+            for name, field in type(self).model_fields.items()
+            if extra(field).get("path") and getattr(self, name) is not None
+        }
+        return self.model_copy(update=paths) if paths else self
+
+
+def extra(field: Any) -> dict[str, Any]:
+    """What a field says beside its type and its sentence."""
+    found = field.json_schema_extra
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _exact(text: str) -> str:
+    try:
+        Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise PydanticCustomError("exact", "it is no exact number: neither p/q nor a decimal") from None
+    return text
+
+
+def _share(text: str) -> str:
+    if not 0 <= Fraction(_exact(text)) <= 1:
+        raise PydanticCustomError("share", "it lies outside 0 to 1")
+    return text
+
+
+def _budget(text: str) -> str:
+    return text if text == "inf" else _exact(text)
+
+
+Exact = Annotated[str, AfterValidator(_exact)]  # a text such as "1/20" or "0.05"; never a float
+Share = Annotated[str, AfterValidator(_share)]  # an exact number from 0 to 1
+ExactOrInfinite = Annotated[str, AfterValidator(_budget)]
+
+
+def parsed(
+    model: type[M],
+    values: Mapping[str, object],
+    *,
+    what: str = "the settings",
+    where: str = "",
+    kind: type[InputError] = InputError,
+) -> M:
+    """The model of some values, or an error that says what is wrong in ``what``, why, and what would be right.
+
+    >>> class Settings(Strict):
+    ...     area: str
+    >>> parsed(Settings, {"aera": "county"}, what="the plan")
+    Traceback (most recent call last):
+    ...
+    stirred.errors.InputError: the plan has an unknown key: aera (and 1 more)
+      fix: did you mean area?
+    """
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        message, why, fix = _told(error, model, what, where)
+        raise kind(message, why=why, fix=fix) from None
+
+
+def _told(error: ValidationError, model: type[BaseModel], what: str, where: str) -> tuple[str, str, str]:
+    """What, why and fix of the first problem; all others counted."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    # a misspelt key is also a missing one: the misspelling helps more
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+    place = [str(part) for part in first["loc"] if not isinstance(part, int)]
+    path = ".".join(part for part in (where, *place) if part)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    inner, key = _inside(model, place[:-1]), place[-1] if place else ""
+    if first["type"] == "extra_forbidden":
+        return f"{what} has an unknown key: {path}{more}", "", did_you_mean(key, inner.model_fields)
+    if first["type"] == "missing":
+        return f"{what} lacks {path}{more}", "", f"add it: {key} = {example(inner, key)}"
+    return f"{what}'s {path} is not as it should be{more}", first["msg"], hint(inner, key)
+
+
+def _inside(model: type[BaseModel], place: list[str]) -> type[BaseModel]:
+    """The model that stands at a place of another."""
+    for part in place:
+        field = model.model_fields.get(part)
+        if field is not None:
+            inner = [a for a in (field.annotation, *get_args(field.annotation)) if isinstance(a, type)]
+            model = next((a for a in inner if issubclass(a, BaseModel)), model)
+    return model
+
+
+def example(model: type[BaseModel], key: str) -> str:
+    """An example of a field as TOML, or …"""
+    field = model.model_fields.get(key)
+    return "…" if field is None or not field.examples else toml(field.examples[0])
+
+
+def hint(model: type[BaseModel], key: str) -> str:
+    """What would be right for a field: its sentence and an example."""
+    field = model.model_fields.get(key)
+    if field is None or not field.description:
+        return "see docs/reference/plan-toml.md"
+    return f"{field.description}: {key} = {example(model, key)}"
+
+
+def toml(value: object) -> str:
+    """A value as TOML writes it.
+
+    >>> toml({"rent": "1/10"}), toml([["county"]]), toml(True)
+    ('{ rent = "1/10" }', '[["county"]]', 'true')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key(str(name))} = {toml(item)}" for name, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml(item) for item in value) + "]"
+    return str(value)
+
+
+def _key(name: str) -> str:
+    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else toml(name)

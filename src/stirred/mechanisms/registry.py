@@ -1,0 +1,141 @@
+"""Finds mechanisms by name: those of Stirred, and those that other packages announce as entry points.
+
+A package announces a mechanism in its metadata: group ``stirred.mechanisms``, the mechanism's name, ``module:Class``.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from stirred.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.base import Mechanism
+
+GROUP = "stirred.mechanisms"
+_SWAPPING, _VARIANTS = "stirred.mechanisms.swapping.mechanism", "stirred.mechanisms.swapping.variants"
+_MOVES, _NOISE = "stirred.mechanisms.swapping.variants_moves", "stirred.mechanisms.swapping.variants_noise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where a mechanism is found, and what a list of mechanisms says about it; nothing is imported for that."""
+
+    name: str
+    target: str  # module:Class
+    summary: str
+    verb: str = ""  # the command, where that is not the name
+
+    def load(self) -> "type[Mechanism]":
+        """The class; its room is imported now."""
+        from stirred.mechanisms.base import Mechanism  # heavy, and a list of names does not need it
+
+        module, _, attribute = self.target.partition(":")
+        try:
+            kind = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise InputError(
+                f"mechanism {self.name} cannot be loaded",
+                why=f"{self.target}: {type(error).__name__}",
+                fix="install its package again, or correct its entry point",
+            ) from None
+        if not (isinstance(kind, type) and issubclass(kind, Mechanism)) or kind.name != self.name:
+            raise InputError(
+                f"mechanism {self.name} does not keep the contract",
+                why=f"{self.target} is no subclass of stirred.mechanisms.base.Mechanism with this name",
+                fix="see docs/how-to/extend.md",
+            )
+        return kind
+
+
+OWN = (
+    Found(
+        name="permutation-swapping",
+        target=f"{_SWAPPING}:PermutationSwapping",
+        summary="swap records within strata: the Permutation Swapping Algorithm",
+        verb="swap",
+    ),
+    Found(
+        name="topdown",
+        target="stirred.mechanisms.topdown.mechanism:TopDown",
+        summary="noisy measurements, then microdata that keep the invariants",
+    ),
+    Found(
+        name="exact-margins",
+        target="stirred.mechanisms.topdown.margins:ExactMargins",
+        summary="one noisy table whose margins are exact",
+    ),
+    Found(
+        name="swapping-varying-rates",
+        target=f"{_VARIANTS}:VaryingRates",
+        summary="a swap whose rate depends on a variable or on rarity",
+    ),
+    Found(
+        name="swapping-imputed-stay",
+        target=f"{_VARIANTS}:ImputedStay",
+        summary="a swap that leaves imputed records where they are",
+    ),
+    Found(
+        name="swapping-no-vacuous",
+        target=f"{_MOVES}:NoVacuous",
+        summary="a swap without draws that change no table",
+    ),
+    Found(
+        name="swapping-near-places",
+        target=f"{_MOVES}:NearPlaces",
+        summary="a swap that prefers near places",
+    ),
+    Found(
+        name="swapping-unit-matching",
+        target=f"{_MOVES}:UnitMatching",
+        summary="two swaps: one in coarser pools, one in the strata",
+    ),
+    Found(
+        name="swapping-noisy-key",
+        target=f"{_NOISE}:NoisyKey",
+        summary="a swap with a noisy match variable (no finite bound is known)",
+    ),
+    Found(
+        name="swapping-noisy-tables",
+        target=f"{_NOISE}:NoisyTables",
+        summary="tables of a swapped file, each cell with noise",
+    ),
+)
+
+
+@cache
+def registered() -> dict[str, Found]:
+    """All mechanisms by name; a name of Stirred's own cannot be taken by another package.
+
+    >>> list(registered())[:2]
+    ['permutation-swapping', 'topdown']
+    """
+    found = {item.name: item for item in OWN}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        package = point.dist.name if point.dist is not None else point.module
+        other = Found(name=point.name, target=point.value, summary=f"a mechanism of the package {package}")
+        if found.setdefault(point.name, other).target != point.value:
+            raise InputError(
+                f"two mechanisms are called {point.name}",
+                why=f"the package {package} announces a name that is taken",
+                fix="uninstall one of the packages, or rename its mechanism",
+            )
+    return found
+
+
+def find(name: str) -> "type[Mechanism]":
+    """The mechanism of that name.
+
+    >>> find("topdown").name
+    'topdown'
+    """
+    known = registered()
+    if name not in known:
+        raise InputError(
+            f"there is no mechanism {name!r}",
+            why="neither Stirred nor an installed package has it",
+            fix=did_you_mean(name, known),
+        )
+    return known[name].load()

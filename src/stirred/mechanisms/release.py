@@ -1,0 +1,46 @@
+"""What a mechanism hands over: records and tables that may be published, with their specification."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.spec import Ledger, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One invariant held against the output: its name in words, whether it is kept, how many numbers it fixes."""
+
+    invariant: str
+    kept: bool
+    numbers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What may be published, with its specification and the record of how it was made.
+
+    ``tables`` are small (an Arrow table each); ``microdata`` may be larger than memory (an Arrow table, or a Parquet
+    dataset on disk), by record type. Rows stand in an order that does not depend on the confidential file. ``schema``
+    says what the variables are, and ``folder`` where the files of areas beside the spine lie: tables need both.
+    """
+
+    mechanism: str
+    parameters: Mapping[str, object]
+    specification: Specification
+    microdata: Mapping[str, pa.Table | pads.Dataset] = field(default_factory=dict)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    ledger: Ledger | None = None
+    notes: tuple[str, ...] = ()
+    input_digest: str = ""  # keyed with the run's own key: equal only for the same run on the same input
+    private: bool = True  # False when made with Key.for_tests
+    schema: "Schema | None" = field(default=None, compare=False, repr=False)
+    folder: Path | None = field(default=None, compare=False, repr=False)

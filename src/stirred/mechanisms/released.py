@@ -1,0 +1,132 @@
+"""Tables of what was released: records scanned where they lie, joined with their household, counted by variables."""
+
+from collections.abc import Sequence
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.census import Schema
+from stirred.census.geography import attach
+from stirred.engine import Engine
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.released_parts import Records, counts
+
+MEASURES = ("count", "estimate", "standard_error", "low", "high")
+
+
+def lazy(data: "pa.Table | pads.Dataset") -> pl.LazyFrame:
+    """Released records, scanned where they lie."""
+    if isinstance(data, pads.Dataset):
+        files: list[str] = data.files
+        return pl.scan_parquet(files)
+    return pl.DataFrame(pl.from_arrow(data)).lazy()
+
+
+def schema_of(release: Release) -> Schema:
+    """What the variables of a release are."""
+    if release.schema is None:
+        raise InputError(
+            "the release does not say what its variables are",
+            why="the mechanism made it without the schema of the census",
+            fix="Release(…, schema=census.schema, folder=census.folder)",
+        )
+    return release.schema
+
+
+def joined(release: Release, schema: Schema, record_type: str) -> pl.LazyFrame:
+    """Released records of a type, with the household's variables where they are linked to one."""
+    if record_type not in release.microdata:
+        raise InputError(
+            f"the release has no {record_type} records", fix=did_you_mean(record_type, release.microdata)
+        )
+    own = lazy(release.microdata[record_type])
+    record = schema.record(record_type)
+    if not record.linked_to or record.linked_to not in release.microdata:
+        return own
+    other = schema.record(record.linked_to)
+    there = set(own.collect_schema().names())
+    if record.household not in there:  # persons and units that are two tables without a link
+        return own
+    home = lazy(release.microdata[record.linked_to])
+    wanted = [name for name in home.collect_schema().names() if name not in there or name == other.id]
+    return own.join(home.select(wanted), left_on=record.household, right_on=other.id, how="left")
+
+
+def taking_part(schema: Schema, record_type: str, records: pl.LazyFrame) -> pl.LazyFrame:
+    """The records that are neither vacant units nor group quarters."""
+    kinds = schema.record(record_type).kinds
+    if kinds is None or kinds.column not in records.collect_schema().names():
+        return records
+    still = [str(level) for level in (*kinds.vacant, *kinds.group_quarters)]
+    return records.filter(~pl.col(kinds.column).cast(pl.String).is_in(still))
+
+
+def with_variables(release: Release, record_type: str, by: Sequence[str]) -> pl.LazyFrame:
+    """The released records with every variable a table asks for; off-spine areas follow from the released places."""
+    schema = schema_of(release)
+    frame = joined(release, schema, record_type)
+    there = frame.collect_schema().names()
+    lacking = [name for name in by if name not in there]
+    if lacking and release.folder is not None:
+        frame = attach(schema, frame, lacking, release.folder)
+        there = frame.collect_schema().names()
+    for name in by:
+        if name not in there:
+            raise InputError(
+                f"a table of {record_type} records needs {name}",
+                why=f"the mechanism does not release it for {record_type} records",
+                fix=did_you_mean(name, there),
+            )
+    return frame
+
+
+def parts_of(release: Release, record_type: str, engine: Engine) -> Records:
+    """The same records, to be counted in parts."""
+    return Records(
+        engine=engine,
+        release=release,
+        schema=schema_of(release),
+        record_type=record_type,
+        folder=release.folder,
+    )
+
+
+def cells(frame: pl.LazyFrame, by: Sequence[str]) -> pl.DataFrame:
+    """How many records each cell has, sorted."""
+    keys = list(by)
+    counted = frame.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
+    return counted.sort(keys, nulls_last=False).collect()
+
+
+def counted(release: Release, by: Sequence[str], *, record_type: str, engine: Engine) -> pl.DataFrame:
+    """The table of counts alone, in memory or in parts."""
+    frame = with_variables(release, record_type, by)
+    records = parts_of(release, record_type, engine)
+    whole = engine.fits(records.size(len(frame.collect_schema())))
+    return cells(frame, by) if whole else counts(records, by)
+
+
+def finished(frame: pl.DataFrame, by: Sequence[str]) -> pa.Table:
+    """A table as it is published: sorted, text as text (what a dictionary looks like depends on who wrote it)."""
+    text = frame.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    return text.sort(list(by), nulls_last=False).to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def own_table(release: Release, by: Sequence[str]) -> pl.DataFrame | None:
+    """The table that the mechanism itself made of just these variables, or None."""
+    for table in release.tables.values():
+        if {name for name in table.column_names if name not in MEASURES} == set(by):
+            names = [*by, *(name for name in MEASURES if name in table.column_names)]
+            return pl.DataFrame(pl.from_arrow(table.select(names)))
+    return None
+
+
+def count(release: Release, by: Sequence[str], *, record_type: str, engine: Engine) -> pa.Table:
+    """The counts of released records by variables, or the mechanism's own table of these variables."""
+    if record_type not in release.microdata:
+        found = own_table(release, by)
+        if found is not None:
+            return finished(found, by)
+    return finished(counted(release, by, record_type=record_type, engine=engine), by)

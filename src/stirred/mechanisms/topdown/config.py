@@ -1,0 +1,94 @@
+"""The settings of TopDown and of its small sibling, one table with exact margins."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from stirred.mechanisms.config import Exact, ExactOrInfinite, MechanismConfig
+
+
+class TopDownConfig(MechanismConfig):
+    """TopDown: noisy measurements of a workload, then microdata that keep the invariants.
+
+    A run keeps every level that it finished: an interrupted run is taken up by the same command and gives the same packet,
+    with the same noise.
+    """
+
+    workload: str = Field(
+        default="pl94-persons",
+        description="a preset (small, pl94-persons, pl94-units, dhc-persons, dhc-units), pl94 or dhc for persons and "
+        "units together (dhc needs given), or a TOML file",
+        examples=["pl94-persons"],
+    )
+    mode: Literal["gls", "classic"] | None = Field(
+        default="gls",
+        description="the estimate: gls is more accurate at the same noise, classic is that of the 2020 production",
+        examples=["gls"],
+        json_schema_extra={"flag_default": None, "flag_default_words": "the workload's own"},
+    )
+    rho_squared: ExactOrInfinite | None = Field(
+        default=None,
+        description="the total ρ² (the usual zCDP ρ) instead of the workload's, an exact text, never a float; "
+        "inf adds no noise",
+        examples=["2.5562"],
+    )
+    replicates: int = Field(
+        default=20,
+        ge=0,
+        description="how often the mechanism is run again on its own output for the intervals of tables (0 for none; no "
+        "privacy cost)",
+        examples=[20],
+        json_schema_extra={"flag_default": 0},
+    )
+    keep_nmf: bool = Field(default=False, description="also publish the noisy measurement file")
+    given: str | None = Field(
+        default=None,
+        description="a packet whose microdata this release must agree with",
+        examples=["packet"],
+        json_schema_extra={"path": True},
+    )
+    names: Literal["own", "bureau"] = Field(
+        default="own",
+        description="the columns of the microdata: Stirred's own, or those of the Bureau's files",
+        examples=["own"],
+    )
+    emphasis: int = Field(
+        default=1,
+        ge=1,
+        description="how often the totals of the lowest level count in the solve (gls): less bias, more error; 30 to 100",
+        examples=[1],
+    )
+    aian: str | None = Field(
+        default=None,
+        description="the off-spine geography that splits states into AIAN areas and the remainder",
+        examples=["aiannh"],
+    )
+    optimized_block_groups: list[str] | None = Field(
+        default=None,
+        description="a list of off-spine geographies that block groups made anew respect, at most √n + 13 in a tract of n",
+        examples=[["place"]],
+        json_schema_extra={"nargs": "*"},
+    )
+    bypass: bool = Field(
+        default=True,
+        description="whether a geounit with one child is measured once, with both parts of ρ²",
+        json_schema_extra={"flag_help": "measure geounits with one child twice"},
+    )
+
+
+class ExactMarginsConfig(MechanismConfig):
+    """One noisy table whose margins are exact: noise only where the margins leave room."""
+
+    rows: str = Field(description="the variable of the rows", examples=["county"])
+    columns: str = Field(description="the variable of the columns", examples=["tenure"])
+    rho_squared: Exact = Field(
+        description="the total ρ² (the usual zCDP ρ), an exact text above 0, never a float", examples=["1/2"]
+    )
+    record: str = Field(
+        default="household", description="the record type that is counted", examples=["household"]
+    )
+    both: bool = Field(
+        default=True,
+        description="whether the column totals are exact too, and not the row totals alone",
+        json_schema_extra={"flag": "--rows-only", "flag_help": "keep the row totals alone"},
+    )

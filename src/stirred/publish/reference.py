@@ -1,0 +1,54 @@
+"""What is said about plan.toml by its models: the JSON schema, and the pages of the mechanisms in the reference."""
+
+from typing import Any
+
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import toml
+from stirred.mechanisms.registry import OWN, find, registered
+from stirred.publish.models import PlanConfig
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a plan, with the settings of every mechanism that is installed.
+
+    >>> "mechanism" in schema()["properties"]
+    True
+    """
+    whole: dict[str, Any] = PlanConfig.model_json_schema()
+    known = []
+    for name in registered():
+        own: dict[str, Any] = find(name).Config.model_json_schema()
+        own["properties"] = {"name": {"const": name}, **own.get("properties", {})}
+        own["required"] = ["name", *own.get("required", [])]
+        own["title"] = name
+        known.append(own)
+    whole["properties"]["mechanism"]["items"] = {"oneOf": known}
+    return whole
+
+
+def pages() -> str:
+    """The section of every mechanism of Stirred in docs/reference/plan-toml.md."""
+    return "\n".join(page(find(item.name)) for item in OWN)
+
+
+def page(kind: type[Mechanism]) -> str:
+    """One mechanism: its sentence, then its settings; those of the mechanism it derives from are not repeated."""
+    above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "Config" in vars(other)]
+    base = above[0] if above else None
+    inherited = base.Config.model_fields if base is not None else {}
+    lines = [f'## `name = "{kind.name}"`', "", (kind.Config.__doc__ or "").strip().splitlines()[0], ""]
+    rows = []
+    for key, field in kind.Config.model_fields.items():
+        if key in inherited and inherited[key].description == field.description:
+            continue
+        usual = "required" if field.is_required() else _usual(field.get_default(call_default_factory=True))
+        rows.append(f"| `{key}` | {usual} | {field.description} |")
+    if base is not None:
+        lines += [f"All settings of `{base.name}`" + (", and:" if rows else "."), ""]
+    if rows:
+        lines += ["| key | default | meaning |", "|---|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def _usual(value: object) -> str:
+    return "none" if value is None else f"`{toml(value)}`"

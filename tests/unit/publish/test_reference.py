@@ -1,0 +1,103 @@
+"""What the models say is what the reference, the schema and the commands say."""
+
+import argparse
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from stirred.cli.flags import DEST, add_flags, settings
+from stirred.errors import InputError
+from stirred.mechanisms.registry import OWN, find
+from stirred.publish import parse
+from stirred.publish.reference import pages, schema
+from stirred.publish.templates import new_plan, questions
+
+REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "plan-toml.md"
+NAMES = [item.name for item in OWN]
+
+
+def test_the_reference_page_is_written_from_the_models() -> None:
+    assert pages() in REFERENCE.read_text(encoding="utf-8"), (
+        "paste stirred.publish.reference.pages() into the page"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_new_plan_is_a_plan(name: str) -> None:
+    kind = find(name)
+    answers = {key: usual for key, (_, usual) in questions(kind).items()}
+    text = new_plan(kind, answers)
+    if name == "swapping-varying-rates":
+        with pytest.raises(InputError, match="one source"):  # by and rates, or rarity and rare: a choice
+            parse(text, folder=Path())
+        return
+    assert parse(text, folder=Path()).mechanisms[0].name == name
+
+
+def test_the_schema_knows_every_mechanism() -> None:
+    whole = schema()
+    jsonschema.Draft202012Validator.check_schema(whole)
+    plan = {"title": "t", "census": "c.toml", "mechanism": [{"name": "topdown", "workload": "small"}]}
+    jsonschema.validate(plan, whole)
+    plan["mechanism"] = [{"name": "topdown", "wrokload": "small"}]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(plan, whole)
+    assert [item["title"] for item in whole["properties"]["mechanism"]["items"]["oneOf"]][
+        : len(NAMES)
+    ] == NAMES
+
+
+FLAGS = {
+    "permutation-swapping": "--match state size --swap county --rate 1/20 --table county tenure --table size "
+    "--tables-only --no-persons --untouched drop --hold tenure --drop age --resolution household",
+    "topdown": "--workload small --mode classic --rho-squared 1/2 --keep-nmf --given p --names bureau --emphasis 30 "
+    "--aian aiannh --optimized-block-groups place --replicates 4 --no-bypass",
+    "exact-margins": "--rows county --columns tenure --rho-squared 1/2 --record household --rows-only",
+    "swapping-varying-rates": "--swap county --rate 1/20 --by tenure --rates rent=1/10 own=1/5",
+    "swapping-imputed-stay": "--swap county --rate 1/20 --imputed allocated --levels 1",
+    "swapping-no-vacuous": "--swap county --rate 1/20 --no-persons",
+    "swapping-near-places": "--swap county --rate 1/20 --preference 3",
+    "swapping-unit-matching": "--match size --swap county --rate 1/20 --loose size --alpha 1/2",
+    "swapping-noisy-key": "--match size --swap county --rate 1/20 --noisy size --change 1/4",
+    "swapping-noisy-tables": "--swap county --rate 1/20 --table county tenure --sigma-squared 4",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_has_a_flag(name: str) -> None:
+    kind = find(name)
+    parser = argparse.ArgumentParser()
+    add_flags(parser, kind.Config)
+    found = settings(parser.parse_args(FLAGS[name].split()), kind.Config)
+    assert kind.of(found).name == name
+    flags = {action.dest.removeprefix(DEST) for action in parser._actions}
+    fixed = {"microdata"} if name == "swapping-noisy-tables" else set()  # it never has records
+    assert flags >= set(kind.Config.model_fields) - fixed
+
+
+def test_a_command_and_a_plan_with_the_same_settings_are_the_same_mechanism() -> None:
+    kind = find("permutation-swapping")
+    parser = argparse.ArgumentParser()
+    add_flags(parser, kind.Config)
+    typed = settings(
+        parser.parse_args(["--match", "state", "size", "--swap", "county", "--rate", "1/20"]), kind.Config
+    )
+    text = (
+        'title = "t"\ncensus = "c"\n[[mechanism]]\nname = "permutation-swapping"\n'
+        'match = ["state", "size"]\nswap = ["county"]\nrate = "1/20"\n'
+    )
+    assert kind.of(typed) == parse(text, folder=Path()).mechanisms[0]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "topdown"])
+def test_the_receipt_holds_the_settings(name: str) -> None:
+    """A mechanism can be made again from the parameters of its receipt."""
+    kind = find(name)
+    parser = argparse.ArgumentParser()
+    add_flags(parser, kind.Config)
+    mechanism = kind.of(settings(parser.parse_args(FLAGS[name].split()), kind.Config))
+    parameters = {key: value for key, value in mechanism.parameters().items() if value is not None}
+    if parameters.get("rates") == {}:
+        del parameters["rates"]
+    assert kind.of(kind.Config.model_validate(parameters)) == mechanism
