@@ -120,7 +120,7 @@ def test_a_session_of_another_make_is_refused() -> None:
 
     with pytest.raises(StirredError, match=r"Spark 3\.5\.1 is too old"):
         spark_session.own(Old())
-    with pytest.raises(InputError, match="no classic Spark session"):
+    with pytest.raises(InputError, match="not a classic Spark session"):
         spark_session.own(Connect())
 
 

@@ -179,7 +179,11 @@ class Catalog(Mapping[str, Specification]):
                 why=f"{UNKNOWN[name].title} came from the same confidential file, at unknown cost",
                 fix="in a sum it counts as unknown: stirred spec compose das-2020 " + name,
             )
-        raise InputError(f"the catalog has no entry {name!r}", fix=did_you_mean(name, self._entries))
+        raise InputError(
+            f"the catalog has no entry {name!r}",
+            why="an entry is asked for by its name",
+            fix=did_you_mean(name, self._entries),
+        )
 
     @property
     def unstated(self) -> Mapping[str, str]:

@@ -61,7 +61,7 @@ def test_truncated_parquet(tmp_path: Path, keep: float) -> None:
     path = write(tmp_path, "h.parquet")
     content = path.read_bytes()
     path.write_bytes(content[: int(keep if isinstance(keep, int) else keep * len(content))])
-    assert rules(check(tmp_path)) == [("h.parquet", "the file is no complete Parquet file", 1)]
+    assert rules(check(tmp_path)) == [("h.parquet", "the file is not a complete Parquet file", 1)]
     with pytest.raises(DataError) as caught:
         read(tmp_path)
     assert "Parquet" in str(caught.value)
@@ -85,7 +85,7 @@ def test_one_truncated_file_of_many_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "b.parquet")
     path.write_bytes(path.read_bytes()[:-9])
     (tmp_path / "census.toml").write_text(TOML.format(file="*.parquet"))
-    assert rules(check(tmp_path)) == [("b.parquet", "the file is no complete Parquet file", 1)]
+    assert rules(check(tmp_path)) == [("b.parquet", "the file is not a complete Parquet file", 1)]
 
 
 def test_wrong_delimiter(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_refusals() -> None:
         make("1a", rates={"rent": "1"})
     with pytest.raises(InputError, match="loosened"):
         make("5", loose=["tenure"])
-    with pytest.raises(InputError, match="no match variable"):
+    with pytest.raises(InputError, match="not a match variable"):
         make("6a", noisy="tenure")
     with pytest.raises(InputError, match="at least 1"):
         make("4", preference="1/2")

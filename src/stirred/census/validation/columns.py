@@ -1,4 +1,4 @@
-"""Types, missing values and levels: every column of a record type in one streaming pass."""
+"""Check types, missing values and levels of every column of a record type in one streaming pass."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from stirred.census.validation.problems import Problem
 
 
 def check_columns(census: Census, record: RecordSchema) -> tuple[int, list[Problem]]:
-    """How many records there are, and the problems of each column taken by itself."""
+    """The number of records, and the problems of each single column."""
     file = census.file(record.name)
     columns = file.collect_schema()
     shaped = present(census.schema, record, file)

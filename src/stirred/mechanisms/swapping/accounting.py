@@ -53,7 +53,9 @@ def stratum_of(b: int) -> int:
     10
     """
     if isinstance(b, bool) or not isinstance(b, int):
-        raise InputError("a stratum size is a whole number", why=f"it is of type {type(b).__name__}")
+        raise InputError(
+            "a stratum size is a whole number", why=f"it is of type {type(b).__name__}", fix="give an integer"
+        )
     if b < 0:
         raise InputError(f"a stratum cannot hold {b} records", why="it counts records", fix="give 0 or more")
     return b
@@ -134,7 +136,9 @@ def rates_for(b: int, epsilon: Budget | Rate, *, decimals: int = 6) -> tuple[Fra
             return low, high
         decimals += 6  # near the minimum the two rates lie closer together than the grid
     raise BudgetError(
-        f"the two swap rates for ε = {target} agree to 60 decimals", fix="ask for a slightly larger ε"
+        f"the two swap rates for ε = {target} agree to 60 decimals",
+        why="numbers this close cannot be told apart",
+        fix="ask for a slightly larger ε",
     )
 
 

@@ -124,7 +124,11 @@ def posterior(
     """
     weights = np.asarray(margin if prior is None else prior, np.float64) * channel(margin, rate)[:, shown]
     if not weights.sum() > 0:
-        raise InputError("no place is possible for this record", why="the prior excludes what was shown")
+        raise InputError(
+            "no place is possible for this record",
+            why="the prior gives probability 0 to every place that the release allows",
+            fix="give a prior that allows at least one of these places",
+        )
     result: Floats = weights / weights.sum()
     return result
 

@@ -36,7 +36,11 @@ UNTOUCHED = ("publish", "drop", "refuse")
 def no_text(label: str, value: object) -> None:
     """Refuse one text where a list of names is meant: its letters would be taken for names."""
     if isinstance(value, str):
-        raise InputError(f"{label}={value[:40]!r} is one text", fix=f'{label}=["{value[:40]}"]')
+        raise InputError(
+            f"{label}={value[:40]!r} is one text",
+            why="its letters would be taken for names",
+            fix=f'{label}=["{value[:40]}"]',
+        )
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -85,10 +89,16 @@ class PermutationSwapping:
         for by in (tables, *tables):
             no_text("tables", by)
         if untouched not in UNTOUCHED:
-            raise InputError(f"untouched={untouched!r} is unknown", fix=did_you_mean(untouched, UNTOUCHED))
+            raise InputError(
+                f"untouched={untouched!r} is unknown",
+                why="it decides what happens to records that cannot be swapped",
+                fix=did_you_mean(untouched, UNTOUCHED),
+            )
         if not microdata and not tables:
             raise InputError(
-                "nothing would be released", fix='give tables=[["county", "tenure"]] or microdata=True'
+                "nothing would be released",
+                why="there are no tables, and microdata is off",
+                fix='give tables=[["county", "tenure"]] or microdata=True',
             )
         settings = {
             "match": tuple(match),
@@ -139,7 +149,11 @@ class PermutationSwapping:
         for by in self.tables:
             for name in by:
                 if name not in found.released:
-                    raise InputError(f"a table asks for {name}", fix=did_you_mean(name, found.released))
+                    raise InputError(
+                        f"a table asks for {name}",
+                        why="the release does not have this variable",
+                        fix=did_you_mean(name, found.released),
+                    )
         return found
 
     def frame(self, census: "Census") -> Frame:

@@ -108,7 +108,9 @@ class _Gatherer:
         start, stop = self.at, self.at + len(array)
         if stop > self.codes.size:
             raise DataError(
-                "the records changed while they were read", why=f"more than {self.codes.size:,} were found"
+                "the records changed while they were read",
+                why=f"more than {self.codes.size:,} were found",
+                fix="run again when no other program writes to the files",
             )
         self.at = stop
         if self.plain:
@@ -133,7 +135,9 @@ class _Gatherer:
     def column(self) -> Column:
         if self.at != self.codes.size:
             raise DataError(
-                "the records changed while they were read", why=f"fewer than {self.codes.size:,} were found"
+                "the records changed while they were read",
+                why=f"fewer than {self.codes.size:,} were found",
+                fix="run again when no other program writes to the files",
             )
         if self.plain and self.missing is None:
             return Column(name=self.name, codes=self.codes, type=self.type, reach=self.reach)

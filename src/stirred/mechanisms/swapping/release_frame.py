@@ -106,7 +106,11 @@ def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray
         return canonical_ids([columns[name].codes for name in sorted(columns)], rows)
     column = columns[roles.identifier]
     if column.values is not None and column.values.null_count:
-        raise DataError(f"{roles.identifier} is empty in some records", why="an identifier names one record")
+        raise DataError(
+            f"{roles.identifier} is empty in some records",
+            why="an identifier names one record",
+            fix="fill the identifier in these records",
+        )
     if column.values is not None:
         ids = identities(column.values, name=roles.identifier)[column.codes]
     elif column.codes.dtype == np.int64:
@@ -129,7 +133,8 @@ def require_unique(roles: Roles, repeated: int) -> None:
     if repeated:
         raise DataError(
             f"{roles.identifier} is not unique in {roles.record_type} records",
-            why=f"{repeated:,} repetitions",
+            why=f"{repeated:,} records repeat the identifier of another record",
+            fix="give every record its own identifier",
         )
 
 

@@ -109,7 +109,9 @@ class Owners:
         lost = int((found == NOWHERE).sum())
         if lost:
             raise DataError(
-                f"{lost:,} records belong to no household", why="their link names none that exists"
+                f"{lost:,} records belong to no household",
+                why="their link names no household in the census",
+                fix="correct the link, or add the households",
             )
         return found
 
@@ -227,7 +229,11 @@ def grouped(owners: NDArray[np.uint32], words: Words, rows: int) -> tuple[NDArra
 def _links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
     """Links as codes of the households' identifiers; one that names nothing is -1."""
     if array.null_count:
-        raise DataError(f"{array.null_count:,} records belong to no household", why="their link is empty")
+        raise DataError(
+            f"{array.null_count:,} records belong to no household",
+            why="their link is empty",
+            fix="fill the link column, or remove these records",
+        )
     array = comparable(array, owner.type if owner.values is None else owner.values.type, name=name)
     if owner.values is None:
         return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -49,11 +49,19 @@ def _no_repeats(match: Sequence[str], swap: Sequence[str]) -> None:
             fix=f"take {both[0]} out of one of the two lists",
         )
     if not swap:
-        raise InputError("nothing is to be swapped", fix="name at least one swap variable, such as county")
+        raise InputError(
+            "nothing is to be swapped",
+            why="no swap variable is named",
+            fix="name at least one swap variable, such as county",
+        )
     for names in (match, swap):
         twice = sorted({name for name in names if list(names).count(name) > 1})
         if twice:
-            raise InputError(f"{twice[0]} is named twice", fix="name each variable once")
+            raise InputError(
+                f"{twice[0]} is named twice",
+                why="a variable has one role: match, swap or hold",
+                fix="name each variable once",
+            )
 
 
 def roles(
@@ -77,7 +85,11 @@ def roles(
     known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())
     for name in (*match, *swap, *(hold or ()), *drop):
         if name not in known:
-            raise InputError(f"{record_type} records have no variable {name}", fix=did_you_mean(name, known))
+            raise InputError(
+                f"{record_type} records have no variable {name}",
+                why="a role of the swap names it",
+                fix=did_you_mean(name, known),
+            )
     spine = [level for level in census.schema.spine if level in known]
     deepest = max((spine.index(name) for name in swap if name in spine), default=-1)
     shallowest = min((spine.index(name) for name in swap if name in spine), default=len(spine))

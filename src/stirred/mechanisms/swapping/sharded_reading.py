@@ -74,7 +74,10 @@ class Sources:
         survey = Survey(reader, self.identifier, self.job.read, self.looker, HELD)
         homes = self.homes.map(survey, SURVEYED).gathered()
         _require_filled(
-            homes, f"{self.identifier} is empty in some records", "an identifier names one record"
+            homes,
+            f"{self.identifier} is empty in some records",
+            why="an identifier names one record",
+            fix="fill the identifier in these records",
         )
         total = _digested(reader, self.job.roles.record_type, self.job.read, homes, self.homes.schema)
         prints = added(homes["prints"].to_pylist(), len(self.looker.margins) + 1)
@@ -83,7 +86,12 @@ class Sources:
             survey = Survey(reader, group.link, group.variables, self.looker, None)
             found = flow.map(survey, SURVEYED).gathered()
             empty = pc.sum(found["empty"]).as_py() or 0
-            _require_filled(found, f"{empty:,} records belong to no household", "their link is empty")
+            _require_filled(
+                found,
+                f"{empty:,} records belong to no household",
+                why="their link is empty",
+                fix="fill the link column, or remove these records",
+            )
             names = (group.link, *group.variables)
             along.append(_digested(reader, group.record_type, names, found, flow.schema))
             people += added(found["prints"].to_pylist(), 1)
@@ -99,9 +107,9 @@ class Sources:
         return replace(self, job=replace(self.job, levels=tuple(levels)))
 
 
-def _require_filled(found: pa.Table, what: str, why: str) -> None:
+def _require_filled(found: pa.Table, what: str, *, why: str, fix: str) -> None:
     if pc.sum(found["empty"]).as_py():
-        raise DataError(what, why=why)
+        raise DataError(what, why=why, fix=fix)
 
 
 def _digested(

@@ -48,7 +48,9 @@ class Seen:
         require_unique(sources.job.roles, repeated)
         if lost:
             raise DataError(
-                f"{lost:,} records belong to no household", why="their link names none that exists"
+                f"{lost:,} records belong to no household",
+                why="their link names no household in the census",
+                fix="correct the link, or add the households",
             )
         number = len(sources.looker.margins) + (1 + len(sources.linked) if sources.linked else 0)
         return Seen(

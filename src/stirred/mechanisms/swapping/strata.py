@@ -53,6 +53,7 @@ class Stratum:
                 raise InputError(
                     "the margins of a stratum do not fit its size",
                     why=f"{len(margins)} margins for {types} types must add up to {self.n} records",
+                    fix="give one count for each type, with this sum",
                 )
 
 

@@ -144,7 +144,11 @@ def numbers(array: pa.Array) -> Words:
     if values.dtype.kind == "f":
         return np.asarray((values.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0 turns −0 into 0
     if values.dtype.kind not in "iub":
-        raise DataError(f"values of type {kind} cannot be told apart", fix="cast the column to text")
+        raise DataError(
+            f"values of type {kind} cannot be told apart",
+            why="Stirred has no rule that compares them",
+            fix="cast the column to text",
+        )
     if values.dtype == np.uint64:
         return np.asarray(values)
     return np.asarray(values.astype(np.int64, copy=False).view(np.uint64))
@@ -170,7 +174,11 @@ def identities(column: pa.Array | pa.ChunkedArray, *, name: str) -> Words:
     """
     array = one(column)
     if array.null_count:
-        raise DataError(f"{name} is empty in some records", why="an identifier names one record")
+        raise DataError(
+            f"{name} is empty in some records",
+            why="an identifier names one record",
+            fix="fill the identifier in these records",
+        )
     return Hasher().words(array)
 
 
@@ -186,6 +194,7 @@ def comparable(array: pa.Array, kind: pa.DataType, *, name: str) -> pa.Array:
         raise DataError(
             f"{name} cannot be compared with the identifiers it names",
             why=f"it holds {'texts' if is_text(array.type) else 'values'} that are none of type {kind}",
+            fix="give both columns one type",
         ) from None
 
 

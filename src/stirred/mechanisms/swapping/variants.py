@@ -66,11 +66,16 @@ class VaryingRates(PermutationSwapping):
         if bool(by) == bool(rarity) or bool(by) != bool(rates) or bool(rarity) != (rare is not None):
             raise InputError(
                 "varying swap rates need one source",
+                why="rates come either from a variable or from rarity",
                 fix='by="tenure", rates={"rent": "1/10"}; or rarity=["race", "block"], rare="1/2"',
             )
         table = tuple(sorted((str(level), inner_rate(rate)) for level, rate in (rates or {}).items()))
         if len({level for level, _ in table}) < len(table):
-            raise InputError("a level has two swap rates", fix="name each level once")
+            raise InputError(
+                "a level has two swap rates",
+                why="each level of the variable has one rate",
+                fix="name each level once",
+            )
         values = {
             "by": by,
             "rates": table,
@@ -191,7 +196,11 @@ class ImputedStay(PermutationSwapping):
         PermutationSwapping.__init__(self, **settings)
         no_text("levels", levels)
         if not levels:
-            raise InputError("no level marks imputed records", fix='imputed="allocated", levels=["1"]')
+            raise InputError(
+                "no level marks imputed records",
+                why="levels is empty",
+                fix='imputed="allocated", levels=["1"]',
+            )
         object.__setattr__(self, "imputed", imputed)
         object.__setattr__(self, "levels", tuple(str(level) for level in levels))
 

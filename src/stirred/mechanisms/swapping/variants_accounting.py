@@ -194,7 +194,11 @@ def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
     """
     p, share = rate_of(rate), rate_of(alpha)
     if not 0 < share < 1:
-        raise InputError("the share of households that leave their stratum lies strictly between 0 and 1")
+        raise InputError(
+            "the share of households that leave their stratum lies strictly between 0 and 1",
+            why="at 0 none would leave, and at 1 none could stay",
+            fix='give a share such as "1/10"',
+        )
     return share * p, (1 - share) * p
 
 
@@ -220,7 +224,11 @@ def variant_bounds(
     columns = Strata.of(strata)
     kinds = columns.kinds()
     if law not in LAWS:
-        raise InputError(f"there is no law {law[:10]!r} of swapping", fix="known: " + ", ".join(LAWS))
+        raise InputError(
+            f"there is no law {law[:10]!r} of swapping",
+            why="the law decides how ε is computed",
+            fix="known: " + ", ".join(LAWS),
+        )
     if not len(kinds):
         return bounds(columns, rate)
     extremes = {rate_of(rate), fraction_of(parameters.get("highest", rate_of(rate)), "highest")}
@@ -295,7 +303,7 @@ def _upper(
 
 def _number(parameters: Mapping[str, object], name: str) -> Fraction:
     if name not in parameters:
-        raise InputError(f"this law of swapping needs {name}", fix=f"{name}=…")
+        raise InputError(f"this law of swapping needs {name}", why="ε is computed from it", fix=f"{name}=…")
     return fraction_of(parameters[name], name)
 
 

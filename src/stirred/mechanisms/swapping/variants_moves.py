@@ -138,7 +138,11 @@ class NearPlaces(PermutationSwapping):
         PermutationSwapping.__init__(self, **settings)
         weight = fraction_of(preference, "preference for near places")
         if weight < 1:
-            raise InputError("the preference for near places must be at least 1", fix="give 2 or 3")
+            raise InputError(
+                "the preference for near places must be at least 1",
+                why="below 1 it would prefer far places",
+                fix="give 2 or 3",
+            )
         object.__setattr__(self, "preference", weight)
 
     def parameters(self) -> dict[str, object]:
@@ -234,7 +238,9 @@ class UnitMatching(PermutationSwapping):
         lacking = [name for name in loose if name not in self.match]
         if lacking or not loose:
             raise InputError(
-                "only match variables can be loosened", fix='match=["state", "size"], loose=["size"]'
+                "only match variables can be loosened",
+                why="loose is empty, or names a variable that is not matched",
+                fix='match=["state", "size"], loose=["size"]',
             )
         object.__setattr__(self, "loose", tuple(loose))
         object.__setattr__(self, "alpha", rate_of(alpha))

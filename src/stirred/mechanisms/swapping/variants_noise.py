@@ -45,7 +45,11 @@ class NoisyKey(PermutationSwapping):
     def __init__(self, *, noisy: str, change: Rate, **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
         if noisy not in self.match:
-            raise InputError(f"{noisy} is no match variable", fix=f'match=[…, "{noisy}"]')
+            raise InputError(
+                f"{noisy} is not a match variable",
+                why="noise is added to a match variable",
+                fix=f'match=[…, "{noisy}"]',
+            )
         object.__setattr__(self, "noisy", noisy)
         object.__setattr__(self, "change", rate_of(change))
 
@@ -130,7 +134,11 @@ class NoisyTables(PermutationSwapping):
         PermutationSwapping.__init__(self, tables=tables, microdata=False, **settings)
         variance = fraction_of(sigma_squared, "variance of the noise")
         if variance <= 0:
-            raise InputError("the variance of the noise must be positive", fix='sigma_squared="4"')
+            raise InputError(
+                "the variance of the noise must be positive",
+                why="a variance of 0 would add no noise",
+                fix='sigma_squared="4"',
+            )
         object.__setattr__(self, "sigma_squared", variance)
 
     def parameters(self) -> dict[str, object]:

@@ -62,8 +62,9 @@ def level_of(census: "Census", level: str) -> str:
         if name in census.schema.spine:
             return name
     raise InputError(
-        f"a rule speaks of level {level}, which the census lacks",
+        f"a rule names level {level}, which the census does not have",
         why=f"it has {', '.join(census.schema.spine)}",
+        fix="name one of these levels in the rule",
     )
 
 
@@ -250,10 +251,17 @@ def depth_of(rule: Rule, spine: Spine) -> int:
     """Where a rule's level stands in the spine."""
     depth = spine.depth(rule.level)
     if depth is None:
-        raise InputError(f"rule {rule.name} speaks of level {rule.level}, which the census lacks",
-                         why=f"the census has {', '.join(spine.levels)}")  # fmt: skip
+        raise InputError(
+            f"rule {rule.name} names level {rule.level}, which the census does not have",
+            why=f"the census has {', '.join(spine.levels)}",
+            fix="name one of these levels in the rule",
+        )
     if rule.kind == "facilities" and depth != len(spine.levels) - 1:
-        raise InputError(f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}")
+        raise InputError(
+            f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}",
+            why="a facility lies in one area of the lowest level",
+            fix=f'level = "{spine.levels[-1]}"',
+        )
     return depth
 
 

@@ -192,7 +192,11 @@ class Estimator:
                 if found is not None:
                     break
             if found is None:
-                raise InfeasibleError("the children's exact sums do not add up to their parent's cells")
+                raise InfeasibleError(
+                    "the children's exact sums do not add up to their parent's cells",
+                    why="the exact sums of the levels contradict each other",
+                    fix="check the constraints of the two levels, and report this if they agree",
+                )
             values[part] = found
         return values
 

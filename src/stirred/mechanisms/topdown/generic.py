@@ -162,7 +162,9 @@ def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDA
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise InfeasibleError(
-            "no rounding of one parent's children keeps every sum", why="the linear programme is infeasible"
+            "no rounding of one parent's children keeps every sum",
+            why="the linear programme has no solution",
+            fix="relax one of the constraints",
         )
     flow = np.asarray(highs.getSolution().col_value)
     return float(highs.getObjectiveValue()), np.rint(flow).astype(np.int64)

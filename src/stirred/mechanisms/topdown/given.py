@@ -27,6 +27,7 @@ def published(packet: Path) -> Path:
     if not (folder / "data").is_dir():
         raise InputError(
             "the given packet holds no microdata",
+            why="the earlier counts are taken from its microdata",
             fix="--given a packet that stirred topdown --workload pl94 wrote",
         )
     return folder
@@ -53,6 +54,7 @@ class Earlier:
         if not path.exists():
             raise InputError(
                 f"the given packet has no {earlier.record} records",
+                why="the workload builds on these records",
                 fix=f"--given a packet of workload {workload.given}",
             )
         query = workload.histogram.query("given", tuple(target for _, target in workload.given_map))
@@ -60,7 +62,11 @@ class Earlier:
         there = pl.scan_parquet(path).collect_schema().names()
         for name, _ in names.values():
             if name not in there:
-                raise InputError(f"the given microdata have no column {name}", fix=did_you_mean(name, there))
+                raise InputError(
+                    f"the given microdata have no column {name}",
+                    why="an axis of the earlier workload needs it",
+                    fix=did_you_mean(name, there),
+                )
         shape = [size for size, kept in zip(query.shape, query.kept, strict=True) if kept]
         order = sorted(workload.given_map, key=lambda pair: _place(workload, pair[1]))
         columns = [(*names[axis], size) for (axis, _), size in zip(order, shape, strict=True)]
@@ -113,4 +119,8 @@ def _place(workload: Workload, target: str) -> int:
     for i, axis in enumerate(workload.histogram.axes):
         if target == axis.name or target in axis.recodes:
             return i
-    raise InputError(f"the workload has no axis or recode {target}", why="given_map names it")
+    raise InputError(
+        f"the workload has no axis or recode {target}",
+        why="a line of given_map names it",
+        fix="name an axis or a recode of the workload in given_map",
+    )

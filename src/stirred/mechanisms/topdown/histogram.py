@@ -66,6 +66,7 @@ class Axis:
             if len(recode) != self.size or used != list(range(len(used))):
                 raise InputError(
                     f"recode {name} of axis {self.name} does not map its {self.size} levels to groups 0, 1, 2 …",
+                    why="groups are numbered without a gap",
                     fix="give every level one group number, or -1 to drop it",
                 )
 
@@ -105,7 +106,9 @@ class Histogram:
             if axis.name == name:
                 return axis
         raise InputError(
-            f"no axis {name} in the histogram", fix=did_you_mean(name, [a.name for a in self.axes])
+            f"no axis {name} in the histogram",
+            why="an axis is asked for by its name",
+            fix=did_you_mean(name, [a.name for a in self.axes]),
         )
 
     def coordinates(self, cells: Cells) -> tuple[NDArray[np.int64], ...]:
@@ -120,14 +123,18 @@ class Histogram:
                 if part == axis.name or part in axis.recodes:
                     if axis.name in by_axis:
                         raise InputError(
-                            f"query {name} uses axis {axis.name} twice", fix="name one recode of each axis"
+                            f"query {name} uses axis {axis.name} twice",
+                            why="a query counts each axis once",
+                            fix="name one recode of each axis",
                         )
                     by_axis[axis.name] = part
                     break
             else:
                 known = [n for axis in self.axes for n in (axis.name, *axis.recodes)]
                 raise InputError(
-                    f"query {name} asks for {part}, which no axis has", fix=did_you_mean(part, known)
+                    f"query {name} asks for {part}, which no axis has",
+                    why="a query names axes and recodes of the histogram",
+                    fix=did_you_mean(part, known),
                 )
         factors = tuple(
             axis.recode(by_axis[axis.name]) if axis.name in by_axis else (0,) * axis.size

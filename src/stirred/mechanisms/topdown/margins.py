@@ -51,7 +51,11 @@ class ExactMargins:
         if isinstance(self.rho_squared, float):
             raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="1/2"')
         if Fraction(str(self.rho_squared)) <= 0:
-            raise BudgetError("rho_squared must be positive", fix='rho_squared="1/2"')
+            raise BudgetError(
+                "rho_squared must be positive",
+                why="with a budget of 0 nothing can be measured",
+                fix='rho_squared="1/2"',
+            )
 
     @property
     def sigma_squared(self) -> Fraction:
@@ -122,7 +126,11 @@ class ExactMargins:
     def _table(self, census: "Census") -> tuple[Ints, list[object], list[object]]:
         counts = pl.DataFrame(census.counts(self.record, [self.rows, self.columns]))
         if counts.is_empty():
-            raise InputError(f"there are no {self.record} records to count")
+            raise InputError(
+                f"there are no {self.record} records to count",
+                why="the mechanism counts them",
+                fix='record="…": name a record type that has records',
+            )
         # Levels come from the margins, which are released anyway: a level nobody has is not shown.
         rows = counts[self.rows].unique().sort().to_list()
         columns = counts[self.columns].unique().sort().to_list()

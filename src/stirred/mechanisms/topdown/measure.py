@@ -130,5 +130,6 @@ class Measurements:
             if d == depth and self.allotment.workload.histogram.cells not in sizes:
                 raise InputError(
                     "mode gls needs the detailed query at the lowest level",
+                    why="the estimate of a leaf starts from its detailed counts",
                     fix="give it a share there, or use mode classic",
                 )

@@ -65,13 +65,21 @@ class TopDown:
         if isinstance(self.rho_squared, float):
             raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="2.63"')
         if self.emphasis < 1:
-            raise InputError("emphasis is at least 1", fix="emphasis=1 weighs totals as they were measured")
+            raise InputError(
+                "emphasis is at least 1",
+                why="below 1 the totals would count less than they were measured",
+                fix="emphasis=1 weighs totals as they were measured",
+            )
         if self.replicates < 0 or self.replicates == 1:
             raise InputError(
                 "replicates are none, or at least two", why="one run shows no spread", fix="replicates=20"
             )
         if self.names not in {"own", "bureau"}:
-            raise InputError(f"names={self.names!r} is unknown", fix='names="own" or names="bureau"')
+            raise InputError(
+                f"names={self.names!r} is unknown",
+                why="it decides which column names the microdata have",
+                fix='names="own" or names="bureau"',
+            )
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -89,7 +97,11 @@ class TopDown:
         total = sum((w.rho_squared for w in found), Fraction(0))
         wanted = Fraction(str(self.rho_squared))
         if wanted <= 0:
-            raise BudgetError("rho_squared must be positive", fix='rho_squared="2.63", or "inf" for no noise')
+            raise BudgetError(
+                "rho_squared must be positive",
+                why="with a budget of 0 nothing can be measured",
+                fix='rho_squared="2.63", or "inf" for no noise',
+            )
         return tuple(w.with_rho_squared(w.rho_squared * wanted / total) for w in found)
 
     @property

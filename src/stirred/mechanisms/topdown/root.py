@@ -92,6 +92,10 @@ def round_root(
         if result is not None:
             break
     if result is None:
-        raise InfeasibleError("the root's histogram has no rounding that keeps its exact sums")
+        raise InfeasibleError(
+            "the root's histogram has no rounding that keeps its exact sums",
+            why="the exact sums at the root contradict each other",
+            fix="remove a constraint of the root",
+        )
     values: Ints = result[0]
     return values

@@ -95,7 +95,9 @@ def listed(
     spine = census.schema.spine
     if not spine:
         raise InputError(
-            "the census has no geography", fix="name its spine in census.toml: [geography] spine = […]"
+            "the census has no geography",
+            why="TopDown works from the top of a spine down to its leaves",
+            fix="name its spine in census.toml: [geography] spine = […]",
         )
     entities = tuple(name for name in (options.entities if options else ()) if name not in spine)
     for name in entities:
@@ -129,7 +131,9 @@ def _require(census: "Census", name: str) -> None:
         )
     if not off.of:
         raise InputError(
-            f"{name} cuts through the areas of the spine", why="each leaf must lie in one area of it"
+            f"{name} cuts through the areas of the spine",
+            why="each leaf must lie in one area of it",
+            fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
         )
     if not off.files and schema.geography.areas is not None:
         raise InputError(
@@ -245,7 +249,8 @@ def once(heads: pl.DataFrame, levels: tuple[str, ...]) -> None:
 def twofold(twice: int, level: str) -> InputError:
     """What is said about codes under two parents."""
     return InputError(
-        f"{twice} codes of level {level} stand under two parents",
+        f"{twice} codes of level {level} have two parents",
+        why="an area has one parent",
         fix="make codes unique within the level, as a GEOID is",
     )
 

@@ -150,4 +150,8 @@ def troubles(table: pa.Table) -> NDArray[np.int64]:
 def mixed_areas(beside: tuple[tuple[str, str], ...]) -> InputError:
     """What is said about areas that lie in several areas beside the spine."""
     name, of = beside[0]
-    return InputError(f"some areas of level {of} lie in several areas of {name}")
+    return InputError(
+        f"some areas of level {of} lie in several areas of {name}",
+        why="each area must lie in one area beside the spine",
+        fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
+    )

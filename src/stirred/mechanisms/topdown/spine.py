@@ -56,7 +56,8 @@ class Spine:
             if nodes[level].n_unique() < nodes.height:
                 twice = nodes.height - nodes[level].n_unique()
                 raise InputError(
-                    f"{twice} codes of level {level} stand under two parents",
+                    f"{twice} codes of level {level} have two parents",
+                    why="an area has one parent",
                     fix="make codes unique within the level, as a GEOID is",
                 )
             if above is None:
@@ -163,6 +164,7 @@ class Allotment:
                     raise InputError(
                         f"the census has none of the levels of workload {workload.name}",
                         why=f"the workload has {', '.join(workload.levels)}; the census {', '.join(spine.levels)}",
+                        fix="name the levels of the spine in census.toml as the workload does",
                     )
                 depth = lower[0] if lower else upper[-1]
                 moved.append((level, spine.levels[depth]))
@@ -210,6 +212,7 @@ class Allotment:
             if spent != self.workload.rho_squared:
                 raise BudgetError(
                     f"a path of the spine spends ρ² = {spent}, not {self.workload.rho_squared}",
+                    why="every path from the root to a leaf spends the total ρ² of the workload",
                     fix="give every level of the workload a share, and let them sum to 1",
                 )
 

@@ -100,7 +100,11 @@ class SpineOptions:
         top = spine.index(self.split_at) if self.split_at in spine else 0
         if self.aian is not None:
             if len(spine) - top < 2:
-                raise InputError("the AIAN split needs a level below the one that is split")
+                raise InputError(
+                    "the AIAN split needs a level below the one that is split",
+                    why="each part of a split area needs areas below it",
+                    fix="split at a higher level, or add a level to the spine",
+                )
             inside = ~pl.col(self.aian).cast(pl.String).fill_null("").is_in(NOT_AIAN)
             flag = pl.when(inside).then(pl.lit("1")).otherwise(pl.lit("0"))
             whole = spine[top]
@@ -132,7 +136,9 @@ class SpineOptions:
         above = levels[:-2] if "block_group" in spine[-2:-1] else levels[:-1]
         if not above:
             raise InputError(
-                "optimized block groups need a level above them", fix="name the tract in the census's spine"
+                "optimized block groups need a level above them",
+                why="they are made from the blocks of one tract",
+                fix="name the tract in the census's spine",
             )
         tract, name = above[-1], "block_group" + OPTIMIZED
         renamed["block_group"] = name
@@ -166,7 +172,9 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
         off = known[name]
         if not off.of:
             raise InputError(
-                f"{name} cuts through the areas of the spine", why="each leaf must lie in one area of it"
+                f"{name} cuts through the areas of the spine",
+                why="each leaf must lie in one area of it",
+                fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
             )
         if off.files:
             leaves = attach(schema, leaves.lazy(), [name], census.folder).collect()
@@ -180,13 +188,21 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
             )
         holders = [record for record in deciding(census) if name in census.columns(record)]
         if not holders:
-            raise InputError(f"no record type has the column {name}")
+            raise InputError(
+                f"no record type has the column {name}",
+                why="it stands under [geography.off_spine], and has no file",
+                fix=f"add the column {name} to the records, or give [geography.off_spine.{name}] its files",
+            )
         # every type that has the column is asked: an area may have group quarters and no household
         codes = pl.col(off.of).cast(leaves.schema[off.of]), pl.col(name).cast(pl.String)
         frames = [census.scan(record, [off.of, name]).select(codes) for record in holders]
         table = pl.concat(frames).unique().collect()
         if table[off.of].n_unique() < table.height:
-            raise InputError(f"some areas of level {off.of} lie in several areas of {name}")
+            raise InputError(
+                f"some areas of level {off.of} lie in several areas of {name}",
+                why="each area must lie in one area beside the spine",
+                fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
+            )
         leaves = leaves.join(table, on=off.of, how="left", maintain_order="left")
     return leaves
 

@@ -86,7 +86,9 @@ def axis_expression(axis: Axis, types: pl.Schema) -> pl.Expr:
     for column in source.columns:
         if column not in types:
             raise InputError(
-                f"axis {axis.name} needs the column {column}", fix=did_you_mean(column, types.names())
+                f"axis {axis.name} needs the column {column}",
+                why="the levels of the axis are computed from it",
+                fix=did_you_mean(column, types.names()),
             )
     if source.product:
         whole: pl.Expr = pl.lit(0, dtype=pl.Int64)
@@ -130,7 +132,9 @@ def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
     spine = list(census.schema.spine)
     if not spine:
         raise InputError(
-            "the census has no geography", fix="name its spine in census.toml: [geography] spine = […]"
+            "the census has no geography",
+            why="TopDown works from the top of a spine down to its leaves",
+            fix="name its spine in census.toml: [geography] spine = […]",
         )
     if census.schema.geography.areas is not None:
         areas = ancestors(census.schema, census.folder).select(spine).collect()
@@ -193,4 +197,8 @@ def no_cell(strangers: int, workload: Workload) -> DataError:
 
 def no_area(lost: int) -> InputError:
     """What is said about records outside the geography."""
-    return InputError(f"{lost} cells lie in areas that the spine does not have", fix="complete the geography")
+    return InputError(
+        f"{lost} cells lie in areas that the spine does not have",
+        why="records name areas that the file of areas does not list",
+        fix="add these areas to the file of areas",
+    )

@@ -78,6 +78,7 @@ class Workload:
                     if name not in names:
                         raise InputError(
                             f"level {level} gives a share to query {name}, which is not declared",
+                            why="only a declared query can be measured",
                             fix=did_you_mean(name, names),
                         )
 
@@ -87,7 +88,9 @@ class Workload:
             if query.name == name:
                 return query
         raise InputError(
-            f"no query {name} in workload {self.name}", fix=did_you_mean(name, [q.name for q in self.queries])
+            f"no query {name} in workload {self.name}",
+            why="a query is asked for by its name",
+            fix=did_you_mean(name, [q.name for q in self.queries]),
         )
 
     def rho(self, level: str, query: str) -> Fraction:
@@ -105,7 +108,9 @@ class Workload:
         known = presets()
         if name not in known:
             raise InputError(
-                f"there is no workload {name}", fix=did_you_mean(name, known) + ", or give a TOML file"
+                f"there is no workload {name}",
+                why="a workload is asked for by its name, or by a TOML file",
+                fix=did_you_mean(name, known) + ", or give a TOML file",
             )
         text = (resources.files(__package__) / "presets" / f"{name}.toml").read_text("utf8")
         return cls.parse(text)
@@ -123,7 +128,9 @@ class Workload:
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError("the workload is not valid TOML", why=str(error)) from None
+            raise InputError(
+                "the workload is not valid TOML", why=str(error), fix="correct the line that the reason names"
+            ) from None
         return workload(document)
 
 
