@@ -51,9 +51,9 @@ def bound(words: str | int) -> int:
 def available() -> int:
     """Three quarters of the memory that is free now, within the limit of a container where there is one."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    told = Path("/proc/meminfo")
-    if told.exists():
-        line = next(line for line in told.read_text().splitlines() if line.startswith("MemAvailable"))
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        line = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
         free = int(line.split()[1]) * 1024
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.exists() and limit.read_text().strip().isdigit():

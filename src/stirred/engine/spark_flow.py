@@ -146,8 +146,8 @@ class SparkParts:
             begun.mkdir(parents=True)
         try:
             task = Written(self.parted, str(temporary.resolve()), len(str(self.number)))
-            told = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
-            with_rows = self.engine.watch.run(told.toArrow, steps, self.number).column("flow")
+            marks = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
+            with_rows = self.engine.watch.run(marks.toArrow, steps, self.number).column("flow")
             files = sorted(temporary.glob("part-*.parquet"))
             if len(files) != (pc.sum(with_rows).as_py() or 0):
                 raise InputError(

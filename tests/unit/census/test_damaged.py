@@ -106,7 +106,7 @@ def test_a_letter_in_a_count(tmp_path: Path) -> None:
         fields[3] = SECRET
         lines[row] = ",".join(fields)
     path.write_text("\n".join(lines) + "\n")
-    assert rules(check(tmp_path)) == [("size", "values that are no whole numbers", 3)]
+    assert rules(check(tmp_path)) == [("size", "values that are not whole numbers", 3)]
 
 
 def test_a_line_with_too_many_fields(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_million_problems_at_once(tmp_path: Path, file: str) -> None:
     assert "SECRET" not in done.stdout + done.stderr
     counts = {(p["column"], p["rule"]): p["count"] for p in result["report"]["problems"]}
     assert counts == {
-        ("size", "values that are no whole numbers"): count,
+        ("size", "values that are not whole numbers"): count,
         ("note", "missing values"): count,
         ("h", "identifiers used before by another record"): count // 2,
     }

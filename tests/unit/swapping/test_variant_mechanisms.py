@@ -183,7 +183,7 @@ def test_a_rate_that_looks_at_a_level_which_moves_along_is_law_1b() -> None:
         "tract": "rates by own place",
         "kept": "rates by held variables",
     }
-    with pytest.raises(InputError, match="no rate can look at hid"):
+    with pytest.raises(InputError, match="no rate can depend on hid"):
         VaryingRates(swap=["tract"], rate="1/5", by="hid", rates={"1": "1/2"}).specification(there)
 
 

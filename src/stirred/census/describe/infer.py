@@ -40,7 +40,7 @@ def describe(
     Levels, ranges and counts are taken from the records only with ``confidential``; otherwise only the names of
     columns and their types are shown. Codes of a codebook are metadata and always shown.
     """
-    tell = progress or silent
+    report = progress or silent
     where = folder or Path()
     frames: dict[str, tuple[Source, pl.LazyFrame]] = {}
     for name in files:
@@ -55,12 +55,12 @@ def describe(
     geography = _geography([name for names in columns.values() for name in names])
     records: Document = {}
     for done, (name, (source, frame)) in enumerate(frames.items()):
-        tell(f"{name} records", done, len(frames))
+        report(f"{name} records", done, len(frames))
         with redact_errors(name):
             records[name] = _record(
                 name, source, frame, geography, codebook_of(source, where), confidential=confidential
             )
-    tell("done", len(frames), len(frames))
+    report("done", len(frames), len(frames))
     _link(records, columns)
     document: Document = {"format": 1, "name": "census"}
     if geography:

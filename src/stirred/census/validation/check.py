@@ -44,12 +44,12 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
     1 rule is broken
       household.size: values outside the listed levels (2 records)
     """
-    tell = progress or silent
+    report = progress or silent
     steps = len(census.schema.records) + 3
     found: list[Problem] = []
     counts: dict[str, int] = {}
     for done, record in enumerate(census.schema.records):
-        tell(f"{record.name} records", done, steps)
+        report(f"{record.name} records", done, steps)
         damaged = list(_files(census, record))
         found += damaged
         if damaged:
@@ -75,12 +75,12 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
         ),
     }
     for done, (name, step) in enumerate(between.items(), start=len(census.schema.records)):
-        tell(name, done, steps)
+        report(name, done, steps)
         try:
             found += step()
         except _READING as error:
             found.append(_unreadable(name, error))
-    tell("done", steps, steps)
+    report("done", steps, steps)
     return Problems(problems=tuple(found), checked=counts)
 
 

@@ -57,7 +57,7 @@ def _tests(
     target = wanted_type(variable, dtype)
     if target is not None:
         kind = "whole numbers" if target.is_integer() else "numbers" if target.is_numeric() else "codes"
-        yield name, f"values that are no {kind}", there & value.is_null()
+        yield name, f"values that are not {kind}", there & value.is_null()
     if missing.policy == "error" or (missing.policy == "level" and missing.empty_as is None):
         rule = "missing values" if missing.policy == "error" else "empty fields, and no level stands for them"
         yield name, rule, ~there

@@ -1,4 +1,4 @@
-"""What a swap by parts reads: flows of records and of linked records, named by words, surveyed once."""
+"""Read a census for a swap by parts: flows of records and linked records, surveyed once."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surveyed:
-    """What one look at the source has found."""
+    """The results of one pass over the source."""
 
     digest: bytes
     homes: list[Fingerprint]  # of the margins, and at the end of identifiers with all that is held
@@ -49,15 +49,15 @@ class Surveyed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Flows of one release, and what its kernels must know of them."""
+    """Flows of one release, and what its kernels need."""
 
     job: Job
-    frame: Frame  # of no records: roles and words as the mechanism has them
+    frame: Frame  # without records: the roles and words of the mechanism
     homes: Flow
     people: tuple[Flow, ...]
     linked: tuple[Linked, ...]
     looker: Looker
-    scatter: Scatter  # cuts records into parts
+    scatter: Scatter  # divides records into parts
 
     @property
     def identifier(self) -> str:
@@ -70,7 +70,7 @@ class Sources:
         return self.homes.schema.append(pa.field(PART, pa.int32()))
 
     def surveyed(self, reader: Key) -> Surveyed:
-        """Read everything once."""
+        """Read all records once."""
         survey = Survey(reader, self.identifier, self.job.read, self.looker, HELD)
         homes = self.homes.map(survey, SURVEYED).gathered()
         _require_filled(
@@ -137,7 +137,7 @@ def opened(
     if not roles.identifier:
         raise InputError(
             f"{roles.record_type} records have no identifier",
-            why="where a census does not fit in memory, the identifier alone tells records apart",
+            why="if a census does not fit in memory, only the identifier distinguishes records",
             fix=f'name a column of unique numbers or texts in census.toml: [record.{roles.record_type}] id = "…"',
         )
     record = census.schema.record(roles.record_type)

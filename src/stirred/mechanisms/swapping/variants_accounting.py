@@ -1,4 +1,4 @@
-r"""What the relatives of the Permutation Swapping Algorithm sample, and what their proofs give.
+r"""The sampling laws and proved budgets of the variants of the Permutation Swapping Algorithm.
 
 Laws (one stratum of n records unless said; strata independent; "PSA(p)" is Algorithm 1 at rate p; all rates rational,
 strictly between 0 and 1). A record i has hold values $h_i$ and swap values $s_i$; a permutation g gives it $s_{g(i)}$.
@@ -76,7 +76,7 @@ def largest_rare_count(count: object) -> int:
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(
-            "rarity must look at counts of at least 1",
+            "rarity must use counts of at least 1",
             why="the count is a whole number of records",
             fix="counts_up_to=1 is uniqueness",
         )
@@ -108,7 +108,7 @@ def _spread(least: Fraction, most: Fraction) -> Fraction:
 def _renormalised(n: int, least: Fraction, most: Fraction) -> Fraction:
     """e^ν: how far the chance that nothing is redrawn moves when one record's rate does; near 1 in large strata."""
     spread = _spread(least, most)
-    # Doubles, then a margin of a millionth: the exact power would have n digits.
+    # Floats with a safety margin of a millionth: the exact power would have n digits.
     alone = Fraction(exp((n - 1) * log1p(-float(least))) * (1 + 1e-6))
     lone = alone * (1 - least) * n * odds(most)
     if lone >= 1:
@@ -158,7 +158,7 @@ def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> 
 def no_vacuous(n: int, rate: Rate) -> Budget:
     r"""Law 3: $\text{tight}(n, p) + n\ln\frac1{1-p} - \tfrac12\ln(1+o^2)$: finite, and linear in n because it must be.
 
-    From x the table of x only comes out when nobody is selected, with probability near $(1-p)^n$.
+    From x the table of x is only released when no record is selected, with probability near $(1-p)^n$.
 
     >>> no_vacuous(4, "1/2").upper(4)
     Decimal('3.5247')
@@ -269,7 +269,7 @@ def _upper(
             )
         others = 2 * largest_rare_count(parameters.get("counts_up_to", 1)) if law == "1c" else 0
         least, most = _rates(rate, highest)
-        # Small strata may lose more than large ones, so every size is looked at; rarity reaches into other strata.
+        # Small strata may lose more than large ones, so every size is evaluated; rarity also depends on other strata.
         sizes = [int(size) for size in np.unique(kinds[:, 0])]
         own = max(_place_factor(size, least, most) for size in sizes)
         again = max(_renormalised(size, least, most) for size in sizes) if others else Fraction(1)

@@ -1,4 +1,4 @@
-"""Agreement with an earlier product: its published microdata as exact sums of the new histogram, H(Z) = P."""
+"""Make a product agree with an earlier one: its published microdata as exact sums of the new histogram, H(Z) = P."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +34,13 @@ def published(packet: Path) -> Path:
 
 
 def promise(packet: Path) -> Specification:
-    """What the given packet promised; it is spent for already and composes with what follows."""
+    """The promise of the given packet; its budget is already spent and composes with that of the new product."""
     return load(published(packet) / "spec.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Where the earlier product lies and how its records fall into the cells of the new histogram's query."""
+    """The place of the earlier product, and the cell of the new histogram's query for each of its records."""
 
     path: Path
     query: Query
@@ -48,7 +48,7 @@ class Earlier:
 
     @staticmethod
     def of(workload: Workload, packet: Path) -> "Earlier":
-        """The microdata of a packet, looked at but not read."""
+        """The microdata of a packet; only its columns are read here."""
         earlier = Workload.preset(workload.given)
         path = published(packet) / "data" / f"{earlier.record}.parquet"
         if not path.exists():
@@ -104,7 +104,7 @@ def agreement(census: "Census", workload: Workload, spine: Spine, packet: Path) 
 
 
 def agreement_name(workload: Workload) -> str:
-    """What the agreement is called."""
+    """The name of the agreement."""
     return f"the published {workload.given}"
 
 

@@ -1,4 +1,4 @@
-"""The histogram a TopDown run works on, and the marginal queries asked of it.
+"""The histogram of a TopDown run, and its marginal queries.
 
 A query is a *coarsened marginal*: each axis is kept, grouped by a recode (some levels may be dropped), or summed, and
 the groups are crossed. Its 0/1 matrix is a Kronecker product with at most one 1 in each column, so changing one
@@ -20,12 +20,12 @@ Cells = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where an axis comes from: a column, and how its values become levels 0, 1, 2 …
+    """The source of an axis: a column, and how its values become levels 0, 1, 2 …
 
     ``cuts`` makes bins of a number (18 splits into under 18 and the rest), ``values`` lists the values of each
     level, ``offset`` is subtracted from a code. ``cases`` decides by several columns: the level is the number of the
     first case whose columns all have one of the listed values. ``product`` crosses several sources with their sizes,
-    the last varying fastest. A person's column may stand with its household.
+    the last varying fastest. A person's column may come from its household.
     """
 
     column: str = ""
@@ -37,7 +37,7 @@ class Source:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column it looks at."""
+        """Every column that it uses."""
         if self.product:
             return tuple({name: None for part, _ in self.product for name in part.columns})
         return (
@@ -193,5 +193,5 @@ class Query:
         return result
 
     def counts_for(self, axis: int) -> bool:
-        """Whether it tells levels of this axis apart: two or more rows of its factor are non-empty."""
+        """Whether it distinguishes levels of this axis: two or more rows of its factor are non-empty."""
         return len(set(self.factors[axis]) - {-1}) >= 2

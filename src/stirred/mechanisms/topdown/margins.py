@@ -1,6 +1,6 @@
-r"""The small sibling: one table of counts with exact margins, noise only where the margins leave room.
+r"""Release one table of counts with exact margins, and noise in the free cells.
 
-The data sets of one universe differ by tables with zero margins, an integer lattice whose coordinates are simply the
+The data sets of one universe differ by tables with zero margins, an integer lattice whose coordinates are the
 cells outside the last row and column. Independent discrete Gaussian noise on those coordinates, carried to the last row
 and column so that every margin stays, is the paper's Example 1 with a subspace mechanism (its Appendix A). No solver,
 no post-processing: the table is unbiased, and some cells may be negative.
@@ -131,11 +131,11 @@ class ExactMargins:
                 why="the mechanism counts them",
                 fix='record="…": name a record type that has records',
             )
-        # Levels come from the margins, which are released anyway: a level nobody has is not shown.
+        # Levels come from the margins, which are released anyway: a level without records is not shown.
         rows = counts[self.rows].unique().sort().to_list()
         columns = counts[self.columns].unique().sort().to_list()
         if not self.both:
-            # Which columns anybody falls in is not an invariant here, so it must not be read off the records.
+            # Which columns have records is not an invariant here, so it must not be read from the records.
             levels = census.domain.levels(self.record, self.columns)
             if levels is None:
                 raise InputError(

@@ -72,7 +72,9 @@ class TopDown:
             )
         if self.replicates < 0 or self.replicates == 1:
             raise InputError(
-                "replicates are none, or at least two", why="one run shows no spread", fix="replicates=20"
+                "the number of replicates is 0, or at least two",
+                why="one run shows no spread",
+                fix="replicates=20",
             )
         if self.names not in {"own", "bureau"}:
             raise InputError(
@@ -115,7 +117,7 @@ class TopDown:
         return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
 
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical; replicates are left out, for they must not change the noise."""
+        """The parameters in canonical JSON; replicates are left out, because they must not change the noise."""
         own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
         return own | {
             "workloads": {w.name: hashlib.sha256(repr(w).encode()).hexdigest() for w in self.workloads},
@@ -142,7 +144,7 @@ class TopDown:
         return total
 
     def require_given(self) -> None:
-        """A product that continues another needs its packet; refused before any noise is drawn."""
+        """Raise an error, before any noise is drawn, if a product continues another one and its packet is missing."""
         for workload in self.workloads:
             if workload.given and self.given is None:
                 raise InputError(
@@ -152,7 +154,7 @@ class TopDown:
                 )
 
     def _added(self, workload: Workload) -> tuple[str, ...]:
-        """Levels that the census may lack and the spine has."""
+        """Levels of the measured spine that the census may not have."""
         options = self.spine or workload.spine
         return ("block_group",) if options and options.block_groups is not None else ()
 
@@ -228,7 +230,7 @@ class TopDown:
         )
 
     def _made(self, task: Task) -> Made:
-        """Run one workload: in memory where it fits, else by subtrees. The release is the same, bit for bit."""
+        """Run one workload: in memory if it fits, else by subtrees. The release is the same, bit for bit."""
         engine = task.engine
         if not (engine.fits(0) and engine.fits(estimated(task.census, task.workload, task.mode))):
             self._require_whole(engine)
@@ -238,7 +240,7 @@ class TopDown:
         return in_memory(task, keep_nmf=self.keep_nmf, replicates=self.replicates)
 
     def _require_whole(self, engine: Engine) -> None:
-        """Some products are made of all measurements at once."""
+        """Refuse products that need all measurements at once, if the run is by subtrees."""
         for asked, what in (
             (self.keep_nmf, "the noisy measurement file"),
             (self.replicates > 0, "replicates"),
@@ -252,7 +254,7 @@ class TopDown:
 
 
 def _approve(stated: Specification, checks: tuple[Check, ...], record: Record) -> None:
-    """A run never conditions on more than it says, and releases nothing that breaks an invariant."""
+    """Refuse a run that used more invariants than it states, or that did not keep one."""
     more = set(record.multiverse) - set(stated.multiverse)
     if more:
         raise PrivacyError(

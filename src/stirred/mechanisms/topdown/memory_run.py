@@ -1,4 +1,4 @@
-"""One workload whose histograms fit in memory: the run, and what is released of it."""
+"""Run one workload in memory, and make its release."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""The workload file, checked at the edge: pydantic models that mirror the TOML and turn into plain objects at once."""
+"""Read the workload file: pydantic models that mirror the TOML and become plain objects at once."""
 
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -136,7 +136,7 @@ def workload(document: dict[str, object]) -> Workload:
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)
         )
         raise InputError(
-            "the workload file is not as it should be",
+            "the workload file is not valid",
             why=problems,
             fix="correct these lines of the workload file",
         ) from None

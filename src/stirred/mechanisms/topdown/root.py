@@ -1,4 +1,4 @@
-"""The root's own histogram: non-negative least squares with its exact sums, then rounding."""
+"""Solve the root's histogram: non-negative least squares with its exact sums, then rounding."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -8,10 +8,10 @@ stays above them as a node that is not measured, so that *its* population is the
 **Optimized block groups.** Within a tract, leaves in the same off-spine entities (place, school district, …) form
 groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
 
-Both use the leaves of the tree and in which areas these lie, never a confidential count: the areas are public
+Both use the leaves of the tree and the areas in which these lie, never a confidential count: the areas are public
 geography, and the leaves are public or declared as an invariant (``areas``). The
-production rule also looked at which kinds of group quarters stand in a block, which is an invariant but not public
-geography; that is left out. Microdata and tables still carry the ordinary geography (``ordinary``), and every
+production rule also used which kinds of group quarters are in a block, which is an invariant but not public
+geography; that is left out. Microdata and tables still have the ordinary geography (``ordinary``), and every
 root-to-leaf path spends exactly the total (checked where the budget is allotted).
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 CUTOFF = 12  # the production system's allowance above √n
-NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files say that a block lies in no such area
+NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 PART = "_part"
 OPTIMIZED = "_optimized"
 
@@ -118,7 +118,7 @@ class SpineOptions:
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """The geographies beside the spine that it looks at."""
+        """The geographies beside the spine that it uses."""
         names = (self.aian, *(self.block_groups or ()))
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
@@ -165,7 +165,7 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
     for name in dict.fromkeys(names):
         if name not in known:
             raise InputError(
-                f"{name} is no geography beside the spine",
+                f"{name} is not a geography beside the spine",
                 why="only public geography may shape the tree, and the census declares what is geography",
                 fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
             )
@@ -182,18 +182,18 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
         if schema.geography.areas is not None:
             raise InputError(
                 f"{name} needs a file of its own",
-                why="the tree lists all areas, and only records say where those without a file lie: the tree would "
-                "tell which areas have records",
+                why="the tree lists all areas, and without a file only records say where these are: the tree would "
+                "show which areas have records",
                 fix=f"give [geography.off_spine.{name}] its files",
             )
         holders = [record for record in deciding(census) if name in census.columns(record)]
         if not holders:
             raise InputError(
                 f"no record type has the column {name}",
-                why="it stands under [geography.off_spine], and has no file",
+                why="[geography.off_spine] names it, and it has no file",
                 fix=f"add the column {name} to the records, or give [geography.off_spine.{name}] its files",
             )
-        # every type that has the column is asked: an area may have group quarters and no household
+        # every type that has the column is read: an area may have group quarters and no household
         codes = pl.col(off.of).cast(leaves.schema[off.of]), pl.col(name).cast(pl.String)
         frames = [census.scan(record, [off.of, name]).select(codes) for record in holders]
         table = pl.concat(frames).unique().collect()
@@ -232,7 +232,7 @@ def _level(name: str, spine: tuple[str, ...]) -> str:
 
 
 def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str]) -> None:
-    """A rule about whole counties cannot be kept on a tree that has only their parts."""
+    """Refuse a rule about whole areas (counties) that the tree has only in parts."""
     for rule in workload.rules:
         if (
             rule.kind != "zero"
@@ -240,7 +240,7 @@ def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str])
             and _level(rule.level, spine) not in levels
         ):
             raise InputError(
-                f"rule {rule.name} speaks of level {rule.level}, which this spine cuts into parts",
+                f"rule {rule.name} names level {rule.level}, which this spine cuts into parts",
                 why="fixing the parts would make more numbers exact than the rule says",
                 fix="state the rule at the lowest level or above the split, or use the ordinary spine",
             )

@@ -1,4 +1,4 @@
-"""From the census's records to the workload's histogram in every block, sparse."""
+"""Count the census's records in the workload's histogram, sparse, for every block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -128,7 +128,7 @@ def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
 
 
 def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
-    """One row per leaf with its areas: from the public file of areas, else from the records that decide it."""
+    """One row per leaf with its areas: from the public file of areas, else from the records with a home."""
     spine = list(census.schema.spine)
     if not spine:
         raise InputError(
@@ -187,7 +187,7 @@ def histograms(census: "Census", workload: Workload, spine: Spine) -> list[Spars
 
 
 def no_cell(strangers: int, workload: Workload) -> DataError:
-    """What is said about records outside the histogram."""
+    """The error for records outside the histogram."""
     return DataError(
         f"{strangers} {workload.record} records fall in no cell of workload {workload.name}",
         why="a value is missing or outside the axis",
@@ -196,7 +196,7 @@ def no_cell(strangers: int, workload: Workload) -> DataError:
 
 
 def no_area(lost: int) -> InputError:
-    """What is said about records outside the geography."""
+    """The error for records outside the geography."""
     return InputError(
         f"{lost} cells lie in areas that the spine does not have",
         why="records name areas that the file of areas does not list",

@@ -1,4 +1,4 @@
-"""What a TopDown run measures: histogram, queries, exact budget shares by level, constraints; written in TOML."""
+"""The workload of a TopDown run: histogram, queries, exact budget shares by level, constraints; written in TOML."""
 
 import tomllib
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ class Rule:
     """One constraint as declared: what is held, where, and with which right-hand side.
 
     ``exact``: the query's answers at the level equal the census's. ``facilities``: the answers lie between the number
-    of units of each kind and ``largest`` times it. ``zero``: the listed cells hold nobody, in any census.
+    of units of each kind and ``largest`` times it. ``zero``: the listed cells are empty in any census.
     ``at-least``, ``at-most``: a public number per answer.
     """
 
@@ -32,7 +32,7 @@ class Rule:
     cells: tuple[tuple[str, tuple[int, ...]], ...] = ()
     values: tuple[int, ...] = ()
     largest: int = 99_999
-    lower: tuple[int, ...] = ()  # by answer, 1 where every facility houses somebody
+    lower: tuple[int, ...] = ()  # by answer, 1 if every facility has at least one resident
     units: str = ""  # the record type of the facilities
     kinds: Source | None = None  # how a unit's own columns sort it by answer
 
