@@ -59,7 +59,9 @@ def test_without_a_package_the_command_to_install_it_is_named(
     with pytest.raises(MissingExtraError) as told:
         Spark(master="local[2]")
     assert str(told.value) == (
-        f"the Spark engine needs {absent}, which is not installed\n  fix: pip install 'stirred[spark]'"
+        f"the Spark engine needs {absent}, which is not installed\n"
+        "  why: Spark is an optional part of Stirred\n"
+        "  fix: pip install 'stirred[spark]'"
     )
 
 

@@ -149,6 +149,7 @@ class Catalog(Mapping[str, Specification]):
     Traceback (most recent call last):
     ...
     stirred.errors.InputError: the catalog has no entry 'das-2002'
+      why: an entry is asked for by its name
       fix: did you mean das-2020, das-2010 or ddhc-a-2020?
     """
 
