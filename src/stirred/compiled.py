@@ -1,4 +1,4 @@
-"""One way to compile a kernel, so that every kernel has the same rules: no GIL, no bounds checks, cached, no fastmath."""
+"""Compile kernels with one set of rules: no GIL, no bounds checks, cached, no fastmath."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -19,6 +19,6 @@ def compiled(function: F) -> F:
     made: Any
     try:
         made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # a kernel typed at a prompt has no file to be cached beside
+    except RuntimeError:  # a kernel typed at a prompt has no file, so it cannot be cached
         made = numba.njit(nogil=True, error_model="numpy")(function)
     return cast("F", made)

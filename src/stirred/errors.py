@@ -1,16 +1,16 @@
-"""Every error Stirred raises says what went wrong, why, and how to fix it.
+"""The errors of Stirred: each says what went wrong, why, and how to fix it (a test searches the source).
 
 StirredError
-├── InputError            a file, a column or an argument is not as it should be
+├── InputError            a file, a column or an argument is not valid
 │   ├── SchemaError       census.toml does not describe a census
 │   ├── DataError         records break the schema (all problems at once, by column, rule and count)
 │   └── PlanError         plan.toml does not describe a release
 ├── SpecificationError    a specification cannot be stated
-│   ├── BudgetError       a budget that is no exact number, or is overdrawn
-│   ├── IncompatibleError two specifications that no rule relates
-│   └── VoidError         both of these: restated so, a specification would promise nothing
-├── PrivacyError          going on would break the promise (an invariant not kept, rate 0 or 1, a key reused)
-├── InfeasibleError       constraints that no data set can meet
+│   ├── BudgetError       a budget is not an exact number, or more was spent than it allows
+│   ├── IncompatibleError no rule relates two specifications
+│   └── VoidError         both of these: after the conversion a specification would promise nothing
+├── PrivacyError          continuing would break the promise (an invariant not kept, rate 0 or 1, a key reused)
+├── InfeasibleError       no data set satisfies the constraints
 └── MissingExtraError     an optional part is not installed; the message gives the command
 
 A message names the column, the rule and a count; it never shows a value of a record.
@@ -21,7 +21,7 @@ from difflib import get_close_matches
 
 
 class StirredError(Exception):
-    """What happened, why, and what to do about it.
+    """An error with what happened, why, and how to fix it.
 
     >>> print(StirredError("cannot compose", why="units differ", fix='spec.per("person")'))
     cannot compose
@@ -45,7 +45,7 @@ class StirredError(Exception):
 
 
 class InputError(StirredError):
-    """A file, a column or an argument is not as it should be."""
+    """A file, a column or an argument is not valid."""
 
 
 class SchemaError(InputError):
@@ -65,23 +65,23 @@ class SpecificationError(StirredError):
 
 
 class BudgetError(SpecificationError):
-    """A budget that is no exact number, or is overdrawn."""
+    """A budget is not an exact number, or more was spent than it allows."""
 
 
 class IncompatibleError(SpecificationError):
-    """Two specifications that no rule relates."""
+    """No rule relates two specifications."""
 
 
 class VoidError(BudgetError, IncompatibleError):
-    """Restated so, a specification would promise nothing: its δ would be 1 or more."""
+    """After the conversion a specification would promise nothing: its δ would be 1 or more."""
 
 
 class PrivacyError(StirredError):
-    """Going on would break the promise."""
+    """Continuing would break the promise."""
 
 
 class InfeasibleError(StirredError):
-    """Constraints that no data set can meet."""
+    """No data set satisfies the constraints."""
 
 
 class MissingExtraError(StirredError):
@@ -89,7 +89,7 @@ class MissingExtraError(StirredError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The half sentence that helps after an unknown name.
+    """Suggest known names that are close to an unknown name.
 
     >>> did_you_mean("das-2002", ["das-2010", "das-2020", "pl-2020"])
     'did you mean das-2020, das-2010 or pl-2020?'

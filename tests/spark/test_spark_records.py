@@ -181,7 +181,7 @@ def test_files_may_be_addresses(spark: Spark, folder: Path) -> None:
     assert spark.gathered_rows - before == PEOPLE
     text = (folder / "addresses.toml").read_text().replace("person.parquet", "nobody.parquet")
     (folder / "wrong.toml").write_text(text)
-    with pytest.raises(StirredError, match=r"gave the job up"):
+    with pytest.raises(StirredError, match=r"stopped the job"):
         spark.read(folder / "wrong.toml")
 
 

@@ -59,7 +59,9 @@ def test_without_a_package_the_command_to_install_it_is_named(
     with pytest.raises(MissingExtraError) as told:
         Spark(master="local[2]")
     assert str(told.value) == (
-        f"the Spark engine needs {absent}, which is not installed\n  fix: pip install 'stirred[spark]'"
+        f"the Spark engine needs {absent}, which is not installed\n"
+        "  why: Spark is an optional part of Stirred\n"
+        "  fix: pip install 'stirred[spark]'"
     )
 
 
@@ -120,7 +122,7 @@ def test_a_session_of_another_make_is_refused() -> None:
 
     with pytest.raises(StirredError, match=r"Spark 3\.5\.1 is too old"):
         spark_session.own(Old())
-    with pytest.raises(InputError, match="no classic Spark session"):
+    with pytest.raises(InputError, match="not a classic Spark session"):
         spark_session.own(Connect())
 
 

@@ -1,1 +1,1 @@
-"""HOW WELL: what a release is worth and what it gives away; takes releases, never packet paths."""
+"""Assess how well a release serves its users; functions take releases, never packet paths."""

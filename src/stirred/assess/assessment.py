@@ -1,4 +1,4 @@
-"""An assessment: what a release did to the tables and relations its users look at, against the truth.
+"""Assess a release: compare its tables and relations with those of the confidential census.
 
 Everything here is computed with confidential data. It is internal, or made on a stand-in, or published with noise
 whose cost enters the ledger (the paper's Remark 6).
@@ -26,7 +26,7 @@ class TableAssessment:
     record_type: str
     by: tuple[str, ...]
     pair: Pair
-    exact: bool  # an invariant of this release: listed apart, so that it does not flatter the averages
+    exact: bool  # an invariant of this release: listed separately, so that it does not improve the averages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class RelationAssessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """What was found for one release."""
+    """The results for one release."""
 
     name: str
     tables: tuple[TableAssessment, ...]
@@ -59,7 +59,7 @@ class Assessment:
         return pl.concat(frames) if frames else pl.DataFrame(schema=METRIC_SCHEMA)
 
     def summary(self) -> pl.DataFrame:
-        """One row a table and size class in the Bureau's layout; exact tables too, with no error."""
+        """One row for each table and size class in the Bureau's layout; exact tables too, with no error."""
         frames = [
             detailed_summary(item.pair, characteristic=item.name, geography=item.by[0], edges=_edges(item.by))
             for item in self.tables
@@ -79,7 +79,7 @@ def _edges(by: Sequence[str]) -> Sequence[int]:
 def assess_tables(
     name: str, census: Census, tables: Mapping[str, tuple[str, Sequence[str], pa.Table]]
 ) -> Assessment:
-    """Hold published tables (name → record type, variables, table) against the same tables of the census."""
+    """Compare published tables (name → record type, variables, table) with the same tables of the census."""
     found = []
     for table, (record_type, by, published) in tables.items():
         truth = census.counts(record_type, list(by))
@@ -105,7 +105,7 @@ def assess_relation(
 
 
 def five_numbers(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:
-    """Minimum, quartiles and maximum, named as the boxplot wants them.
+    """Minimum, quartiles and maximum, named as the boxplot needs them.
 
     >>> five_numbers(np.array([0.0, 1.0, 2.0, 3.0, 4.0]))["median"]
     2.0

@@ -1,4 +1,4 @@
-"""What users would conclude: segregation, regressions, districts and improbable areas before and after. Internal.
+"""Compare conclusions of users before and after: segregation, regressions, districts, improbable areas. Internal.
 
 Records come one by one or as counted cells: a column ``count`` says how many records a row stands for.
 """
@@ -40,13 +40,13 @@ class Coefficient:
 
     @property
     def overlap(self) -> float:
-        """1: the same interval; 0 or below: apart."""
+        """1 for equal intervals; 0 or below for separate intervals."""
         return interval_overlap(self.original, self.protected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusions:
-    """All that was looked at for one release."""
+    """All compared conclusions for one release."""
 
     changes: tuple[Change, ...] = ()
     coefficients: tuple[Coefficient, ...] = ()

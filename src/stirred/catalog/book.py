@@ -149,6 +149,7 @@ class Catalog(Mapping[str, Specification]):
     Traceback (most recent call last):
     ...
     stirred.errors.InputError: the catalog has no entry 'das-2002'
+      why: an entry is asked for by its name
       fix: did you mean das-2020, das-2010 or ddhc-a-2020?
     """
 
@@ -179,7 +180,11 @@ class Catalog(Mapping[str, Specification]):
                 why=f"{UNKNOWN[name].title} came from the same confidential file, at unknown cost",
                 fix="in a sum it counts as unknown: stirred spec compose das-2020 " + name,
             )
-        raise InputError(f"the catalog has no entry {name!r}", fix=did_you_mean(name, self._entries))
+        raise InputError(
+            f"the catalog has no entry {name!r}",
+            why="an entry is asked for by its name",
+            fix=did_you_mean(name, self._entries),
+        )
 
     @property
     def unstated(self) -> Mapping[str, str]:

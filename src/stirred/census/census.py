@@ -1,4 +1,4 @@
-"""A census: confidential records with their schema, scanned rather than loaded."""
+"""A census: confidential records with their schema, read by scanning and never loaded as a whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from stirred.spec.domain import Domain
 
 
-HOMES_AT_ONCE = 20_000_000  # households held in memory when persons are counted by what their household says
+HOMES_AT_ONCE = (
+    20_000_000  # households held in memory when persons are counted by variables of their household
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Census:
-    """Households and persons with their schema; nothing is read until it is asked for.
+    """Households and persons with their schema; nothing is read until it is needed.
 
     >>> census = Census.of({"geography": {"spine": ["county"]}},
     ...                    {"household": {"county": ["b", "a", "b"], "size": [2, 1, 2]}})
@@ -39,11 +41,11 @@ class Census:
     folder: Path = field(default_factory=Path, repr=False)
     _linkable: set[str] = field(
         default_factory=set, repr=False
-    )  # record types whose identifiers name one each
+    )  # record types whose identifiers are known to be unique
 
     @staticmethod
     def of(schema: Schema | Mapping[str, object], tables: Mapping[str, object]) -> "Census":
-        """A census of tables in memory, from any data frame library; record types not described take all columns."""
+        """Make a census from tables in memory, of any data frame library; record types not described take all columns."""
         if not isinstance(schema, Schema):
             document = dict(schema)
             records = document.get("record", {})
@@ -54,44 +56,45 @@ class Census:
         if unknown:
             raise InputError(
                 f"the schema has no record type {unknown[0]}",
+                why="a table was given for it",
                 fix=did_you_mean(unknown[0], schema.record_types),
             )
         return Census(schema=schema, files={name: to_lazy(table) for name, table in tables.items()})
 
     @property
     def domain(self) -> "Domain":
-        """The data sets that could have been collected, as the schema tells them."""
+        """The data sets that could have been collected, as the schema describes them."""
         from stirred.census.domain import domain_of
 
         return domain_of(self)
 
     def file(self, record_type: str) -> pl.LazyFrame:
-        """The columns of the files as they are."""
+        """The columns of the files, unchanged."""
         self.schema.record(record_type)
         if record_type in self.files:
             return self.files[record_type]
         return open_source(self.schema.record(record_type).source, self.folder)
 
     def raw(self, record_type: str) -> pl.LazyFrame:
-        """The variables under their names, with the types of the file; what validation looks at."""
+        """The variables under their names, with the types of the file; used by validation."""
         return raw(self.schema, self.schema.record(record_type), self.file(record_type))
 
     def scan(
         self, record_type: str, columns: Sequence[str] | None = None, *, ordered: bool = True
     ) -> pl.LazyFrame:
-        """The records, lazily; columns a person lacks come from its household, off-spine codes from their files.
+        """Scan the records; missing columns of a person come from its household, off-spine codes from their files.
 
         Without ``ordered`` the rows may come in any order where a join is needed, which is faster.
         """
         record = self.schema.record(record_type)
-        with unshown(record_type):
+        with redact_errors(record_type):
             own = typed(self.schema, record, self.file(record_type))
             if columns is None:
                 return own
             return self._resolve(record, own, list(dict.fromkeys(columns)), ordered=ordered)
 
     def columns(self, record_type: str) -> tuple[str, ...]:
-        """The names of the columns a record type offers of itself."""
+        """The names of the record type's own columns."""
         return tuple(self.scan(record_type).collect_schema().names())
 
     def _resolve(
@@ -107,7 +110,7 @@ class Census:
             reachable = self.columns(record.linked_to)
             wanted = [name for name in self._needed(lacking) if name in reachable and name not in there]
             if wanted:
-                # carry along only what is asked for: the join is the one step that holds columns in memory
+                # keep only the needed columns: the join is the one step that holds columns in memory
                 keep = [
                     name for name in there if name in {*columns, *self._needed(columns), record.household}
                 ]
@@ -120,19 +123,21 @@ class Census:
         for name in columns:
             if name not in there:
                 raise InputError(
-                    f"{record.name} records have no column {name}", fix=did_you_mean(name, there)
+                    f"{record.name} records have no column {name}",
+                    why="it was asked for",
+                    fix=did_you_mean(name, there),
                 )
         return frame.select(columns)
 
     def _require_once(self, record: RecordSchema) -> None:
-        """Look at the identifiers of a record type, once, before anything is joined by them."""
+        """Check once that the identifiers of a record type are unique, before anything is joined by them."""
         if record.name not in self._linkable:
-            with unshown(record.name):
+            with redact_errors(record.name):
                 require_once(self.scan(record.name).select(record.id), self.count(record.name), record)
             self._linkable.add(record.name)
 
     def _needed(self, names: list[str]) -> list[str]:
-        """The columns asked for, and the levels of the spine that off-spine codes are looked up by."""
+        """The requested columns, and the levels of the spine by which off-spine codes are looked up."""
         keys = [off.of for off in self.schema.geography.off_spine if off.name in names and off.of]
         if self.schema.geography.areas and self.schema.spine:
             keys.append(self.schema.spine[-1])
@@ -151,7 +156,7 @@ class Census:
         self, record_type: str, columns: Sequence[str] | None = None, *, rows: int = 1 << 20
     ) -> Iterator[pa.RecordBatch]:
         """The records in batches of at most ``rows``, in the order of the files, without holding them all."""
-        with unshown(record_type):
+        with redact_errors(record_type):
             frame = self.scan(record_type, columns)
             for part in frame.collect_batches(
                 chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"
@@ -172,7 +177,9 @@ class Census:
         weight = self.schema.record(record_type).weight
         if not weight:
             raise InputError(
-                f"{record_type} records have no weight", fix="name it in census.toml: weight = …"
+                f"{record_type} records have no weight",
+                why="their weighted counts were asked for",
+                fix='name the weight column in census.toml: weight = "…"',
             )
         return self._aggregate(record_type, by, where, pl.col(weight).sum().alias("weight"), [weight])
 
@@ -213,7 +220,7 @@ class Census:
         return _collect(frame.group_by(names).agg(value) if names else frame.select(value), record_type)
 
     def _parts(self, record_type: str, wanted: list[str]) -> "Iterator[Census]":
-        """The census itself, or in parts by the hash of the link, so that a join never holds too many households."""
+        """The census as a whole, or in parts by the hash of the link, so that a join never holds too many households."""
         record = self.schema.record(record_type)
         if not record.linked_to or set(wanted) <= set(self.columns(record_type)):
             yield self
@@ -226,7 +233,7 @@ class Census:
             return
         sides = {record.name: _column(record, record.household), home.name: _column(home, home.id)}
         types = {name: self.file(name).collect_schema()[key] for name, key in sides.items()}
-        # as text unless both are of one type, because two files may store one identifier in two
+        # as text unless both have one type, because two files may store one identifier in two types
         text = len(set(types.values())) > 1 or any(dtype.is_float() for dtype in types.values())
         keys = {
             name: loosely(pl.col(key), types[name], pl.String()) if text else pl.col(key)
@@ -235,7 +242,7 @@ class Census:
         hashed = {name: key.hash() for name, key in keys.items()}
         for part in range(parts):
             some = {name: self.file(name).filter(hashed[name] % parts == part) for name in sides}
-            # what names one record in the whole does so in each part
+            # an identifier that is unique in the whole is unique in each part
             yield Census(
                 schema=self.schema,
                 files={**self.files, **some},
@@ -255,8 +262,8 @@ def read(path: str | Path) -> Census:
     return census
 
 
-class unshown:  # noqa: N801 — reads as a word in a with statement
-    """Inside, an error of the reading library becomes one that shows no value."""
+class redact_errors:  # noqa: N801 — used as a function in a with statement
+    """Replace errors of the reading library inside the block by errors that show no value."""
 
     def __init__(self, record_type: str) -> None:
         self.record_type = record_type
@@ -265,7 +272,7 @@ class unshown:  # noqa: N801 — reads as a word in a with statement
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # an error of ours that is raised inside a query comes back as one long text
+        # an error of Stirred that is raised inside a query is returned as one long text
         flattened = isinstance(error, DataError) and "\n" in error.what
         library = isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError)
         if error is not None and (flattened or library):
@@ -273,7 +280,7 @@ class unshown:  # noqa: N801 — reads as a word in a with statement
 
 
 def _collect(frame: pl.LazyFrame, record_type: str) -> pl.DataFrame:
-    with unshown(record_type):
+    with redact_errors(record_type):
         result = frame.collect(engine="streaming")
         assert isinstance(result, pl.DataFrame)
         return result
@@ -306,7 +313,11 @@ def _asked(
     """The variables of a table, and all that must be read for it."""
     names = list(by)
     if len(set(names)) < len(names):
-        raise InputError("a variable is named twice in a table", fix="name each variable once")
+        raise InputError(
+            "a variable is named twice in a table",
+            why="a table has one column for each variable",
+            fix="name each variable once",
+        )
     return names, list(dict.fromkeys([*names, *(where or {}), *extra]))
 
 
@@ -316,5 +327,9 @@ def _codes(codes: Sequence[str], dtype: pl.DataType, name: str) -> pl.Series:
             [int(code) for code in codes] if dtype.is_integer() else [str(code) for code in codes]
         )
     except ValueError:
-        raise InputError(f"{name} holds integers", fix="restrict it to integer levels") from None
+        raise InputError(
+            f"{name} holds integers",
+            why="the restriction names a level that is not an integer",
+            fix="restrict it to integer levels",
+        ) from None
     return pl.Series(values, dtype=dtype if dtype.is_integer() else pl.String)

@@ -1,4 +1,4 @@
-"""Whether the parts of a schema fit together: names that exist, links that lead somewhere, geographies without cycles."""
+"""Check that the parts of a schema fit together: names and links exist, geographies have no cycles."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def _geography(schema: Schema) -> Iterator[str]:
         if off.name in names:
             yield f"{where}: is a level of the spine too"
         if off.of and off.of not in names:
-            yield f"{where}.of: {off.of} is no level of the spine, {did_you_mean(off.of, names or ('(no spine)',))}"
+            yield f"{where}.of: {off.of} is not a level of the spine, {did_you_mean(off.of, names or ('(no spine)',))}"
         if off.nests_in and off.nests_in not in known:
             yield f"{where}.nests_in: {off.nests_in} is unknown, {did_you_mean(off.nests_in, known)}"
         if bool(off.files) != bool(off.key):

@@ -1,4 +1,4 @@
-"""The domain a schema describes, in the words of specifications: nothing in it is read off the records."""
+"""Build the domain of a specification from a schema, without reading any record."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""From a table of counts by area to one record per household or person."""
+"""Turn a table of counts by area into one record per household or person."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,10 +30,18 @@ def expand(
     known = lazy.collect_schema()
     for name in (*keep, *counts):
         if name not in known:
-            raise InputError(f"the table has no column {name}", fix=did_you_mean(name, known.names()))
+            raise InputError(
+                f"the table has no column {name}",
+                why="it is named in keep or counts",
+                fix=did_you_mean(name, known.names()),
+            )
     variables = list(next(iter(counts.values()))) if counts else []
     if any(list(values) != variables for values in counts.values()):
-        raise InputError("every count column must set the same variables, in the same order")
+        raise InputError(
+            "every count column must set the same variables, in the same order",
+            why="the records made from all of them form one table",
+            fix="give each count column the same variables, in one order",
+        )
     frame = lazy.select(*keep, *(name for name in counts if name not in keep)).collect()
     matrix = _matrix(frame, list(counts))
     times = matrix.reshape(-1)
@@ -53,10 +61,18 @@ def _matrix(frame: pl.DataFrame, names: list[str]) -> "np.ndarray[tuple[int, int
     for name in names:
         column = frame[name]
         if not column.dtype.is_integer():
-            raise DataError(f"column {name} holds no integers, so it counts nothing")
+            raise DataError(
+                f"column {name} does not hold integers",
+                why="counts are whole numbers",
+                fix="cast the column to an integer type",
+            )
         bad = column.null_count() + int((column < 0).sum())
         if bad:
-            raise DataError(f"column {name}: {bad} counts are empty or negative")
+            raise DataError(
+                f"column {name}: {bad} counts are empty or negative",
+                why="a count is a whole number from 0 on",
+                fix="replace the empty and negative counts",
+            )
     return np.column_stack([frame[name].to_numpy().astype(np.int64) for name in names]).reshape(
         frame.height, len(names)
     )

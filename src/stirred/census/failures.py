@@ -1,11 +1,11 @@
-"""What the reading libraries say, told again without any value of a record."""
+"""Replace the messages of reading libraries by our own, which show no value of a record."""
 
 import re
 
 from stirred.errors import DataError
 
-# (what the library's message contains, what we say, what to do); the library's own words may hold values.
-# The first that fits is told, so words that stand in many messages (a path with "parquet" in it) come last.
+# (pattern of the library's message, our reason, our fix); the library's own message may show values.
+# The first match is used, so patterns that occur in many messages (a path with "parquet" in it) come last.
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (r"no such file|not found|os error 2\b", "a file is missing", "check files in census.toml"),
     (r"permission", "a file may not be opened", "check the permissions"),
@@ -33,21 +33,21 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"ipc|flatbuffer|arrow file|invalidfooter",
-        "the file is no complete Arrow file",
+        "the file is not a complete Arrow file",
         "copy or write it again",
     ),
     (
         r"parquet|file out of specification|thrift|magic|footer",
-        "the file is no complete Parquet file",
+        "the file is not a complete Parquet file",
         "copy or write it again",
     ),
 )
-# an error of ours that was raised inside a query comes back as text, with words of the library around it
+# an error of Stirred that was raised inside a query is returned as text, with text of the library around it
 _OURS = re.compile(r"^(?:\w*Error:? ?)*(?P<what>[^\n]+)\n  why: (?P<why>[^\n]+)\n  fix: (?P<fix>[^\n]+)")
 
 
 def reason(error: BaseException) -> tuple[str, str]:
-    """Why a file could not be read and what to do, from a fixed list.
+    """Find in a fixed list why a file could not be read and how to fix it.
 
     >>> reason(OSError("corrupt deflate stream"))
     ('the compressed file is damaged', 'copy it again')
@@ -56,11 +56,11 @@ def reason(error: BaseException) -> tuple[str, str]:
     for pattern, why, fix in _KNOWN:
         if re.search(pattern, message, flags=re.IGNORECASE):
             return why, fix
-    return f"the reading library gave up ({type(error).__name__})", "see: stirred data check census.toml"
+    return f"the reading library failed ({type(error).__name__})", "see: stirred data check census.toml"
 
 
 def explain(error: BaseException, record_type: str) -> DataError:
-    """The error to raise in its place: our own as it was raised, a library's without its words."""
+    """The error to raise instead: one of Stirred is restored, one of a library is replaced without its message."""
     ours = _OURS.match(str(error))
     if ours:
         return DataError(ours["what"], why=ours["why"], fix=ours["fix"])

@@ -1,4 +1,4 @@
-"""Geography that stands in files of its own: levels above the finest, and geographies beside the spine."""
+"""Read geography from its own files: levels above the finest, and geographies beside the spine."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from stirred.errors import SchemaError, did_you_mean
 
 
 def attach(schema: Schema, frame: pl.LazyFrame, lacking: list[str], folder: Path) -> pl.LazyFrame:
-    """The frame with the geographic columns it lacks, looked up by the code of the level that decides them."""
+    """Add missing geographic columns, looked up by the code of the level that determines them."""
     there = frame.collect_schema().names()
     geography = schema.geography
     finest = schema.spine[-1] if schema.spine else ""
@@ -38,7 +38,11 @@ def crosswalk(schema: Schema, name: str, folder: Path) -> pl.LazyFrame:
     source = off.column or off.name
     for column in (off.key, source):
         if column not in columns:
-            raise SchemaError(f"the file of {name} has no column {column}", fix=did_you_mean(column, columns))
+            raise SchemaError(
+                f"the file of {name} has no column {column}",
+                why="census.toml names this column",
+                fix=did_you_mean(column, columns),
+            )
     return table.select(pl.col(off.key).alias(off.of), pl.col(source).alias(off.name))
 
 
@@ -46,12 +50,20 @@ def area_table(schema: Schema, folder: Path) -> pl.LazyFrame:
     """The file of areas as columns code, parent (null at the top) and level (null when not given), all text."""
     areas = schema.geography.areas
     if areas is None:
-        raise SchemaError("the geography has no file of areas", fix="add [geography.areas] to census.toml")
+        raise SchemaError(
+            "the geography has no file of areas",
+            why="the areas and their parents are listed there",
+            fix="add [geography.areas] to census.toml",
+        )
     table = open_source(Source(files=areas.files), folder)
     columns = table.collect_schema().names()
     for column in filter(None, (areas.code, areas.parent, areas.level)):
         if column not in columns:
-            raise SchemaError(f"the file of areas has no column {column}", fix=did_you_mean(column, columns))
+            raise SchemaError(
+                f"the file of areas has no column {column}",
+                why="census.toml names this column",
+                fix=did_you_mean(column, columns),
+            )
     parent = pl.col(areas.parent).cast(pl.String)
     return table.select(
         pl.col(areas.code).cast(pl.String).alias("code"),

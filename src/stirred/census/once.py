@@ -1,4 +1,4 @@
-"""Identifiers that name one record each: a join by an identifier used twice would count persons twice."""
+"""Check that identifiers are unique: a join by an identifier that occurs twice would count persons twice."""
 
 import polars as pl
 
@@ -10,10 +10,10 @@ BATCH = 1 << 20
 
 
 def used_again(ids: pl.LazyFrame, rows: int) -> int:
-    """How many records of one column of identifiers have one that an earlier record has; empty ones do not count.
+    """Count the records whose identifier occurred in an earlier record; empty identifiers do not count.
 
-    Identifiers that rise from record to record are seen to be unique as they stream by; others are looked at in parts
-    by their hash, so that memory stays bounded either way.
+    Identifiers in increasing order are found to be unique in one streaming pass; others are compared in parts by
+    their hash, so that memory stays bounded in both cases.
 
     >>> used_again(pl.LazyFrame({"id": [1, 2, 5, None]}), 4), used_again(pl.LazyFrame({"id": [5, 2, 5, 5]}), 4)
     (0, 2)
@@ -35,7 +35,7 @@ def used_again(ids: pl.LazyFrame, rows: int) -> int:
 
 
 def require_once(ids: pl.LazyFrame, rows: int, record: RecordSchema) -> None:
-    """Stop when two records of a type share an identifier."""
+    """Raise an error when two records of a type share an identifier."""
     again = used_again(ids, rows)
     if again:
         raise DataError(
@@ -52,7 +52,7 @@ def _rising(ids: pl.LazyFrame) -> bool:
         values = values if last is None else pl.concat([last, values])
         if not (
             values > values.shift()
-        ).all():  # the first has nothing before it, and an empty answer is no no
+        ).all():  # the first record has none before it, so its comparison is null and must count as increasing
             return False
         last = values.tail(1)
     return True

@@ -1,4 +1,4 @@
-"""From census.toml, or a dictionary of the same shape, to a Schema; every mistake is told at once."""
+"""Read census.toml, or a dictionary of the same shape, into a Schema; all mistakes are reported at once."""
 
 import csv
 import tomllib
@@ -36,14 +36,20 @@ def load(path: Path) -> Schema:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
         raise SchemaError(
-            f"cannot open {path.name}", why=error.strerror or "", fix="check the path"
+            f"cannot open {path.name}",
+            why=error.strerror or "the system gives no reason",
+            fix="check the path",
         ) from None
     except UnicodeDecodeError:
-        raise SchemaError(f"{path.name} is no text file", fix="save it as UTF-8") from None
+        raise SchemaError(
+            f"{path.name} is not a text file", why="its bytes are not UTF-8", fix="save it as UTF-8"
+        ) from None
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"{path.name} is not valid TOML", why=str(error)) from None
+        raise SchemaError(
+            f"{path.name} is not valid TOML", why=str(error), fix="correct the line that the reason names"
+        ) from None
     return parse(document, folder=path.parent)
 
 
@@ -96,7 +102,7 @@ def _mistakes(error: ValidationError) -> Iterator[str]:
 
 
 def _is_branch(part: str | int) -> bool:
-    """Whether a step is pydantic's name for a branch of a union rather than a key."""
+    """Whether a step of the path is pydantic's name for a branch of a union and not a key."""
     return isinstance(part, str) and (part.endswith("Model") or part == "CodesFrom" or "[" in part)
 
 
@@ -125,7 +131,8 @@ def _geography(model: GeographyModel) -> Geography:
     unknown = [name for name in model.level if name not in names]
     if unknown:
         raise SchemaError(
-            f"geography.level.{unknown[0]} is no level of the spine",
+            f"geography.level.{unknown[0]} is not a level of the spine",
+            why="only levels of the spine can be described",
             fix=did_you_mean(unknown[0], names or ("(no spine)",)),
         )
 
@@ -224,7 +231,11 @@ def _codes(
             stream.seek(0)
             rows = list(csv.DictReader(stream, delimiter=next((c for c in "|;\t" if c in sample), ",")))
     except (OSError, UnicodeDecodeError):
-        raise SchemaError(f"cannot read the codes of {name}", why=f"no readable file {source.file}") from None
+        raise SchemaError(
+            f"cannot read the codes of {name}",
+            why=f"no readable file {source.file}",
+            fix="check the path, relative to census.toml, and save the file as UTF-8",
+        ) from None
     header = list(rows[0]) if rows else []
     code = source.code or (header[0] if header else "")
     label = source.label or (header[1] if len(header) > 1 and not source.code else "")
@@ -232,17 +243,26 @@ def _codes(
         if wanted not in header:
             raise SchemaError(
                 f"the code file of {name} has no column {wanted}",
+                why="census.toml names this column",
                 fix=did_you_mean(wanted, header or ("(empty)",)),
             )
     codes = [row[code] for row in rows]
     if not codes or len(set(codes)) < len(codes):
-        raise SchemaError(f"the code file of {name} lists " + ("a code twice" if codes else "no codes"))
+        raise SchemaError(
+            f"the code file of {name} lists " + ("a code twice" if codes else "no codes"),
+            why="codes are the levels of a variable: at least one, each different",
+            fix="list each code once",
+        )
     labels = tuple((row[code], row[label] or "") for row in rows) if label else ()
     if source.type == "integer":
         try:
             return tuple(int(c) for c in codes), labels
         except ValueError:
-            raise SchemaError(f"the code file of {name} holds codes that are no integers") from None
+            raise SchemaError(
+                f"the code file of {name} holds codes that are not integers",
+                why='the variable has type = "integer"',
+                fix='correct the codes, or set type = "text"',
+            ) from None
     return tuple(codes), labels
 
 

@@ -1,4 +1,4 @@
-"""Spines that many censuses share, by name."""
+"""Named spines that many censuses share."""
 
 from stirred.errors import SchemaError, did_you_mean
 
@@ -21,5 +21,9 @@ def spine(preset: str) -> tuple[str, ...]:
     ('nuts0', 'nuts1', 'nuts2', 'nuts3', 'lau')
     """
     if preset not in SPINES:
-        raise SchemaError(f"there is no geography preset {preset}", fix=did_you_mean(preset, SPINES))
+        raise SchemaError(
+            f"there is no geography preset {preset}",
+            why="geography.preset names a spine that Stirred knows",
+            fix=did_you_mean(preset, SPINES),
+        )
     return SPINES[preset]

@@ -1,16 +1,16 @@
-"""How a long step of this room tells how far it is; the shape is that of ``stirred.engine.Progress``."""
+"""Progress events of long steps in this package, with the same signature as ``stirred.engine.Progress``."""
 
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """Receives how far a named step is."""
+    """Receives progress events of a named step."""
 
     def __call__(self, step: str, done: int, total: int) -> None: ...
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """No progress is told.
+    """Ignore progress events.
 
     >>> silent("write", 1, 2)
     """

@@ -1,4 +1,4 @@
-"""What a census is made of: record types, variables, geography and the links between them, as frozen objects."""
+"""The schema of a census: record types, variables, geography and links, as frozen objects."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,7 +12,7 @@ Levels = tuple[str, ...] | tuple[int, ...] | range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """What an empty field or a missing code means: an error, a level of its own, or not in universe (kept empty)."""
+    """The meaning of an empty field or a missing code: an error, a separate level, or not in universe (kept empty)."""
 
     policy: MissingPolicy = "error"
     codes: tuple[str, ...] | tuple[int, ...] = ()
@@ -72,7 +72,7 @@ class Area:
 
     @property
     def derived(self) -> bool:
-        """Whether the code is put together from other columns of the file."""
+        """Whether the code is composed from other columns of the file."""
         return self.first is not None or len(self.columns) > 1
 
 
@@ -80,8 +80,8 @@ class Area:
 class OffSpine:
     """A geography beside the spine: places, voting districts, a 1-km grid; several may overlap.
 
-    ``of`` is the level of the spine that decides it (a block lies in one voting district), or empty when each
-    record carries its own code (a grid cell cuts through areas). ``nests_in`` is a level whose borders it respects.
+    ``of`` is the level of the spine that determines it (a block lies in one voting district), or empty when each
+    record has its own code (a grid cell may cross areas). ``nests_in`` is a level whose borders it respects.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Geography:
 class Kinds:
     """Which levels of a column mark occupied homes, vacant ones and group quarters.
 
-    ``housing_units`` are levels that say home without saying whether anyone lives there; then the size tells.
+    ``housing_units`` are levels of homes that may be occupied or vacant; their size then decides.
     """
 
     column: str
@@ -181,13 +181,14 @@ class RecordSchema:
                 return variable
         raise SchemaError(
             f"{self.name} records have no variable {name}",
+            why="the schema declares none of that name",
             fix=did_you_mean(name, self.names or ("(none declared)",)),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRule:
-    """What no census can hold, whatever the data: a forbidden combination, parts above a whole, a sum that is off.
+    """A rule that every census keeps: a forbidden combination, a part that is at most its whole, or a sum.
 
     ``forbid`` lists levels by variable: no record has all of them at once. ``at_most`` is (smaller, larger).
     ``total`` equals the sum of ``parts``.
@@ -202,14 +203,14 @@ class EditRule:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables the rule speaks about."""
+        """The variables that the rule names."""
         named = [name for name, _ in self.forbid]
         return (*named, *(self.at_most or ()), *((self.total,) if self.total else ()), *self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A census described: nothing in it comes from the records.
+    """The description of a census; nothing in it comes from the records.
 
     >>> schema = Schema(name="toy", geography=Geography(spine=(Area(name="state"), Area(name="county"))))
     >>> schema.spine
@@ -240,5 +241,7 @@ class Schema:
             if record.name == name:
                 return record
         raise SchemaError(
-            f"the census has no record type {name}", fix=did_you_mean(name, self.record_types or ("(none)",))
+            f"the census has no record type {name}",
+            why="the schema declares none of that name",
+            fix=did_you_mean(name, self.record_types or ("(none)",)),
         )

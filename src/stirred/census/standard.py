@@ -1,4 +1,4 @@
-"""Schemas of file formats that everyone has: the Bureau's redistricting files and its microdata."""
+"""Schemas of public file formats: the Bureau's redistricting files and its microdata."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""census.toml as it is written: parsed strictly at the edge, then turned into a frozen Schema at once."""
+"""Models of census.toml as it is written; they are parsed strictly and turned into a frozen Schema at once."""
 
 import re
 from typing import Annotated, Literal
@@ -23,7 +23,7 @@ def span(text: str) -> range | None:
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused, and no error shows what was typed in."""
+    """A model that refuses unknown keys and shows no input in its errors."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
 
@@ -145,7 +145,7 @@ class GeographyModel(Strict):
 
     preset: str = ""
     spine: list[Name] = []
-    code: str = ""  # one column that holds the whole code; the preset knows where to cut it
+    code: str = ""  # one column that holds the whole code; the preset gives the length of each level
     type: Literal["text", "integer"] = "text"
     level: dict[str, LevelModel] = {}
     off_spine: dict[str, OffSpineModel] = {}

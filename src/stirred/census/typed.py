@@ -1,4 +1,4 @@
-"""From the columns of a file to the variables of the schema: renamed, typed, missing values told apart."""
+"""Turn the columns of a file into the variables of the schema: rename them, convert types, treat missing values."""
 
 import polars as pl
 
@@ -9,7 +9,7 @@ INTEGER, NUMBER = pl.Int64(), pl.Float64()
 
 
 def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[Variable, ...]:
-    """Every column the record type offers, special ones included; without declared variables, all of the file's."""
+    """Every column of the record type, special ones included; without declared variables, all columns of the file."""
     geography = {level.name for level in schema.geography.spine if _derivable(level, columns)}
     open_kind: Kind = "integer" if schema.geography.typed_as == "integer" else "text"
     declared = {variable.name: variable for variable in record.variables}
@@ -25,7 +25,7 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
     for off in schema.geography.off_spine:
         source = off.column or off.name
         if not off.files and source in columns:
-            # land may lie outside every place, so an empty code is no mistake
+            # land may lie outside every place, so an empty code is allowed
             outside = Missing(policy="keep")
             special[off.name] = Variable(name=off.name, column=source, label=off.label, missing=outside)
     if record.size:
@@ -44,14 +44,14 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
 
 
 def absent(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:
-    """The columns the schema speaks of that the file does not have."""
+    """The columns that the schema names and the file does not have."""
     wanted = variables_of(schema, record, columns)
     derived = {level.name for level in schema.geography.spine if _derivable(level, columns)}
     return [v.source for v in wanted if v.name not in derived and v.source not in columns]
 
 
 def raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The variables under their own names with the types of the file; empty text is no value."""
+    """The variables under their own names with the types of the file; empty text counts as missing."""
     columns = frame.collect_schema()
     missing = absent(schema, record, columns)
     if missing:
@@ -63,7 +63,7 @@ def raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFra
 
 
 def present(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """As ``raw``, with those variables whose columns are there."""
+    """As ``raw``, with only those variables whose columns exist."""
     columns = frame.collect_schema()
     levels = {level.name: level for level in schema.geography.spine if _derivable(level, columns)}
     chosen = []
@@ -79,7 +79,7 @@ def present(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.Laz
 
 
 def typed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The variables with the types of the schema; a value that does not fit stops the read, unshown."""
+    """The variables with the types of the schema; a value that does not fit is an error, which does not show it."""
     columns = frame.collect_schema()
     shaped = raw(schema, record, frame)
     types = shaped.collect_schema()
@@ -105,7 +105,7 @@ def convert(variable: Variable, dtype: pl.DataType) -> pl.Expr:
 
 
 def wanted_type(variable: Variable, dtype: pl.DataType) -> pl.DataType | None:
-    """The type to convert to, or None when the file's type will do."""
+    """The type to convert to, or None when the file's type is kept."""
     textual = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Enum | pl.Categorical)
     whole = variable.kind == "integer" or (
         variable.levels is not None and isinstance(variable.levels[0], int)
@@ -120,7 +120,7 @@ def wanted_type(variable: Variable, dtype: pl.DataType) -> pl.DataType | None:
 
 
 def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
-    """A value in another type, null where it does not fit; a float is a whole number or does not fit."""
+    """Convert values to another type, with null where one does not fit; a float must be a whole number."""
     if dtype.is_float() and not target.is_float():
         value = pl.when(value == value.floor()).then(value).cast(INTEGER, strict=False)
     if dtype == pl.Boolean and target == pl.String:
@@ -154,7 +154,7 @@ class _Cast:
 
 
 def code_of(level: Area, columns: pl.Schema) -> pl.Expr:
-    """The code of an area: its column, or columns joined and cut."""
+    """The code of an area: its column, or several columns joined and shortened."""
     sources = level.columns or (level.name,)
     if not level.derived:
         value = pl.col(sources[0])

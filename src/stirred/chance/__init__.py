@@ -1,4 +1,4 @@
-"""Where randomness comes from: a key, streams by name, and samplers whose law is exactly the one they claim."""
+"""Where randomness comes from: a key, named streams, and samplers that follow their stated law exactly."""
 
 from stirred.chance.bernoulli import Threshold, bernoulli, settle, threshold
 from stirred.chance.binomial import binomial

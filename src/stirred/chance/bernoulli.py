@@ -1,4 +1,4 @@
-r"""Coins with a rational probability: $U < p$, decided by the first word almost always.
+r"""Draw coins with a rational probability: $U < p$, almost always decided by the first word.
 
 With $t = \lfloor 2^b p \rfloor$ a word $w < t$ means $U < p$ and $w > t$ means $U > p$; only $w = t$ is a tie, and
 then more bits of the same $U$ are read until they differ from the bits of $p$ (proof.md, Section 2).
@@ -17,11 +17,11 @@ from stirred.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    r"""What a kernel needs to toss a coin with ``bits``-bit words: word < first yes, word > first no, equal: a tie.
+    r"""The threshold of a coin for ``bits``-bit words: word < first means yes, word > first means no, equal means a tie.
 
     ``first`` is $\lfloor 2^b p \rfloor$, up to $2^b$ itself when p = 1, so it is a Python int: kernels take it as
     ``certain`` (always yes) and ``word`` (the largest that fits). ``tie`` is False when p is a multiple of $2^{-b}$:
-    then a word equal to ``first`` is a plain no.
+    then a word equal to ``first`` means no.
 
     >>> threshold(Fraction(1, 4), bits=8)
     Threshold(p=Fraction(1, 4), bits=8, first=64, tie=False)
@@ -34,7 +34,7 @@ class Threshold:
 
     @property
     def certain(self) -> bool:
-        """p = 1: every word is a yes."""
+        """Whether p = 1, so that every word means yes."""
         return self.first == 1 << self.bits
 
     @property
@@ -51,7 +51,7 @@ def threshold(p: Fraction, *, bits: int = 64) -> Threshold:
 
 
 def settle(p: Fraction, uniform: Uniform) -> bool:
-    """Whether U < p, reading as many more bits as that takes; a kernel's tie is settled with words of its own source.
+    """Decide whether U < p after a tie, reading as many more bits as needed from the tie's own source.
 
     >>> settle(Fraction(1, 3), Uniform(lambda level: 0, value=0x55, bits=8))  # 1/3 = 0x0.5555…, then zeros
     True
@@ -88,19 +88,23 @@ def bernoulli(
 
 
 def probability(p: Any) -> Fraction:
-    """An exact number in [0, 1]; floats are refused.
+    """Read an exact number in [0, 1]; floats are refused.
 
     >>> probability("1/20")
     Fraction(1, 20)
     """
     value = exact(p, "a probability")
     if not 0 <= value <= 1:
-        raise InputError("a probability lies between 0 and 1", why=f"{value} was given")
+        raise InputError(
+            "a probability lies between 0 and 1",
+            why=f"{value} was given",
+            fix='give a number from 0 to 1, such as "1/20"',
+        )
     return value
 
 
 def exact(value: Any, what: str) -> Fraction:
-    """A Fraction from int, str, Decimal or Fraction; a float is not the number that was meant."""
+    """Make a Fraction from int, str, Decimal or Fraction; a float is refused because it is rarely the number meant."""
     if isinstance(value, float | np.floating):
         raise InputError(
             f"{what} must be exact", why="a float was given", fix='a Fraction or a string, e.g. "1/20"'
@@ -108,4 +112,8 @@ def exact(value: Any, what: str) -> Fraction:
     try:
         return Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError):
-        raise InputError(f"{what} must be a number", fix='a Fraction or a string, e.g. "1/20"') from None
+        raise InputError(
+            f"{what} must be a number",
+            why="the value cannot be read as a fraction",
+            fix='a Fraction or a string, e.g. "1/20"',
+        ) from None

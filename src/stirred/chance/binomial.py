@@ -1,6 +1,6 @@
-r"""Binomial counts, exact, by table: $P(X = k) = \binom{m}{k} p^k (1 - p)^{m - k}$.
+r"""Draw exact binomial counts by table: $P(X = k) = \binom{m}{k} p^k (1 - p)^{m - k}$.
 
-One table per number of trials; a draw has its place, so equal positions give equal counts however they are grouped.
+There is one table per number of trials. A draw depends only on its position, not on how draws are grouped.
 """
 
 from fractions import Fraction
@@ -29,7 +29,7 @@ def binomial(
     word_bits: int = 32,
     extension_bits: int = EXTENSION_BITS,
 ) -> NDArray[np.int64]:
-    """How many of ``trials`` coins of probability p are a yes: ``n`` times, or once for each of an array of trials.
+    """Draw the number of successes among ``trials`` coins: ``n`` times, or once for each entry of an array of trials.
 
     >>> from stirred.chance.key import Key
     >>> binomial(Key.for_tests(1).stream("doc"), np.array([0, 5, 9]), Fraction(1))
@@ -39,7 +39,11 @@ def binomial(
     size = n if n is not None else 1
     counts = np.asarray(trials) if np.ndim(trials) else np.full(size, trials, dtype=np.int64)
     if counts.dtype.kind not in "iu" or (counts < 0).any() or (n is not None and len(counts) != n):
-        raise InputError("trials are whole numbers from 0 on, one for each draw")
+        raise InputError(
+            "trials are whole numbers from 0 on, one for each draw",
+            why="the array holds other values, or its length is not n",
+            fix="give an array of n integers from 0 on",
+        )
     start = stream.claim(len(counts), Table.width) // Table.width
     result = np.zeros(len(counts), dtype=np.int64)
     if p in (0, 1):

@@ -1,4 +1,4 @@
-"""Draws that have a place: draw number i of a stream is computed from its own bytes, alone or with its neighbours.
+"""Addressable draws: draw number i of a stream is computed from its own bytes, alone or in a range.
 
 Draw i of a law of ``width`` bytes reads the bytes i·width … (i+1)·width − 1 of the main keystream and, when these
 do not decide, the extension of that position. So ``draw_range(stream, start, n)`` is ``at_positions(stream,
@@ -18,7 +18,7 @@ from stirred.chance.stream import Stream
 from stirred.compiled import compiled
 from stirred.errors import InputError
 
-# what a kernel writes where the first words do not decide; no law comes near it
+# a kernel writes this where the first words do not decide; no law gives this value
 UNDECIDED: Final = np.iinfo(np.int64).min
 
 
@@ -29,27 +29,33 @@ class Cells(ABC):
 
     @abstractmethod
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
-        """Fill ``out`` from the first words, UNDECIDED where they are not enough; say how many that are."""
+        """Fill ``out`` from the first words, with UNDECIDED where they are not enough, and return how many are undecided."""
 
     @abstractmethod
     def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
         """Decide one draw with the extension of its position."""
 
     def draw(self, stream: Stream, n: int, *, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """The next ``n`` draws of the stream, which moves on."""
+        """Return the next ``n`` draws and advance the stream."""
         start = stream.claim(n, self.width)
         return self.draw_range(stream, start // self.width, n, out=out)
 
     def draw_range(
         self, stream: Stream, start: int, n: int, *, out: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """Draws number start … start + n − 1, wherever the stream stands."""
+        """Return the draws start … start + n − 1, whatever the position of the stream."""
         if start < 0 or n < 0:
-            raise InputError("draws are numbered from 0 on")
+            raise InputError(
+                "draws are numbered from 0 on",
+                why="start or n is negative",
+                fix="give start and n of 0 or more",
+            )
         result = np.empty(n, dtype=np.int64) if out is None else out
         if result.shape != (n,) or result.dtype != np.int64 or not result.flags.c_contiguous:
             raise InputError(
-                "draws need a contiguous array of 64-bit integers", why="out has another shape or type"
+                "draws need a contiguous array of 64-bit integers",
+                why="out has another shape or type",
+                fix="out=np.empty(n, dtype=np.int64)",
             )
         position = start * self.width
         skip = position % BLOCK
@@ -72,7 +78,7 @@ class Cells(ABC):
         return result
 
     def at_positions(self, stream: Stream, positions: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Single draws by number, in any order, without those between."""
+        """Return single draws by number, in any order, without computing the others."""
         numbers = whole(positions)
         result = np.empty(len(numbers), dtype=np.int64)
         per_word, per_block = self.width // 4, BLOCK // self.width
@@ -89,7 +95,7 @@ class Cells(ABC):
         return result
 
     def at(self, key: Key, label: Part | tuple[Part, ...], ids: NDArray[Any]) -> NDArray[np.int64]:
-        """The draws of single cells: the id is the draw's number in the stream of this label."""
+        """Return the draws of single cells: the id is the number of the draw in the stream with this label."""
         stream = key.stream(*label) if isinstance(label, tuple) else key.stream(label)
         return self.at_positions(stream, ids)
 
@@ -98,7 +104,7 @@ class Cells(ABC):
 def _chosen(
     words: NDArray[np.uint32], numbers: NDArray[np.uint64], per_block: int, per_word: int
 ) -> NDArray[np.uint32]:
-    """Of each block the words that belong to the draw."""
+    """Select from each block the words that belong to the draw."""
     out = np.empty(len(numbers) * per_word, dtype=np.uint32)
     for i in range(len(numbers)):
         place = np.int64(numbers[i] % np.uint64(per_block)) * per_word

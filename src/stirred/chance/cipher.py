@@ -1,6 +1,6 @@
-"""AES-256 in two shapes: a keystream from any block on, and a batch of single blocks.
+"""AES-256 in two forms: a keystream that starts at any block, and a batch of single blocks.
 
-Both give the same function: the keystream's block number c is AES(key, c as 16 big-endian bytes), so a
+Both compute the same function: block number c of the keystream is AES(key, c as 16 big-endian bytes), so a
 word of the stream can be computed alone. Every call builds its own cipher object (6 µs): an OpenSSL context may not
 be shared by threads.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stirred.compiled import compiled
 
 BLOCK: Final = 16
-# update_into asks for this many bytes of room beyond what it writes
+# update_into needs this many bytes beyond what it writes
 SLACK: Final = BLOCK - 1
 # keystream, zeros and results of one chunk stay in a 2 MB second-level cache
 CHUNK: Final = 1 << 17
@@ -23,7 +23,7 @@ _ZEROS: Final = bytes(CHUNK)
 
 
 class Keystream:
-    """The AES-256-CTR keystream of a key from a block on, written into prepared buffers.
+    """The AES-256-CTR keystream of a key, from a given block on, written into buffers of the caller.
 
     >>> first = bytearray(32 + SLACK); Keystream(bytes(32), 0).into(first, 32)
     >>> later = bytearray(16 + SLACK); Keystream(bytes(32), 1).into(later, 16)
@@ -38,7 +38,7 @@ class Keystream:
         self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor()
 
     def into(self, buffer: Any, size: int) -> None:
-        """The next ``size`` bytes; ``buffer`` has room for SLACK more."""
+        """Write the next ``size`` bytes; ``buffer`` needs SLACK bytes more."""
         view = memoryview(buffer).cast("B")
         for start in range(0, size, CHUNK):
             step = min(CHUNK, size - start)
@@ -46,7 +46,7 @@ class Keystream:
 
 
 def keystream(key: bytes, position: int, size: int) -> NDArray[np.uint8]:
-    """Bytes ``position … position + size - 1`` of the keystream, computed without those before.
+    """Bytes ``position … position + size - 1`` of the keystream, computed without the bytes before.
 
     >>> whole = keystream(bytes(32), 0, 100)
     >>> bool((keystream(bytes(32), 37, 20) == whole[37:57]).all())
@@ -69,16 +69,18 @@ class Blocks:
     __slots__ = ("_encryptor", "_last")
 
     def __init__(self, key: bytes) -> None:
-        # single blocks under inputs that differ: what makes ECB unfit for messages does not arise
+        # ECB is safe here: all inputs are different single blocks
         self._encryptor = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
         self._last = bytearray(BLOCK + SLACK)
 
     def encrypt(self, rows: NDArray[np.uint64]) -> None:
-        """Replace each row (contiguous, 16 bytes) by its AES."""
+        """Replace each row (contiguous, 16 bytes) by its AES encryption."""
         view = memoryview(rows.data).cast("B")
         end = len(view) - BLOCK
         if end > 0:
-            self._encryptor.update_into(view[:end], view)  # the last row is the room the call asks for
+            self._encryptor.update_into(
+                view[:end], view
+            )  # the last row is the extra space that the call needs
         if end >= 0:
             self._encryptor.update_into(view[end:], self._last)
             view[end:] = self._last[:BLOCK]

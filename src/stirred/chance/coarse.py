@@ -1,10 +1,10 @@
-r"""Falling laws too wide for a table: a coarse table, a uniform step inside, and a coin that is nearly always yes.
+r"""Draw from laws that are too wide for a table: a coarse table, a uniform step, and a coin that nearly always accepts.
 
 For weights $e^{-\varphi(|k|)}$ and a stride m write $|X| = mY + Z$ with $0 \le Z < m$. Draw Y with weights
 $e^{-\varphi(mY)}$ from a table, Z uniformly, a sign, and accept with probability $e^{-x}$,
-$x = \varphi(mY + Z) - \varphi(mY)$; of the two signs of 0 only one counts. What is accepted has exactly the law
-wanted, and with a coarse deviation of 2,000 an attempt fails twice in 10,000. The kernel accepts when the first word is
-below $1 - x$, which is below $e^{-x}$; everything else is settled with more bits (proof.md, Section 7).
+$x = \varphi(mY + Z) - \varphi(mY)$; of the two signs of 0 only one counts. An accepted draw has exactly the
+stated law, and with a coarse deviation of 2,000 an attempt fails twice in 10,000. The kernel accepts when the first word is
+below $1 - x$, which is below $e^{-x}$; every other case is decided with more bits (proof.md, Section 7).
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ class Coarse(Cells):
         return found
 
     def _tried(self, stream: Stream, position: int, attempt: int, words: list[int]) -> int | None:
-        """One attempt, exactly; the three uniform numbers of an attempt have extensions of their own."""
+        """Make one exact attempt; each of its three uniform numbers has its own extension."""
 
         def uniform(offset: int, value: int, bits: int) -> Uniform:
             level = attempt << 16
@@ -82,7 +82,7 @@ class Coarse(Cells):
 def _accept(
     words: NDArray[np.uint32], stride: np.uint64, slope: np.uint64, level: np.uint64, out: NDArray[np.int64]
 ) -> int:
-    """Finish the first attempt where plain words show that it succeeds: word 1 for coin and sign, 2 and 3 for Z."""
+    """Finish the first attempt where the first words show that it succeeds: word 1 for coin and sign, 2 and 3 for Z."""
     undecided = 0
     one = np.uint64(1)
     for j in range(len(out)):
@@ -94,7 +94,7 @@ def _accept(
         x = ((slope * np.uint64(max(y, 0)) * inside) >> np.uint64(16)) + one + level
         size = np.int64(stride) * y + np.int64(z)
         negative = coin & one
-        whole = rest <= np.uint64(0) - stride  # Z does not hang on further bits
+        whole = rest <= np.uint64(0) - stride  # Z does not depend on further bits
         sure = (coin >> one) + one + x <= np.uint64(1 << 31)
         if y == UNDECIDED or not whole or not sure or (negative and size == 0):
             out[j] = UNDECIDED

@@ -1,7 +1,7 @@
-r"""Whole-number intervals that contain $e^{-x}$: no floating point, every rounding outward.
+r"""Integer intervals that contain $e^{-x}$: no floating point, and every rounding widens the interval.
 
 $[l, h]$ at ``bits`` means $l \le 2^{bits} v \le h$. Products round the low end down and the high end up, so a chain
-of products keeps its value inside whatever its length (proof.md, Section 5).
+of products keeps its value inside, whatever its length (proof.md, Section 5).
 """
 
 from fractions import Fraction
@@ -42,7 +42,7 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def below_exp(uniform: Uniform, x: Fraction) -> bool:
-    """Whether $U < e^{-x}$, with as many bits of both as that takes: a coin of probability exactly $e^{-x}$."""
+    """Decide whether $U < e^{-x}$ with as many bits as needed: a coin of probability exactly $e^{-x}$."""
     while True:
         low, high = exp_minus(x, uniform.bits + 32)
         if (uniform.value + 1) << 32 <= low:

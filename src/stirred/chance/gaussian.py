@@ -1,4 +1,4 @@
-r"""Discrete Gaussian and discrete Laplace noise, exact for every rational scale, each draw with a place of its own.
+r"""Draw discrete Gaussian and discrete Laplace noise, exactly for every rational scale; each draw has its own position.
 
 Up to a standard deviation of 4,096 (a Laplace scale of 1,024) a table gives a draw from 4 bytes of keystream; beyond, a
 coarse table, a uniform step and a coin give it from 16 bytes.
@@ -22,17 +22,18 @@ from stirred.errors import InputError
 
 _WIDEST_TABLE: Final = 4096
 _COARSE_SCALE: Final = 2048
-# |X| must fit a 64-bit integer: 64 standard deviations are as good as always
+# |X| must fit a 64-bit integer; more than 64 standard deviations practically never occur
 _WIDEST: Final = 1 << 57
 
 
 class Noise(Cells):
-    """A law mirrored at 0, by table or by coarse table as its scale asks."""
+    """A law symmetric around 0, drawn by a table or, if its scale is large, by a coarse table."""
 
     def __init__(self, law: Falling, scale_squared: Fraction, *, word_bits: int, extension_bits: int) -> None:
         if scale_squared > _WIDEST**2:
             raise InputError(
                 "noise this wide does not fit 64-bit integers",
+                why="a draw could exceed the largest 64-bit integer",
                 fix="a standard deviation of at most 2^57, or a Laplace scale of at most 2^55",
             )
         self._body: Cells
@@ -66,7 +67,11 @@ class DiscreteGaussian(Noise):
     ) -> None:
         self.sigma_squared = exact(sigma_squared, "a variance")
         if self.sigma_squared <= 0:
-            raise InputError("a variance is positive", why="0 would be no noise at all")
+            raise InputError(
+                "a variance is positive",
+                why="a variance of 0 would add no noise",
+                fix="give a variance above 0",
+            )
         law = Falling(1 / (2 * self.sigma_squared), Fraction(0), mirrored=True)
         super().__init__(law, self.sigma_squared, word_bits=word_bits, extension_bits=extension_bits)
 
@@ -85,7 +90,9 @@ class DiscreteLaplace(Noise):
     def __init__(self, scale: Any, *, word_bits: int = 32, extension_bits: int = EXTENSION_BITS) -> None:
         self.scale = exact(scale, "a scale")
         if self.scale <= 0:
-            raise InputError("a scale is positive", why="0 would be no noise at all")
+            raise InputError(
+                "a scale is positive", why="a scale of 0 would add no noise", fix="give a scale above 0"
+            )
         law = Falling(Fraction(0), 1 / self.scale, mirrored=True)
         # the Laplace tail is longer: its table has as many entries as a Gaussian's of four times the scale
         super().__init__(law, self.scale**2 * 16, word_bits=word_bits, extension_bits=extension_bits)
@@ -100,7 +107,7 @@ _laplace = lru_cache(maxsize=64)(DiscreteLaplace)
 
 
 def discrete_gaussian(stream: Stream, sigma_squared: Fraction, n: int) -> NDArray[np.int64]:
-    r"""``n`` draws with $P(X = k) \propto e^{-k^2 / 2\sigma^2}$ from the stream, which moves on.
+    r"""Return ``n`` draws with $P(X = k) \propto e^{-k^2 / 2\sigma^2}$ and advance the stream.
 
     >>> from stirred.chance.key import Key
     >>> discrete_gaussian(Key.for_tests(1).stream("doc"), Fraction(1, 1000), 3)
@@ -110,7 +117,7 @@ def discrete_gaussian(stream: Stream, sigma_squared: Fraction, n: int) -> NDArra
 
 
 def discrete_laplace(stream: Stream, scale: Fraction, n: int) -> NDArray[np.int64]:
-    r"""``n`` draws with $P(X = k) \propto e^{-|k| / s}$ from the stream, which moves on.
+    r"""Return ``n`` draws with $P(X = k) \propto e^{-|k| / s}$ and advance the stream.
 
     >>> from stirred.chance.key import Key
     >>> discrete_laplace(Key.for_tests(1).stream("doc"), Fraction(1, 1000), 3)

@@ -1,7 +1,7 @@
-r"""Whole numbers below a bound, each exactly equally likely: $\lfloor U m \rfloor$ with U read as far as needed.
+r"""Draw integers below a bound, all exactly equally likely: $\lfloor U m \rfloor$ with U read as far as needed.
 
-A 64-bit word w leaves $U m$ in $[w m, (w + 1) m) / 2^{64}$; unless that interval contains a whole number in its
-inside the result is known. The chance of a tie is below $m / 2^{64}$ (proof.md, Section 3).
+A 64-bit word w leaves $U m$ in $[w m, (w + 1) m) / 2^{64}$; unless a whole number lies strictly
+inside this interval, the result is known. The chance of a tie is below $m / 2^{64}$ (proof.md, Section 3).
 """
 
 from operator import index
@@ -73,7 +73,7 @@ def floors(
 
 
 def floor_of(uniform: Uniform, bound: int) -> int:
-    """⌊U·bound⌋, reading as many more bits as that takes."""
+    """Compute ⌊U·bound⌋, reading as many more bits as needed."""
     while True:
         low = uniform.value * bound >> uniform.bits
         if low == ((uniform.value + 1) * bound - 1) >> uniform.bits:
@@ -92,7 +92,11 @@ def integers(
     """
     size = index(bound)
     if not 1 <= size <= 1 << 63:
-        raise InputError("a bound lies between 1 and 2^63")
+        raise InputError(
+            "a bound lies between 1 and 2^63",
+            why="draws are numbers below the bound, held in 64 bits",
+            fix="give a bound from 1 to 2^63",
+        )
     start = stream.claim(n, 8)
     bounds = np.array([size], dtype=np.uint64)
     return floors(stream, start, bounds, n, word_bits=word_bits, extension_bits=extension_bits)

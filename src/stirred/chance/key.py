@@ -52,25 +52,29 @@ class Key:
 
     @classmethod
     def for_tests(cls, seed: int) -> "Key":
-        """A key anyone can guess: what is made with it is marked as not private."""
+        """A key that anyone can guess; releases made with it are marked as not private."""
         return cls(hashlib.sha256(b"stirred test key" + encode((seed,))).digest(), private=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Key":
-        """The key of a file that :meth:`save` wrote; refused when others may read it."""
+        """Read a key from a file that :meth:`save` wrote; refused when others may read the file."""
         place = Path(path)
         try:
             text = place.read_text(encoding="ascii")
             mode = place.stat().st_mode
         except FileNotFoundError:
-            raise InputError(f"no key file at {place}", fix="make one: Key.fresh().save(path)") from None
+            raise InputError(
+                f"no key file at {place}",
+                why="the path does not exist",
+                fix="make one: Key.fresh().save(path)",
+            ) from None
         except (OSError, UnicodeDecodeError):
             raise _not_a_key(place) from None
         if os.name == "posix" and mode & 0o077:
             raise PrivacyError(
                 f"others may read {place}",
-                why="a key is the noise of a release",
-                fix="chmod 600, or a new key",
+                why="whoever has the key can compute the noise of a release",
+                fix="chmod 600 the file, or make a new key",
             )
         kind, _, digits = text.strip().removeprefix(_HEADER).partition(" ")
         try:
@@ -89,20 +93,20 @@ class Key:
         except FileExistsError:
             raise PrivacyError(
                 f"{place} exists",
-                why="a key that is overwritten is lost, with all it made",
+                why="an overwritten key is lost, and releases made with it cannot be repeated",
                 fix="choose another file",
             ) from None
         except OSError as error:
             raise InputError(
                 f"cannot write a key to {place}",
-                why=error.strerror or "",
-                fix="choose a folder that is there",
+                why=error.strerror or "the system gives no reason",
+                fix="choose a folder that exists",
             ) from None
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(f"{_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
 
     def bind(self, *context: Part) -> "Key":
-        """The key of one run: mechanism, canonical parameters and census digest go in, so nothing is ever reused."""
+        """Derive the key of one run from mechanism, parameters and census digest, so that noise is never reused."""
         return Key(self._derive("bind", context)[:32], private=self.private, bound=True)
 
     def stream(self, *name: Part) -> Stream:
@@ -115,7 +119,7 @@ class Key:
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits that tell keys apart and say nothing about them."""
+        """Sixteen hexadecimal digits that distinguish keys and reveal nothing about them."""
         return self._derive("fingerprint", ())[:8].hex()
 
     def blocks(
@@ -137,7 +141,9 @@ class Key:
         rows = np.empty((len(ids), 2), dtype=np.uint64) if out is None else out
         if rows.shape != (len(ids), 2) or rows.dtype != np.uint64 or not rows.flags.c_contiguous:
             raise InputError(
-                "blocks need room for two 64-bit words per id", fix="np.empty((n, 2), dtype=np.uint64)"
+                "blocks need room for two 64-bit words per id",
+                why="out has another shape or type",
+                fix="np.empty((n, 2), dtype=np.uint64)",
             )
         cipher = Blocks(self._label("blocks", label))
         step = CHUNK // BLOCK
@@ -174,18 +180,18 @@ class Key:
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Workers get the key of one run; the key of all runs stays in its process."""
+        """Let only the key of one run be sent to workers; the key of all runs stays in its process."""
         if self.private and not self._bound:
             raise PrivacyError(
                 "this key is not sent to other processes",
-                why="it opens every release ever made with it",
+                why="it gives access to every release made with it",
                 fix="bind it to the run first: key.bind(mechanism, parameters, census digest)",
             )
         return _rebuilt, (self._secret, self.private, self._bound)
 
 
 def whole(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    """Identifiers or numbers of draws as unsigned words; what would be cut to the same word is refused.
+    """Convert identifiers or draw numbers to unsigned words; values that could collide are refused.
 
     >>> whole(np.array([3, 5]))
     array([3, 5], dtype=uint64)
@@ -207,4 +213,8 @@ def _rebuilt(secret: bytes, private: bool, bound: bool) -> Key:
 
 
 def _not_a_key(place: Path) -> InputError:
-    return InputError(f"{place} is no key file", why="it was not written by Key.save, or is damaged")
+    return InputError(
+        f"{place} is not a key file",
+        why="it was not written by Key.save, or is damaged",
+        fix="use the file that Key.save wrote, or a backup of it",
+    )

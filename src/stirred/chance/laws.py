@@ -1,7 +1,7 @@
-r"""Distribution functions of whole-number laws as intervals, to any precision.
+r"""Distribution functions of laws on the integers, as intervals of any precision.
 
-A law answers ``steps(bits)``: numbers ``low[i] ≤ 2^bits F(first + i) ≤ high[i]`` for consecutive values, both lists
-rising. Weights follow recurrences evaluated in outward-rounded whole numbers; what lies beyond the last weight is
+``steps(bits)`` of a law returns numbers ``low[i] ≤ 2^bits F(first + i) ≤ high[i]`` for consecutive values, both lists
+increasing. Weights follow recurrences in integers that are rounded outward; the sum beyond the last weight is
 bounded by a geometric series (proof.md, Section 5).
 """
 
@@ -26,7 +26,7 @@ class Law(Protocol):
     """A probability law on the whole numbers."""
 
     def steps(self, bits: int) -> Steps:
-        """Enclose the distribution function, the values left out weighing less than about 2^-bits."""
+        """Enclose the distribution function; the values left out have a total probability below about 2^-bits."""
         ...
 
 
@@ -47,14 +47,14 @@ class Falling:
     mirrored: bool
 
     def rise(self, start: int, step: int) -> Fraction:
-        """φ(start + step) − φ(start), in one Fraction because a coin waits for it."""
+        """φ(start + step) − φ(start), as one Fraction because this is called for every coin."""
         (a, b), (c, d) = self.square.as_integer_ratio(), self.linear.as_integer_ratio()
         return Fraction(step * (a * d * (2 * start + step) + b * c), b * d)
 
     def steps(self, bits: int) -> Steps:
         guard = 2 * self._length(bits).bit_length() + 16
         lows, highs, beyond = self._weights(bits, bits + guard)
-        # sums from the far end, so that small numbers meet small numbers: tail(k) = Σ_{j ≥ k} w(j)
+        # sums start at the far end, so that small numbers are added first: tail(k) = Σ_{j ≥ k} w(j)
         tail_low = list(accumulate(reversed(lows)))[::-1]
         tail_high = [t + beyond for t in list(accumulate(reversed(highs)))[::-1]]
         if self.mirrored:
@@ -105,7 +105,7 @@ class Falling:
 
 @dataclass(frozen=True, slots=True)
 class Binomial:
-    """The number of yes among ``trials`` coins of probability p, 0 < p < 1.
+    """The number of successes among ``trials`` coins of probability p, 0 < p < 1.
 
     >>> Binomial(1, Fraction(1, 4)).steps(8).first
     -1
@@ -139,7 +139,7 @@ class Binomial:
 
 
 def _chain(ratios: Iterator[tuple[int, int]], bits: int, work: int) -> tuple[list[int], list[int], int]:
-    """Weights by rational ratios that fall; what follows the last one is at most geometric."""
+    """Compute weights by decreasing rational ratios; the rest after the last one is bounded by a geometric series."""
     low = high = 1 << work
     lows: list[int] = []
     highs: list[int] = []

@@ -1,4 +1,4 @@
-"""A keyed digest of a table's rows that does not depend on their order, over batches, in one pass.
+"""A keyed digest of a table's rows that does not depend on their order, computed batch by batch in one pass.
 
 Each row is folded by CBC-MAC under AES-256 (fixed number of columns, hence a pseudorandom function of the row); the
 16-byte results are added modulo 2^128 (MSet-Add-Hash, Clarke et al. 2003); the sum, the number of rows and of columns
@@ -57,18 +57,26 @@ class MultisetDigest:
         Names and values count, in the order of the columns; integer width and dictionary codes do not.
         """
         if self._names not in (None, tuple(batch.schema.names)):
-            raise InputError("batches of one table have the same columns", why="names or their order differ")
+            raise InputError(
+                "batches of one table have the same columns",
+                why="names or their order differ",
+                fix="give every batch the same columns in the same order",
+            )
         self._names = tuple(batch.schema.names)
         self._add(arrow_words(batch, hmac.digest(self._key, b"text", "sha256")))
 
     def _add(self, words: list[NDArray[np.uint64]]) -> None:
         if not words or len({len(word) for word in words}) != 1:
             raise InputError(
-                "a batch of rows needs columns of one length", why=f"{len(words)} columns differ"
+                "a batch of rows needs columns of one length",
+                why=f"{len(words)} columns were given, of different lengths or none at all",
+                fix="give columns of one length",
             )
         if self._width not in (None, len(words)):
             raise InputError(
-                "batches of one table have the same columns", why=f"{self._width}, then {len(words)}"
+                "batches of one table have the same columns",
+                why=f"the first batch has {self._width} columns, this one {len(words)}",
+                fix="give every batch the same columns",
             )
         self._width = len(words)
         cipher = Blocks(hmac.digest(self._key, b"rows of " + self._shape(len(words)), "sha256"))
@@ -95,17 +103,21 @@ class MultisetDigest:
             (None, None),
             (other._width, other._names),
         ) or not hmac.compare_digest(self._key, other._key):
-            raise InputError("only digests of one table under one key are merged")
+            raise InputError(
+                "only digests of one table under one key are merged",
+                why="their columns or their keys differ",
+                fix="merge digests that were made from the same columns with the same key",
+            )
         self._width, self._names = other._width, other._names
         self._sum = (self._sum + other._sum) % _MODULUS
         self.rows += other.rows
 
     def part(self) -> bytes:
-        """What was added up so far: a number that tells nothing without the key, for :meth:`merge_part` elsewhere."""
+        """The sum so far, for :meth:`merge_part` in another process; without the key it reveals nothing."""
         return self._sum.to_bytes(16, "big")
 
     def merge_part(self, part: bytes, *, rows: int, width: int) -> None:
-        """Add the part of a worker that digested so many rows of ``width`` words under the same key.
+        """Add the sum of a worker that digested this many rows of ``width`` words under the same key.
 
         >>> from stirred.chance.key import Key
         >>> here, there = Key.for_tests(1).multiset(), Key.for_tests(1).multiset()
@@ -135,7 +147,7 @@ def _words(column: Column) -> NDArray[np.uint64]:
         raise InputError(
             "the digest of rows takes one-dimensional columns of integers",
             why=f"a column of {array.ndim} dimensions and type {array.dtype} was given",
-            fix="pass codes, and digest the labels beside them",
+            fix="give integer codes, and digest their labels separately",
         )
     if array.dtype == np.uint64:
         return np.asarray(array)

@@ -1,4 +1,4 @@
-"""Names of streams as bytes, one to one: two different names never meet in the same bits."""
+"""Encode names of streams as bytes, one to one, so that different names never share bits."""
 
 from operator import index
 
@@ -29,7 +29,7 @@ def _part(part: Part) -> bytes:
         number = index(part)
     except TypeError:
         raise _refused(part) from None
-    # the shortest two's complement is not needed, only a function of the number alone
+    # the encoding need not be the shortest; it must depend on the number alone
     return _framed(b"i", number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True))
 
 

@@ -1,7 +1,7 @@
 r"""Uniform permutations and uniform derangements.
 
 Fisher–Yates with exact whole numbers gives each of the n! orders probability 1/n!. A derangement is drawn the same
-way, given up at the first fixed point and begun anew with the words that follow: conditioning the uniform law on
+way; an attempt ends at the first fixed point, and a new one begins with the next words: conditioning the uniform law on
 "no fixed point" is the uniform law on derangements. An attempt succeeds with probability about 1/e and a failed one
 ends after about a third of its steps on average (proof.md, Section 4).
 """
@@ -48,7 +48,11 @@ def derangement(
     """
     size = _size(n)
     if size == 1:
-        raise InputError("one record cannot change places with itself", why="there is no derangement of 1")
+        raise InputError(
+            "one record cannot change places with itself",
+            why="there is no derangement of 1",
+            fix="leave a single record where it is, or give two or more",
+        )
     order = np.arange(size, dtype=np.int64)
     if size == 0:
         return order
@@ -79,7 +83,7 @@ _DONE, _MORE, _TIE = 0, 1, 2
 def _derange(
     order: NDArray[np.int64], words: NDArray[np.uint64], shift: int, state: NDArray[np.int64], forced: int
 ) -> int:
-    """Go on from state; one word per step, place i filled from i … n − 1, begun anew at the first fixed point."""
+    """Continue from state: one word per step, place i filled from i … n − 1, with a new attempt at the first fixed point."""
     n = len(order)
     i, used = state[0], state[1]
     one = np.uint64(1)
@@ -96,7 +100,7 @@ def _derange(
             if last_low + bound - one < last_low:
                 last_high += one
             if last_high != high:
-                outcome = 2  # a tie: the word alone does not say
+                outcome = 2  # a tie: the word alone does not decide
                 break
             jump = np.int64(high)
         used += 1
@@ -127,5 +131,9 @@ def _shuffle(order: NDArray[np.int64], jumps: NDArray[np.int64]) -> None:
 def _size(n: int) -> int:
     size = index(n)
     if size < 0:
-        raise InputError("the number of records cannot be negative")
+        raise InputError(
+            "the number of records cannot be negative",
+            why="a permutation needs 0 records or more",
+            fix="give n of 0 or more",
+        )
     return size

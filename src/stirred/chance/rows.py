@@ -1,4 +1,4 @@
-"""Arrow columns as 64-bit words, equal values as equal words, whatever the batch, the integer width or the dictionary."""
+"""Convert Arrow columns to 64-bit words: equal values give equal words in any batch, integer width or dictionary."""
 
 import hashlib
 
@@ -70,7 +70,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _text_words(column: pa.Array, key: bytes) -> list[NDArray[np.uint64]]:
-    """Text through a keyed 128-bit digest of each distinct value, so that dictionaries do not matter."""
+    """Convert text by a keyed 128-bit digest of each distinct value, so that dictionary codes do not matter."""
     digests = b"".join(_text_digest(value, key) for value in column.dictionary.to_pylist())
     pairs = np.zeros((len(column.dictionary) + 1, 2), dtype=np.uint64)  # the last row stands for null
     pairs[:-1] = np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)

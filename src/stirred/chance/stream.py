@@ -35,7 +35,11 @@ class Stream:
 
     def __init__(self, secret: bytes, position: int = 0) -> None:
         if len(secret) != 64:
-            raise InputError("a stream's secret has 64 bytes", fix="make streams with key.stream(name)")
+            raise InputError(
+                "a stream's secret has 64 bytes",
+                why="another number of bytes was given",
+                fix="make streams with key.stream(name)",
+            )
         self._main, self._extension = secret[:32], secret[32:]
         self.position = position
 
@@ -49,7 +53,11 @@ class Stream:
         """The same stream, read from byte ``position`` on."""
         place = index(position)
         if place < 0:
-            raise InputError("a stream starts at position 0", why="a negative position was asked for")
+            raise InputError(
+                "a stream starts at position 0",
+                why="a negative position was asked for",
+                fix="give a position of 0 or more",
+            )
         return Stream(self._main + self._extension, place)
 
     def bytes(self, n: int) -> bytes:
@@ -67,9 +75,13 @@ class Stream:
         return self._aligned(start, 8 * n).view(np.uint64)
 
     def claim(self, n: int, width: int) -> int:
-        """Move past the next ``n`` draws of ``width`` bytes and say where the first one starts."""
-        if n < 0:  # a stream that went back would give its bits again
-            raise InputError("the number of draws cannot be negative")
+        """Move past the next ``n`` draws of ``width`` bytes and return where the first one starts."""
+        if n < 0:  # a stream that moved back would return the same bits twice
+            raise InputError(
+                "the number of draws cannot be negative",
+                why="a stream gives 0 draws or more",
+                fix="give n of 0 or more",
+            )
         start = -(-self.position // width) * width
         self.position = start + n * width
         return start

@@ -1,8 +1,8 @@
-r"""Any law on whole numbers by inversion: the least k with $U < F(k)$, looked up, exact by lazy extension.
+r"""Draw from any law on the integers by inversion: look up the least k with $U < F(k)$, with more bits where needed.
 
 A W-bit word w leaves U in $[w, w + 1) / 2^W$. The table keeps, for each threshold F(k), the words that are surely
-below it and those that are surely not. A guide over the leading bits of w finds the right threshold in one look; where
-a bucket of the guide holds several, a search finds it. Words that touch a threshold are settled with more bits of U
+below it and those that are surely not. A guide over the leading bits of w finds the right threshold in one step; where
+a bucket of the guide holds several, a search finds it. Words that touch a threshold are decided with more bits of U
 against narrower intervals of F. The support is not cut off (proof.md, Section 6).
 """
 
@@ -17,7 +17,7 @@ from stirred.chance.laws import Law, Steps
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
 from stirred.compiled import compiled
 
-# bits of F in the table from which the words' thresholds are made; a second look with this many decides
+# bits of F in the table from which the words' thresholds are made; a second attempt with this many bits decides
 # all but 2^-90 of the draws that the first word left open
 PRECISION: Final = 96
 
@@ -61,7 +61,7 @@ class Table(Cells):
         shift = precision - word_bits
         yes = [t >> shift for t in steps.low]  # words below this are surely below the threshold
         no = [-(-t >> shift) for t in steps.high]  # words from this on surely are not
-        # thresholds that only the first or the last word can touch are left to the settling
+        # thresholds that only the first or the last word can touch are decided by ``settle``
         start = max(bisect_left(no, 2) - 1, 0)
         stop = bisect_left(yes, (1 << word_bits) - 1) + 1
         self.first = steps.first + start
@@ -103,7 +103,7 @@ class Table(Cells):
 
 def _guide(yes: NDArray[np.int64], no: NDArray[np.int64], word_bits: int) -> Guide:
     """As many buckets as make most of them hold one threshold, in a table that stays in the cache."""
-    # checked, not assumed: an entry that does not fit would be a wrong law
+    # an entry that does not fit would give a wrong law, so this is checked
     if len(yes) > 1 << 16:
         raise AssertionError("a guide entry counts up to 65,535 thresholds")
     bits = min(max((2 * len(yes)).bit_length(), 8), 16, word_bits)

@@ -1,4 +1,4 @@
-"""WHERE IT RUNS: a small protocol and its bodies; knows no mechanism. ``Spark`` is loaded when it is asked for."""
+"""Where the work runs: a small protocol and its engines, for every mechanism; ``Spark`` is loaded on first use."""
 
 from typing import TYPE_CHECKING
 

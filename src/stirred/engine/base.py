@@ -1,9 +1,9 @@
-"""What a mechanism asks of the place where it runs.
+"""The protocol of an engine: what a mechanism needs from the place where it runs.
 
-Small jobs are mapped over tasks in memory (``map``). Jobs that do not fit are written as flows: rows that lie
-somewhere (files, a cluster) in batches of no particular order, mapped batch by batch, exchanged into numbered parts so
-that rows that belong together meet, and mapped part by part. Kernels are picklable and pure: what they return depends
-on nothing but their arguments and what they were built with, so a task that runs twice changes nothing.
+Small jobs are mapped over tasks in memory (``map``). Larger jobs are written as flows: rows that are stored
+somewhere (files, a cluster) in batches of no particular order, mapped batch by batch, exchanged into numbered parts
+so that rows that belong together are in one part, and mapped part by part. Kernels are picklable and pure: their
+result depends only on their arguments and on the values they were built with, so a task may run twice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,24 +21,24 @@ R = TypeVar("R")
 
 BatchKernel = Callable[[pa.Table], pa.Table]
 PartKernel = Callable[..., pa.Table]  # (part, one table for each exchanged flow) -> table
-Steps = Callable[[int, int], None]  # told how many parts are done, of how many
+Steps = Callable[[int, int], None]  # called with the number of finished parts and of all parts
 
 
 class Progress(Protocol):
-    """Receives how far a named step is; the same events feed the terminal, the web page and the log."""
+    """Receives progress events of named steps; the terminal, the web page and the log show the same events."""
 
     def __call__(self, step: str, done: int, total: int) -> None: ...
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Progress that is told to nobody.
+    """Ignore progress events.
 
     >>> silent("read", 0, 1)
     """
 
 
 class Flow(Protocol):
-    """Rows in batches of no particular size or order; nothing happens until something is asked for."""
+    """Rows in batches of no particular size or order; nothing is computed until rows are asked for."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -46,11 +46,11 @@ class Flow(Protocol):
         ...
 
     def map(self, kernel: BatchKernel, schema: pa.Schema) -> "Flow":
-        """The kernel's output for every batch; it must not depend on where batches are cut."""
+        """The kernel's output for every batch; it must not depend on how rows are divided into batches."""
         ...
 
     def gathered(self) -> pa.Table:
-        """All rows here, in no particular order: for small results, never for records."""
+        """Collect all rows in this process, in no particular order: for small results, never for records."""
         ...
 
 
@@ -67,7 +67,7 @@ class Parts(Protocol):
         ...
 
     def kept(self, steps: Steps | None = None) -> "Parts":
-        """The same parts, made now and held (on disk), so that they can be mapped more than once."""
+        """Compute the parts now and keep them (on disk), so that they can be mapped more than once."""
         ...
 
     def flow(self) -> Flow:
@@ -75,15 +75,15 @@ class Parts(Protocol):
         ...
 
     def gathered(self, steps: Steps | None = None) -> pa.Table:
-        """All rows here, in the order of the parts: for small results, never for records."""
+        """Collect all rows in this process, in the order of the parts: for small results, never for records."""
         ...
 
     def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
-        """The rows as Parquet at ``folder/name.parquet`` (a file, or a folder of files in the order of the parts)."""
+        """Write the rows as Parquet to ``folder/name.parquet`` (a file, or a folder of files in the order of the parts)."""
         ...
 
     def drop(self) -> None:
-        """Forget what was held; nothing of the census stays behind."""
+        """Delete what was kept, so that nothing of the census stays on disk."""
         ...
 
 
@@ -93,15 +93,15 @@ class Engine(Protocol):
     name: ClassVar[str]
 
     def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-        """Results in the order of the tasks, whatever ran first; in this process."""
+        """Run the tasks in this process; results are in the order of the tasks."""
         ...
 
     def fits(self, size: int) -> bool:
-        """Whether a job may hold that many bytes in this process; if not, it goes by flows and parts."""
+        """Whether a job may hold that many bytes in this process; if not, it uses flows and parts."""
         ...
 
     def parts_for(self, size: int) -> int:
-        """Into how many parts that many bytes are best cut."""
+        """The best number of parts for that many bytes."""
         ...
 
     def read(self, path: str | Path) -> "Census":
@@ -109,17 +109,17 @@ class Engine(Protocol):
         ...
 
     def census(self, census: "Census") -> "Census":
-        """The same census, whose counting is done by this engine."""
+        """The same census, counted by this engine."""
         ...
 
     def records(self, census: "Census", record_type: str, columns: Sequence[str]) -> Flow:
-        """Records where they lie, as ``census.table`` gives them but without dictionaries."""
+        """A flow of records, as ``census.table`` gives them but without dictionaries."""
         ...
 
     def released(self, data: pa.Table | pads.Dataset) -> Flow:
-        """Released records where they lie, without dictionaries."""
+        """A flow of released records, without dictionaries."""
         ...
 
     def exchange(self, *flows: Flow, by: str, parts: int) -> Parts:
-        """Bring rows together: the whole number in column ``by`` (0 to parts - 1) names the part of a row."""
+        """Divide rows into parts: the integer in column ``by`` (0 to parts - 1) is the part of a row."""
         ...

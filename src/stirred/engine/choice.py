@@ -1,4 +1,4 @@
-"""An engine by its name, as plans and commands give it."""
+"""Find the engine that a plan or a command names."""
 
 from pathlib import Path
 from typing import cast
@@ -21,12 +21,16 @@ def engine_named(
     if scratch is not None and not scratch.is_dir():
         raise InputError(
             f"there is no folder {scratch}",
-            why="parts would lie there",
+            why="temporary files would be written there",
             fix="make it first, or leave --scratch out",
         )
     if name == "local":
         if master is not None:
-            raise InputError("a master is for Spark", fix='--engine spark, or engine = "spark" in the plan')
+            raise InputError(
+                "a master was given, but the engine is not Spark",
+                why="the local engine has no cluster to connect to",
+                fix='--engine spark, or engine = "spark" in the plan',
+            )
         return cast(Engine, Local(memory=memory, scratch=scratch))
     if name == "spark":
         from stirred.engine.spark import Spark
@@ -38,4 +42,6 @@ def engine_named(
                 fix="spark-submit --executor-memory 8g; see docs/how-to/cluster.md",
             )
         return cast(Engine, Spark(master=master, scratch=scratch))
-    raise InputError(f"there is no engine {name}", fix=did_you_mean(name, NAMES))
+    raise InputError(
+        f"there is no engine {name}", why="an engine is chosen by its name", fix=did_you_mean(name, NAMES)
+    )

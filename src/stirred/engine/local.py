@@ -1,4 +1,4 @@
-"""This machine as an engine: threads over kernels that release the interpreter lock, and parts on disk."""
+"""The engine that runs on this machine: threads over kernels that release the interpreter lock, and parts on disk."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -26,8 +26,8 @@ R = TypeVar("R")
 class Local:
     """Runs kernels on this machine; results never depend on the number of workers nor on the memory.
 
-    ``memory`` bounds what a run may hold ("8 GB"; by default most of what is free); a job that would hold more is cut
-    into parts that lie in ``scratch`` (by default the system's folder for temporary files).
+    ``memory`` bounds what a run may hold ("8 GB"; by default most of what is free); a job that would hold more is divided
+    into parts that are stored in ``scratch`` (by default the system's folder for temporary files).
 
     >>> list(Local(workers=2).map(len, ["a", "bb"]))
     [1, 2]
@@ -61,7 +61,7 @@ class Local:
         return size <= self.room
 
     def parts_for(self, size: int) -> int:
-        """As many as let every worker hold a part, and what becomes of it, four times over."""
+        """As many as let every worker hold a part and its results, with a factor of four to spare."""
         return max(1, -(-4 * self.workers * size // self.room))
 
     def read(self, path: str | Path) -> "Census":
@@ -71,7 +71,7 @@ class Local:
         return read(path)
 
     def census(self, census: "Census") -> "Census":
-        """Itself: counting streams on this machine already."""
+        """Return the census itself, which already counts on this machine by streaming."""
         return census
 
     def records(self, census: "Census", record_type: str, columns: Sequence[str]) -> Flow:

@@ -1,4 +1,4 @@
-"""Flows and parts on one machine: batches stream by, parts lie on disk until they are asked for."""
+"""Flows and parts on one machine: batches are streamed, and parts are stored on disk until they are needed."""
 
 import shutil
 import sys
@@ -21,7 +21,7 @@ from stirred.errors import InputError
 if sys.platform != "win32":
     import resource
 
-OTHERS = 256  # files that are open beside those of parts
+OTHERS = 256  # open files other than those of parts
 GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
 
 
@@ -53,7 +53,7 @@ class LocalFlow:
 
 
 def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows, a row group at a time: how many parts there were, which follows from what was read, stays unseen.
+    """Yield the same rows in row groups, so that the number of parts, which depends on the input, is not visible.
 
     >>> [t.num_rows for t in in_groups(iter([pa.table({"a": range(GROUP - 1)}), pa.table({"a": range(3)})]))]
     [1048576, 2]
@@ -74,7 +74,7 @@ def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 class Store:
-    """A private folder with a file for each part and flow, removed when nobody needs it any more."""
+    """A private folder with a file for each part and flow, removed when it is no longer used."""
 
     def __init__(self, scratch: Path | None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="stirred-", dir=scratch))  # mode 0700
@@ -82,7 +82,7 @@ class Store:
 
     @contextmanager
     def dropped_on_error(self) -> Iterator[None]:
-        """Inside, an error leaves no records on disk: who looks at it later holds on to all that was there."""
+        """Delete the records on disk when an error occurs inside the block: a kept traceback would keep the files alive."""
         try:
             yield
         except BaseException:
@@ -94,7 +94,7 @@ class Store:
         return self.folder / f"{flow}-{part}.arrow"
 
     def fill(self, flow: int, batches: Iterator[pa.Table], schema: pa.Schema, by: str, parts: int) -> None:
-        """Cut every batch by the column that names the part, and append the pieces to their files."""
+        """Divide every batch by the column that names the part, and append the pieces to their files."""
         writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
         _allow_files(parts)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -102,7 +102,11 @@ class Store:
             for table in batches:
                 number = table.column(by).to_numpy()
                 if number.size and not (number.min() >= 0 and number.max() < parts):
-                    raise InputError(f"rows name a part outside 0 to {parts - 1}", fix="cut them anew")
+                    raise InputError(
+                        f"rows name a part outside 0 to {parts - 1}",
+                        why="every row must belong to a part that exists",
+                        fix=f"number the parts 0 to {parts - 1}",
+                    )
                 if parts <= 1 << 16:
                     number = number.astype(np.uint16)  # narrow numbers are sorted by their digits
                 order = np.argsort(number, kind="stable")
@@ -133,8 +137,8 @@ class Store:
 
 
 def _allow_files(number: int) -> None:
-    """Let this process open a file for each part: many workers with little memory make more than systems allow at first."""
-    if sys.platform == "win32":  # has no such limit
+    """Raise the limit of open files to one for each part: with many workers and little memory the default is too low."""
+    if sys.platform == "win32":  # this system has no such limit
         return
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = number + OTHERS
@@ -145,10 +149,10 @@ def _allow_files(number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LocalParts:
-    """Parts in a store, with kernels that run when rows are asked for; ``workers`` parts are in memory at once."""
+    """Parts in a store, with kernels that run when rows are asked for; at most ``workers`` parts are in memory at once."""
 
     store: Store
-    schemas: tuple[pa.Schema, ...]  # of what lies in the store
+    schemas: tuple[pa.Schema, ...]  # the schemas of what is in the store
     number: int
     workers: int
     scratch: Path | None
@@ -177,7 +181,7 @@ class LocalParts:
         return found
 
     def one(self, part: int) -> pa.Table:
-        """One part of which there is a single table."""
+        """The only table of one part."""
         (table,) = self.tables(part)
         return table
 
@@ -216,7 +220,7 @@ class LocalParts:
         return pa.concat_tables([self.schema.empty_table(), *self.run(steps)])
 
     def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
-        """One Parquet file; it appears whole or not at all."""
+        """Write one Parquet file, complete or not at all."""
         path = folder / f"{name}.parquet"
         temporary = folder / f"{name}.parquet.part"
         try:

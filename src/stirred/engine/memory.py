@@ -1,4 +1,4 @@
-"""How much memory there is, and how people write it."""
+"""Read amounts of memory, and find how much memory is free."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stirred.errors import InputError
 
-LIBRARIES = 600_000_000  # what the libraries take before the first record is read
+LIBRARIES = 600_000_000  # bytes that the libraries use before the first record is read
 UNITS = {
     "": 1,
     "b": 1,
@@ -21,19 +21,23 @@ UNITS = {
 
 
 def bytes_of(words: str | int) -> int:
-    """A number of bytes as people write it.
+    """Read a number of bytes such as "8 GB".
 
     >>> bytes_of("8 GB"), bytes_of("512MiB")
     (8000000000, 536870912)
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(words))
     if found is None or found[2].lower() not in UNITS:
-        raise InputError(f"{words!r} is no amount of memory", fix='memory = "8 GB"')
+        raise InputError(
+            f"{words!r} is not an amount of memory",
+            why="it is not a number with a unit",
+            fix='memory = "8 GB"',
+        )
     return int(float(found[1]) * UNITS[found[2].lower()])
 
 
 def bound(words: str | int) -> int:
-    """The same, refused where nothing could run within it."""
+    """Read an amount of memory, and refuse one in which nothing could run."""
     size = bytes_of(words)
     if size < 2 * LIBRARIES:
         raise InputError(
@@ -47,9 +51,9 @@ def bound(words: str | int) -> int:
 def available() -> int:
     """Three quarters of the memory that is free now, within the limit of a container where there is one."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    told = Path("/proc/meminfo")
-    if told.exists():
-        line = next(line for line in told.read_text().splitlines() if line.startswith("MemAvailable"))
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        line = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
         free = int(line.split()[1]) * 1024
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.exists() and limit.read_text().strip().isdigit():

@@ -1,4 +1,4 @@
-"""The part of a row by a hash of some of its values: the same in every process, on every machine."""
+"""Choose the part of a row by a hash of some of its values, which is the same in every process on every machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stirred.compiled import compiled
 
 PART = "stirred:part"
-EMPTY = np.uint64(0x9E3779B97F4A7C15)  # what stands for no value
+EMPTY = np.uint64(0x9E3779B97F4A7C15)  # stands for a missing value
 FNV, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
@@ -33,7 +33,7 @@ class Placed:
 
 
 def hashed(table: pa.Table, keys: Sequence[str]) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row's values in the key columns; equal values of one type hash alike.
+    """A 64-bit hash of each row's values in the key columns; equal values of one type have equal hashes.
 
     >>> h = hashed(pa.table({"a": [1, 2, 1], "b": ["x", "x", "x"]}), ["a", "b"])
     >>> bool(h[0] == h[2] != h[1])
@@ -64,7 +64,7 @@ def words_of(column: pa.Array) -> NDArray[np.uint64]:
             column = pc.add(column.cast(pa.float64()), 0.0)  # -0.0 is 0.0
             column = pc.if_else(pc.is_nan(column), float("nan"), column).view(
                 pa.int64()
-            )  # and one is like another
+            )  # and all NaN are equal
         elif pa.types.is_boolean(kind):
             column = column.cast(pa.int8())
         elif pa.types.is_temporal(kind):
@@ -76,7 +76,7 @@ def words_of(column: pa.Array) -> NDArray[np.uint64]:
 
 @compiled
 def of_text(ends: NDArray[np.int64], text: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """FNV-1a of each piece of a text."""
+    """The FNV-1a hash of each text."""
     out = np.empty(len(ends) - 1, np.uint64)
     for i in range(len(out)):
         state = FNV
@@ -88,7 +88,7 @@ def of_text(ends: NDArray[np.int64], text: NDArray[np.uint8]) -> NDArray[np.uint
 
 @compiled
 def mix(state: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
-    """Stir words into the state, as splitmix64 does."""
+    """Mix words into the state, as splitmix64 does."""
     for i in range(len(state)):
         z = state[i] * PRIME + words[i] + EMPTY
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,4 +1,4 @@
-"""Tables without dictionaries: the form in which rows travel, because two batches may number the same text differently."""
+"""Remove dictionaries from tables before rows are exchanged, because two batches may number the same text differently."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ ROWS = 1 << 18  # rows of a batch
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which values travel.
+    """The type in which values are exchanged.
 
     >>> plain_type(pa.dictionary(pa.int32(), pa.large_string()))
     DataType(string)
@@ -23,7 +23,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema in which rows travel: no dictionaries, no metadata."""
+    """The schema in which rows are exchanged: no dictionaries, no metadata."""
     return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
 
 
@@ -38,7 +38,7 @@ def plain(data: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def streamed(data: pa.Table | pads.Dataset) -> Iterator[pa.Table]:
-    """Released records in their order, in plain batches; of Parquet files one row group at a time.
+    """Yield released records in their order, in batches without dictionaries; Parquet files one row group at a time.
 
     >>> [batch.num_rows for batch in streamed(pa.table({"a": [1, 2]}))]
     [2]

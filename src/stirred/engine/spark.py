@@ -1,4 +1,4 @@
-"""A cluster as an engine: Apache Spark reads, shuffles, keeps and tries again; the kernels are the local engine's."""
+"""The engine that runs on a cluster: Apache Spark reads, shuffles, stores and retries; the kernels are the local ones."""
 
 import shutil
 import tempfile
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-PART = 96_000_000  # bytes of a part: a task holds one, and what becomes of it, in Python's memory
+PART = 96_000_000  # bytes of a part: a task holds one part and its results in Python's memory
 
 
 class Spark:
     """Runs kernels on Spark: in a session of the user's, or in one it starts at ``master`` and stops again.
 
-    ``scratch`` is a folder that the executors share; tables that Spark cannot read itself are laid there (default: the
-    system's folder for temporary files, which serves where all run on one machine). ``config`` adds settings to a
-    session that is started. ``probe``, for tests, is called in the executor with the number of each part.
+    ``scratch`` is a folder that the executors share; tables that Spark cannot read itself are written there (default:
+    the system's folder for temporary files, which is enough when all processes run on one machine). ``config`` adds
+    settings to a session that is started. ``probe``, for tests, is called in the executor with the number of each part.
 
     The same key gives the same bytes as on this machine alone: kernels depend on nothing but their arguments, so a
     task that Spark runs again, or twice, returns the same.
@@ -64,7 +64,9 @@ class Spark:
         self.workers = self.context.accumulator(set(), _union())
         self.probe = probe
         self.gathered_rows = 0
-        self.kept_tables: dict[tuple[object, ...], tuple[SparkFlow, Census]] = {}  # what lies in scratch
+        self.kept_tables: dict[
+            tuple[object, ...], tuple[SparkFlow, Census]
+        ] = {}  # what was written to scratch
         self.scratch = Path(tempfile.mkdtemp(prefix="stirred-", dir=scratch))  # mode 0700
         self._clean = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
@@ -77,7 +79,7 @@ class Spark:
         self.stop()
 
     def stop(self) -> None:
-        """Remove what lies in scratch, and stop the session if it was started here."""
+        """Remove what was written to scratch, and stop the session if it was started here."""
         self._clean()
         self.kept_tables.clear()
         if self._started:
@@ -88,7 +90,7 @@ class Spark:
         return Local().map(kernel, tasks)
 
     def fits(self, size: int) -> bool:  # noqa: ARG002 — the protocol's
-        """Never: records stay on the cluster."""
+        """Return False: records stay on the cluster."""
         return False
 
     def parts_for(self, size: int) -> int:
@@ -112,26 +114,26 @@ class Spark:
         return SparkCensus.on(self, census)
 
     def records(self, census: "Census", record_type: str, columns: Sequence[str]) -> Flow:
-        """Records as they lie: Parquet is read by Spark, other formats are laid in scratch first."""
+        """A flow of records: Parquet is read by Spark, other formats are first written to scratch."""
         from stirred.engine.spark_records import records
 
         return records(self, census, record_type, columns)
 
     def released(self, data: pa.Table | pads.Dataset) -> Flow:
-        """Released records, read by Spark from their Parquet files or laid in scratch."""
+        """A flow of released records, read by Spark from their Parquet files or from copies in scratch."""
         from stirred.engine.spark_read import released
 
         return released(self, data)
 
     def gather(self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0) -> pa.Table:
-        """The rows of a data frame of the wire, here; counted in ``gathered_rows``."""
+        """Collect the rows of a data frame of messages in this process, and count them in ``gathered_rows``."""
         table = table_of(self.watch.run(wired.toArrow, steps, total), schema)
         self.gathered_rows += table.num_rows
         return table
 
     @property
     def seen(self) -> set[tuple[str, int]]:
-        """Which processes ran part kernels so far: executor and Python's process number."""
+        """Which processes have run part kernels: executor and number of the Python process."""
         found: set[tuple[str, int]] = self.workers.value
         return set(found)
 
@@ -141,7 +143,7 @@ class Spark:
 
 
 def _union() -> Any:
-    """How sets of workers add up."""
+    """An accumulator that joins sets of workers."""
     from pyspark import AccumulatorParam
 
     class Union(AccumulatorParam[set[object]]):

@@ -1,4 +1,4 @@
-"""A census whose counting runs on Spark and gives what it gives on one machine."""
+"""A census that is counted on Spark, with the same results as on one machine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ NUMBER = pa.schema([("count", pa.int64())])
 class SparkCensus(Census):
     """The same census: ``count``, ``counts``, ``weighted`` and the check of identifiers run on Spark.
 
-    Counts are equal to the last bit. Sums of fractional weights may differ in their last digits, as they do between
-    two runs on one machine, because they depend on the order of additions; sums of whole weights do not. What scans
-    records itself (``scan``, ``table``, ``batches``) still streams through this process. Files may also be addresses that
+    Counts are identical. Sums of fractional weights may differ in their last digits, as they do between
+    two runs on one machine, because they depend on the order of additions; sums of whole weights do not. Methods that scan
+    records (``scan``, ``table``, ``batches``) still stream them through this process. Files may also be addresses that
     only Spark knows (``hdfs:``, ``s3a:``); their order is then Spark's.
     """
 
@@ -50,7 +50,7 @@ class SparkCensus(Census):
 
     @staticmethod
     def read(engine: "Spark", path: Path) -> "SparkCensus":
-        """The census that a census.toml describes, whose files may lie where only Spark can read them."""
+        """The census that a census.toml describes; its files may be where only Spark can read them."""
         path = path / "census.toml" if path.is_dir() else path
         census = SparkCensus(schema=parse.load(path), folder=path.parent, engine=engine)
         for record in census.schema.records:
@@ -94,7 +94,7 @@ class SparkCensus(Census):
         return _sorted(together.map(Summed(tuple(names)), schema).gathered(), names)
 
     def _require_once(self, record: RecordSchema) -> None:
-        """Look at the identifiers of a record type, once, where they lie."""
+        """Check once, on Spark, that the identifiers of a record type are unique."""
         if record.name in self._linkable:
             return
         flow = own(self.engine, self, record.name, [record.id])
@@ -112,7 +112,7 @@ class SparkCensus(Census):
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells of a batch with their values, of those records that have the codes asked for."""
+    """The cells of a batch with their values, for the records that have the requested codes."""
 
     names: tuple[str, ...]
     value: pl.Expr
@@ -130,7 +130,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """The cells of a part: each once."""
+    """The cells of a part, each with its sum."""
 
     names: tuple[str, ...]
 
@@ -140,7 +140,7 @@ class Summed:
 
 
 def summed(table: pa.Table, names: Sequence[str]) -> pl.DataFrame:
-    """The last column added up by the others."""
+    """The sums of the last column, grouped by the others."""
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     total = pl.col(frame.columns[-1]).sum()

@@ -1,4 +1,4 @@
-"""Flows and parts on Spark: one task for each partition, one shuffle for each exchange."""
+"""Flows and parts on Spark, with one task for each partition and one shuffle for each exchange."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class SparkFlow:
 
     @property
     def tables(self) -> Tables:
-        """What a task does with its batches."""
+        """The step that a task runs on its batches."""
         return Mapped(self.source, self.kernels, self.schema)
 
     def gathered(self) -> pa.Table:
@@ -45,7 +45,7 @@ class SparkFlow:
         return self.engine.gather(self._sent(), self.schema)
 
     def streamed(self) -> Iterator[pa.Table]:
-        """The same, message by message, never held whole."""
+        """Yield the rows message by message; they are never held all at once."""
         with in_our_words():
             for row in self._sent().toLocalIterator():
                 batch = pa.ipc.read_record_batch(pa.py_buffer(row["message"]), self.schema)
@@ -58,7 +58,7 @@ class SparkFlow:
 
 @dataclass(frozen=True, slots=True)
 class SparkParts:
-    """Rows of the wire in partitions of their number, with kernels that run when rows are asked for."""
+    """Messages in partitions by part number, with kernels that run when rows are asked for."""
 
     engine: "Spark"
     frame: Any
@@ -80,7 +80,9 @@ class SparkParts:
         for i, flow in enumerate(flows):
             if not isinstance(flow, SparkFlow):
                 raise InputError(
-                    "this flow is not Spark's", fix="make every flow of an exchange with one engine"
+                    "this flow is not Spark's",
+                    why="flows of two engines cannot be exchanged together",
+                    fix="make every flow of an exchange with one engine",
                 )
             task = Exchanged(flow.tables, by, parts, i)
             wired = wired.union(flow.frame.mapInArrow(guarded(task), WIRE_WORDS))
@@ -95,7 +97,7 @@ class SparkParts:
 
     @property
     def parted(self) -> Parted:
-        """What a task does with its parts."""
+        """The step that a task runs on its parts."""
         return Parted(self.schemas, self.kernels, self.engine.probe, self.engine.workers)
 
     @property
@@ -105,14 +107,14 @@ class SparkParts:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of a part of which there is a single table."""
+        """The columns of the only table of a part."""
         (schema,) = self.after
         return schema
 
     def kept(self, steps: Steps | None = None) -> "SparkParts":
-        """The same parts on the disks of the executors; one that is lost is made again.
+        """Keep the parts on the disks of the executors; a lost part is computed again.
 
-        Parts that are not kept are shuffled anew whenever their rows are asked for.
+        Parts that are not kept are shuffled again whenever their rows are asked for.
         """
         from pyspark import StorageLevel
 
@@ -133,9 +135,9 @@ class SparkParts:
         return self.engine.gather(held, self.schema, steps, self.number)
 
     def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
-        """A folder of Parquet files in the order of the parts; it appears whole or not at all.
+        """Write a folder of Parquet files in the order of the parts, complete or not at all.
 
-        The executors write the files, as the local engine would write them, so ``folder`` is one that they share.
+        The executors write the files, as the local engine would write them, so they must share ``folder``.
         """
         path, temporary = folder / f"{name}.parquet", folder / f"{name}.parquet.part"
         whole = folder / f"{name}.parquet.whole"
@@ -144,17 +146,18 @@ class SparkParts:
             begun.mkdir(parents=True)
         try:
             task = Written(self.parted, str(temporary.resolve()), len(str(self.number)))
-            told = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
-            with_rows = self.engine.watch.run(told.toArrow, steps, self.number).column("flow")
+            marks = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
+            with_rows = self.engine.watch.run(marks.toArrow, steps, self.number).column("flow")
             files = sorted(temporary.glob("part-*.parquet"))
             if len(files) != (pc.sum(with_rows).as_py() or 0):
                 raise InputError(
                     "the executors wrote their files where this process cannot see them",
+                    why="the output folder is not shared between the machines of the cluster",
                     fix="write to a folder that all machines share",
                 )
             if not files:
                 pq.write_table(self.schema.empty_table(), temporary / "part-0.parquet")
-            # a second attempt of a task may still be writing: what it leaves stays behind in the temporary folder
+            # a second attempt of a task may still be writing: what it writes stays in the temporary folder
             for file in temporary.glob("part-*.parquet"):
                 file.rename(whole / file.name)
             _remove(path)
@@ -165,7 +168,7 @@ class SparkParts:
         return pads.dataset(sorted(str(file) for file in path.glob("*.parquet")), schema=self.schema)
 
     def drop(self) -> None:
-        """Give the disks of the executors back."""
+        """Delete the parts from the disks of the executors."""
         if self.held:
             self.frame.unpersist(blocking=True)
 

@@ -1,11 +1,11 @@
-"""What happens to records inside Spark's tasks: typed by the schema's own code, joined by their link, looked up."""
+"""Kernels for records in Spark's tasks: give them the schema's types, join them by their link, look up area codes."""
 
 from dataclasses import dataclass
 
 import polars as pl
 import pyarrow as pa
 
-from stirred.census.census import unshown
+from stirred.census.census import redact_errors
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import typed
 from stirred.engine.plain import plain, plain_schema
@@ -17,7 +17,7 @@ KEY = "stirred:key"
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """Columns of a file as Spark reads them, as the variables of the schema; columns not read count as empty."""
+    """Convert the columns that Spark reads from a file to the variables of the schema; columns not read count as empty."""
 
     schema: Schema
     record_type: str
@@ -26,7 +26,7 @@ class Typed:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The typed variables."""
-        with unshown(self.record_type):
+        with redact_errors(self.record_type):
             frame = pl.from_arrow(widened(table))
             assert isinstance(frame, pl.DataFrame)
             columns = [
@@ -39,7 +39,7 @@ class Typed:
 
 
 def widened(table: pa.Table) -> pa.Table:
-    """The table with its 64-bit words as such: Spark reads them as decimals."""
+    """The table with its unsigned 64-bit integers restored, which Spark reads as decimals."""
     kinds = [
         pa.field(field.name, pa.uint64() if pa.types.is_decimal(field.type) else field.type)
         for field in table.schema
@@ -49,7 +49,7 @@ def widened(table: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Records of a part with columns of those they are linked to."""
+    """Add to the records of a part columns of the records they are linked to."""
 
     record: RecordSchema
     other: RecordSchema
@@ -57,7 +57,7 @@ class Joined:
     columns: tuple[str, ...]
 
     def __call__(self, _part: int, left: pa.Table, right: pa.Table) -> pa.Table:
-        """All records, and empty columns where the link leads nowhere."""
+        """All records; the columns are empty where the link names no record."""
         here, there = pl.from_arrow(left), pl.from_arrow(right)
         assert isinstance(here, pl.DataFrame)
         assert isinstance(there, pl.DataFrame)
@@ -71,7 +71,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Records with their link in one more column, as text where the two sides store it in two types."""
+    """Add the link of each record as one more column, as text when the two sides store it in different types."""
 
     column: str
     text: bool
@@ -88,7 +88,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """Codes of areas, from a small table that travels with the kernel."""
+    """Add codes of areas from a small table that is sent with the kernel."""
 
     key: str
     table: pa.Table
@@ -123,7 +123,7 @@ class Selected:
 
 
 def used_before(record: RecordSchema, again: str) -> DataError:
-    """What to say when two records of a type share an identifier."""
+    """The error for two records of a type that share an identifier."""
     return DataError(
         f"{record.name}.{record.id}: {again} identifiers were used before by another record",
         why="records linked to them would be counted more than once",

@@ -1,4 +1,4 @@
-"""Tables for Spark: Parquet files it reads itself, and everything else laid in scratch, batch by batch."""
+"""Give tables to Spark: it reads Parquet files itself; everything else is first written to scratch, batch by batch."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -19,12 +19,12 @@ from stirred.engine.spark_wire import WIRE, messages
 if TYPE_CHECKING:
     from stirred.engine.spark import Spark
 
-GLOB = set("{}[]*?\\")  # Spark would take a path with one of these for a pattern
+GLOB = set("{}[]*?\\")  # Spark would read a path with one of these characters as a pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Columns as they were declared, from columns as Spark reads them (an unsigned integer comes as a wider number)."""
+    """Convert columns that Spark has read to their declared types (Spark reads an unsigned integer as a wider number)."""
 
     schema: pa.Schema
 
@@ -34,7 +34,7 @@ class Cast:
 
 
 def laid(engine: "Spark", tables: Iterable[pa.Table], schema: pa.Schema) -> SparkFlow:
-    """A flow of tables that only this process can read, written to scratch as they come and never held whole."""
+    """Write tables that only this process can read to scratch, one by one, and return a flow over them."""
     path = engine.scratch / f"{uuid.uuid4().hex}.parquet"
     with pq.ParquetWriter(path, WIRE) as writer:
         for table in tables:
@@ -53,7 +53,7 @@ def frame_of(engine: "Spark", paths: Sequence[Path | str], *, base: str = "") ->
 
 
 def address(path: Path | str) -> str:
-    """How Spark calls a file.
+    """The address of a file for Spark.
 
     >>> address(Path("/data/census.parquet")), address("s3a://office/census.parquet")
     ('file:/data/census.parquet', 's3a://office/census.parquet')
@@ -62,14 +62,14 @@ def address(path: Path | str) -> str:
 
 
 def readable(paths: Iterable[Path | str], schema: pa.Schema) -> bool:
-    """Whether Spark reads these files as we would: no patterns in their names, no types it does not know."""
+    """Whether Spark reads these files correctly: no patterns in their names, no types it does not know."""
     if any(GLOB & set(str(path.absolute())) for path in paths if isinstance(path, Path)):
         return False
     return all(known(field.type) for field in schema)
 
 
 def known(kind: pa.DataType) -> bool:
-    """Whether values of a type come through Spark's reader unchanged.
+    """Whether Spark's reader leaves values of a type unchanged.
 
     >>> known(pa.uint64()), known(pa.timestamp("ns"))
     (True, False)
@@ -88,7 +88,7 @@ def known(kind: pa.DataType) -> bool:
 
 
 def released(engine: "Spark", data: pa.Table | pads.Dataset) -> SparkFlow:
-    """Released records: from their Parquet files, or laid in scratch."""
+    """Released records, from their Parquet files or from copies in scratch."""
     schema = plain_schema(data.schema)
     if isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat):
         paths = [Path(name) for name in data.files]
@@ -99,7 +99,7 @@ def released(engine: "Spark", data: pa.Table | pads.Dataset) -> SparkFlow:
 
 
 def quoted(name: str) -> str:
-    """A column's name in Spark's words.
+    """A column's name, quoted for Spark.
 
     >>> quoted("a.b")
     '`a.b`'

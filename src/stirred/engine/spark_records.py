@@ -1,4 +1,4 @@
-"""Records on Spark, with the columns that they take from their household and from files of areas."""
+"""Read records on Spark, with the columns that come from their household and from files of areas."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -46,7 +46,9 @@ def records(engine: "Spark", census: "Census", record_type: str, columns: Sequen
         if name not in flow.schema.names:
             known_names = sorted({*flow.schema.names, *there})
             raise InputError(
-                f"{record.name} records have no column {name}", fix=did_you_mean(name, known_names)
+                f"{record.name} records have no column {name}",
+                why="it was asked for",
+                fix=did_you_mean(name, known_names),
             )
     return flow.map(Selected(tuple(asked)), pa.schema([flow.schema.field(name) for name in asked]))
 
@@ -54,7 +56,7 @@ def records(engine: "Spark", census: "Census", record_type: str, columns: Sequen
 def linked(
     engine: "Spark", census: "Census", record: RecordSchema, keep: list[str], wanted: list[str]
 ) -> SparkFlow:
-    """Records with columns of those they are linked to: both sides meet by the hash of the link, in one shuffle."""
+    """Add columns of linked records: one shuffle brings both sides together by the hash of the link."""
     other = census.schema.record(record.linked_to)
     left = own(engine, census, record.name, keep)
     right = own(engine, census, other.name, list(dict.fromkeys([other.id, *wanted])))
@@ -75,7 +77,7 @@ def linked(
 
 
 def lookups(census: "Census", lacking: list[str], there: list[str]) -> list[LookedUp]:
-    """What finds the geographic columns that the records lack, by the code of the level that decides them."""
+    """Kernels that find missing geographic columns by the code of the level that determines them."""
     schema, folder = census.schema, census.folder
     geography = schema.geography
     finest = schema.spine[-1] if schema.spine else ""

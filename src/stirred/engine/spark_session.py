@@ -1,6 +1,6 @@
-"""A Spark session with all that Stirred needs, or one clear word about what is missing.
+"""Start or adapt a Spark session with the settings that Stirred needs, or explain what is missing.
 
-Settings of SQL are made in a session of our own beside the user's, which stays as it was.
+SQL settings are changed in a session of our own; the user's session is not changed.
 """
 
 import os
@@ -21,13 +21,13 @@ INSTALL = "pip install 'stirred[spark]'"
 INSTALL_JAVA = "apt-get install openjdk-17-jre-headless   (Debian), or: brew install openjdk@17   (macOS)"
 
 SETTINGS = {
-    # partitions are parts: nothing may join, cut or leave them out
+    # partitions are parts: Spark may not join, split or skip them
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 26),
-    # files are read as they are, or not at all
+    # a damaged or missing file is an error
     "spark.sql.caseSensitive": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
@@ -37,10 +37,10 @@ SETTINGS = {
 
 
 def own(session: Any) -> Any:
-    """A session beside the given one, with our settings; the given one is left as it is."""
+    """A new session on the same context with our settings; the given session is not changed."""
     if not hasattr(session, "_jsparkSession"):
         raise InputError(
-            "this is no classic Spark session",
+            "this is not a classic Spark session",
             why="Spark Connect gives no access to shuffles, retries and progress",
             fix='use a session of SparkSession.builder, or Spark(master="spark://…")',
         )
@@ -65,7 +65,9 @@ def start(master: str | None, config: Mapping[str, str]) -> Any:
 
     if SparkContext._active_spark_context is not None:
         raise InputError(
-            "a Spark session runs in this process already", fix="pass it on: Spark(session), or stop it first"
+            "a Spark session runs in this process already",
+            why="a process can have only one, and its settings cannot be changed",
+            fix="give that session to the engine, Spark(session), or stop it first",
         )
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         require_java()
@@ -87,14 +89,14 @@ def defaults(master: str | None) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
-    # kernels cost more than the way to their rows: no executor waits because another wrote most of them
+    # kernels cost more than moving rows: no executor waits for the one that stores most of them
     chosen["spark.shuffle.reduceLocality.enabled"] = "false"
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "POLARS_MAX"):
         # one thread in a kernel: Spark runs one task for each core
         name = f"{library}_THREADS" if library == "POLARS_MAX" else f"{library}_NUM_THREADS"
         chosen[f"spark.executorEnv.{name}"] = "1"
     if master is None and not {"PYSPARK_GATEWAY_PORT", "SPARK_CONF_DIR"} & os.environ.keys():
-        master = "local[*]"  # neither spark-submit nor a configuration says where
+        master = "local[*]"  # neither spark-submit nor a configuration names a master
     if master is not None:
         chosen["spark.master"] = master
         if master.startswith("local"):
@@ -103,18 +105,20 @@ def defaults(master: str | None) -> dict[str, str]:
 
 
 def require_pyspark() -> None:
-    """Stop with the command to type where pyspark, or what it needs, is not installed."""
+    """Raise an error with the install command if pyspark, or a package it needs, is missing."""
     try:
         import pandas  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f"the Spark engine needs {error.name or 'pyspark'}, which is not installed", fix=INSTALL
+            f"the Spark engine needs {error.name or 'pyspark'}, which is not installed",
+            why="Spark is an optional part of Stirred",
+            fix=INSTALL,
         ) from None
 
 
 def require_java() -> None:
-    """Stop with the command to type where there is no Java, or one that is too old."""
+    """Raise an error with the install command if Java is missing or too old."""
     java = java_command()
     if java is None:
         raise MissingExtraError(
@@ -142,7 +146,7 @@ def java_command() -> str | None:
 
 
 def java_version(java: str) -> int:
-    """The version of a Java, 0 where it cannot tell."""
+    """The version of a Java, 0 if it is unknown."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except OSError:
@@ -151,7 +155,7 @@ def java_version(java: str) -> int:
 
 
 def version_in(words: str) -> int:
-    """The version in what Java says of itself.
+    """Find the version in the output of ``java -version``.
 
     >>> version_in('openjdk version "17.0.15" 2025-04-15'), version_in('java version "1.8.0_402"')
     (17, 8)

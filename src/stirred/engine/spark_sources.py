@@ -1,4 +1,4 @@
-"""The columns of a record type itself, on Spark: read from Parquet by Spark, or laid in scratch from other formats."""
+"""Read a record type's own columns on Spark: from Parquet, or through a copy in scratch for other formats."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.census.census import unshown
+from stirred.census.census import redact_errors
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
 from stirred.census.readers.paths import far, resolve
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str]) -> SparkFlow:
-    """Typed columns of a record type itself."""
+    """The record type's own columns, with the schema's types."""
     record = census.schema.record(record_type)
     raw = census.file(record_type).collect_schema()
     scanned = typed(census.schema, record, census.file(record_type)).select(names)
@@ -48,7 +48,7 @@ def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str
         )
         if key not in engine.kept_tables:
             batches = (plain(batch) for batch in census.batches(record_type, names))
-            # the census is held so that what identifies it is not used again
+            # the census is kept so that its id() is not reused
             engine.kept_tables[key] = (laid(engine, batches, schema), census)
         return engine.kept_tables[key][0]
     require_alike(paths, sources, record_type)
@@ -59,11 +59,11 @@ def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str
 
 
 def addresses(record: RecordSchema) -> list[str]:
-    """Where a record type lies, if only Spark can go there (``hdfs:``, ``s3a:``, …); it is taken for Parquet."""
+    """The addresses of a record type that only Spark can read (``hdfs:``, ``s3a:``, …); they are read as Parquet."""
     found = [name for name in record.source.files if far(name)]
     if found and len(found) < len(record.source.files):
         raise SchemaError(
-            f"the files of the {record.name} records lie in two worlds",
+            f"the files of the {record.name} records are of two kinds",
             why="some are addresses for Spark, some are paths",
             fix="write all of them as addresses (file:/… for paths)",
         )
@@ -73,7 +73,7 @@ def addresses(record: RecordSchema) -> list[str]:
 def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:
     """The columns of files that only Spark can open, as they stream through this process.
 
-    Order and types are Spark's: it knows no dictionaries (text) and no unsigned integers but the longest (wider ones).
+    Order and types are Spark's: it has no dictionaries (they become text), and unsigned integers become wider ones.
     """
     from polars.io.plugins import register_io_source
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -104,7 +104,7 @@ def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:
 
 
 def parquet_files(census: "Census", record: RecordSchema) -> list[Path] | None:
-    """The Parquet files of a record type, or None where it lies otherwise."""
+    """The Parquet files of a record type, or None if it has another format."""
     if record.name in census.files or not record.source.files:
         return None
     if format_of(record.source, census.folder) != "parquet":
@@ -114,7 +114,7 @@ def parquet_files(census: "Census", record: RecordSchema) -> list[Path] | None:
 
 
 def sources_of(schema: Schema, record: RecordSchema, raw: pl.Schema, names: Sequence[str]) -> list[str]:
-    """The columns of the file that these variables are made of, and those that say which records count."""
+    """The columns of the file that these variables need, and those that select the records."""
     wanted = {*names, *(name for name, _ in record.where)}
     levels = {level.name: level.columns or (level.name,) for level in schema.geography.spine}
     found: list[str] = []
@@ -126,7 +126,7 @@ def sources_of(schema: Schema, record: RecordSchema, raw: pl.Schema, names: Sequ
 
 
 def base_of(paths: Sequence[Path | str]) -> str:
-    """The folder above the first that is named like ``state=44``, or nothing; an address is one by itself."""
+    """The folder above the first one named like ``state=44``, or nothing; an address is returned as it is."""
     if isinstance(paths[0], str):
         return ""
     parts = paths[0].absolute().parts[:-1]
@@ -135,9 +135,9 @@ def base_of(paths: Sequence[Path | str]) -> str:
 
 
 def require_alike(paths: Sequence[Path | str], columns: Sequence[str], record_type: str) -> None:
-    """Stop where files differ in these columns, because Spark would fill in what one lacks."""
+    """Raise an error if files differ in these columns, because Spark would fill missing columns silently."""
     near = [path for path in paths if isinstance(path, Path)]
-    with unshown(record_type):
+    with redact_errors(record_type):
         kinds = {
             tuple(
                 (name, str(schema.field(name).type)) if name in schema.names else (name, "")

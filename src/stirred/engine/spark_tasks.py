@@ -1,7 +1,7 @@
-"""What Spark's tasks run: picklable steps from the batches of a partition to rows of the wire.
+"""The picklable steps that Spark's tasks run, from the batches of a partition to messages.
 
-An error inside a task is told by its class and place and never by its words, because words may show a value and
-Spark writes them into its logs; errors of Stirred show no values and travel whole.
+An error inside a task is reported by its class and place and never by its text, because the text may show a value
+and Spark writes it to its logs; errors of Stirred show no values and are sent unchanged.
 """
 
 import json
@@ -27,14 +27,14 @@ TOLD = "stirred-error "
 
 
 class Tables(Protocol):
-    """Where the tables of a flow come from, inside a task."""
+    """The source of the tables of a flow, inside a task."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Batches as Spark reads columns."""
+    """Read batches from columns of Spark."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Each batch as a table."""
@@ -44,7 +44,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Rows of the wire that belong to no part."""
+    """Read messages that belong to no part."""
 
     schema: pa.Schema
 
@@ -55,7 +55,7 @@ class Messages:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """Tables from a source through batch kernels, in the type that was declared."""
+    """Run batch kernels on the tables of a source, and convert the result to the declared types."""
 
     source: Tables
     kernels: tuple[BatchKernel, ...]
@@ -71,7 +71,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """Parts through part kernels; ``probe`` is told the part first, ``seen`` who worked on it."""
+    """Run part kernels on parts; ``probe`` is first called with the part, and ``seen`` records which process ran it."""
 
     schemas: tuple[pa.Schema, ...]
     kernels: tuple[tuple[PartKernel, pa.Schema], ...]
@@ -97,7 +97,7 @@ class Parted:
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """A flow on its way to its parts."""
+    """Send a flow to its parts."""
 
     tables: Tables
     by: str
@@ -111,7 +111,7 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A flow on its way to the driver."""
+    """Send a flow to the driver."""
 
     tables: Tables
 
@@ -123,7 +123,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Parts after their kernels, to be held where they are or sent to the driver."""
+    """Run the kernels of parts, to keep the results where they are or send them to the driver."""
 
     parted: Parted
 
@@ -137,14 +137,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Parts on their way to a file each; a task that runs twice replaces a file by one of the same bytes."""
+    """Write each part to a file; a task that runs twice replaces a file by an identical one."""
 
     parted: Parted
     folder: str
     digits: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """A mark for each part whose file is there."""
+        """A mark for each part whose file is written."""
         folder = Path(self.folder)
         for part, (table,) in self.parted.parts(batches):
             if table.num_rows:
@@ -157,21 +157,21 @@ class Written:
 def guarded(
     task: Callable[[Batches], Iterator[pa.RecordBatch]],
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The task, whose errors show no value of a record."""
+    """Wrap a task so that its errors show no value of a record."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         try:
             yield from task(batches)
         except Exception as error:
-            raise RuntimeError(told(error)) from None
+            raise RuntimeError(error_line(error)) from None
 
     return run
 
 
-def told(error: BaseException) -> str:
-    """An error in one line that may stand in a log.
+def error_line(error: BaseException) -> str:
+    """Describe an error in one line that is safe to log.
 
-    >>> told(ValueError("a value")).startswith("stirred-error ")
+    >>> error_line(ValueError("a value")).startswith("stirred-error ")
     True
     """
     if isinstance(error, StirredError):

@@ -1,4 +1,4 @@
-"""An action on Spark: its progress while it runs, its retries and shuffled bytes afterwards, its errors in our words."""
+"""Run an action on Spark: report its progress, count its retries and shuffled bytes, and translate its errors."""
 
 import json
 import logging
@@ -15,12 +15,12 @@ from stirred.errors import StirredError
 
 T = TypeVar("T")
 LOG = logging.getLogger("stirred.engine")
-PAUSE = 0.2  # seconds between two looks at the progress
+PAUSE = 0.2  # seconds between two checks of the progress
 SETTLED = 10_000  # milliseconds to wait for the last events of an action
 
 
 class Watch:
-    """Runs actions on a Spark context and keeps account of what was shuffled and tried again."""
+    """Runs actions on a Spark context and counts shuffled bytes and retries."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
@@ -28,7 +28,7 @@ class Watch:
         self.retried = 0
 
     def run(self, action: Callable[[], T], steps: Steps | None = None, total: int = 0) -> T:
-        """What the action returns; ``steps`` hears how many of ``total`` parts are done, and may stop it by raising."""
+        """Run the action; ``steps`` is called with the finished parts and ``total``, and may stop it by raising."""
         from py4j.protocol import Py4JError
 
         tag = f"stirred-{uuid.uuid4().hex}"
@@ -38,7 +38,7 @@ class Watch:
                     return self._tagged(action, tag)
                 return self._with_steps(action, tag, steps, total)
             finally:
-                with suppress(Py4JError):  # Spark forgets old stages: what it cannot tell is not counted
+                with suppress(Py4JError):  # Spark deletes information on old stages: these are not counted
                     self._account(tag)
 
     def _tagged(self, action: Callable[[], T], tag: str) -> T:
@@ -111,7 +111,7 @@ class Watch:
             )
 
     def _attempts(self, store: Any, stage: int) -> Iterator[Any]:
-        """Every attempt of a stage; Spark makes another when an executor is lost with what it had shuffled."""
+        """Every attempt of a stage; Spark starts another one when an executor is lost with its shuffled data."""
         last = store.lastStageAttempt(stage)
         empty, none = self.context._jvm.java.util.ArrayList(), self._no_quantiles()
         for attempt in range(last.attemptId()):
@@ -124,7 +124,7 @@ class Watch:
 
 @contextmanager
 def in_our_words() -> Iterator[None]:
-    """Inside, an error of Spark becomes one of ours that shows no value."""
+    """Translate an error of Spark inside the block to one of Stirred, which shows no value."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -135,7 +135,7 @@ def in_our_words() -> Iterator[None]:
 
 
 def explained(error: BaseException) -> StirredError:
-    """An error of Spark in our words: ours as it was raised in a task, Spark's own by its name.
+    """Translate an error of Spark: one of Stirred is restored as it was raised in a task, others are named by class.
 
     >>> print(explained(ValueError('x RuntimeError: stirred-error {"class": "InputError", "what": "no column a"}')))
     no column a
@@ -149,7 +149,7 @@ def explained(error: BaseException) -> StirredError:
     name = type(error).__name__
     condition = getattr(error, "getCondition", lambda: None)()
     return StirredError(
-        "Spark gave the job up",
+        "Spark stopped the job",
         why=f"{name} ({condition})" if condition else name,
         fix="see the log of the driver and of the executors",
     )

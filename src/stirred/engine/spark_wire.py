@@ -1,8 +1,8 @@
-"""How rows travel between Spark's tasks: Arrow messages of at most a few megabytes, in rows of part, flow and message.
+"""Move rows between Spark's tasks as Arrow messages of a few megabytes, in rows of part, flow and message.
 
-Spark knows no unsigned integers, no dictionaries and no nanoseconds, and turns every column into rows and back around
-a shuffle. An Arrow message keeps every type as it was declared and is moved as it is. Each part also gets one row
-without a message, its mark, so that a part without records is seen and every task reads from its rows which part it has.
+Spark has no unsigned integers, dictionaries or nanoseconds, and converts every column to rows and back around a
+shuffle. An Arrow message keeps the declared types and is moved unchanged. Each part also gets one row without a
+message, its mark, so that a part without records is visible and every task can read which parts it has.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,14 +13,14 @@ import pyarrow as pa
 from stirred.errors import InputError, StirredError
 
 WIRE = pa.schema([("part", pa.int32()), ("flow", pa.int32()), ("message", pa.binary())])
-WIRE_WORDS = "part int, flow int, message binary"  # the same in Spark's words
-MARK = -1  # the flow of a row that only says that the part is there
-MESSAGE = 1 << 22  # bytes of a message, about
-HELD = 1 << 26  # bytes held before they are cut into parts
+WIRE_WORDS = "part int, flow int, message binary"  # the same as a Spark schema
+MARK = -1  # the flow number of a mark
+MESSAGE = 1 << 22  # approximate bytes of a message
+HELD = 1 << 26  # bytes collected before they are divided into parts
 
 
 def messages(table: pa.Table, part: int, flow: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a table as rows of the wire.
+    """The rows of a table as messages.
 
     >>> [row.num_rows for row in messages(pa.table({"a": [1, 2]}), 0, 0)]
     [1]
@@ -34,18 +34,18 @@ def messages(table: pa.Table, part: int, flow: int) -> Iterator[pa.RecordBatch]:
 
 
 def wire(parts: list[int], flows: list[int], bodies: list[bytes | None]) -> pa.RecordBatch:
-    """A batch of rows of the wire."""
+    """A batch of messages."""
     columns = [pa.array(parts, pa.int32()), pa.array(flows, pa.int32()), pa.array(bodies, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=WIRE)
 
 
 def mark(part: int) -> pa.RecordBatch:
-    """The row that says that the part is there."""
+    """The mark of a part: the row that shows that the part exists."""
     return wire([part], [MARK], [None])
 
 
 def cut(tables: Iterable[pa.Table], by: str, parts: int, flow: int) -> Iterator[pa.RecordBatch]:
-    """Rows of the wire for the parts named in column ``by``; small batches are held until cutting them is worth it."""
+    """Divide rows into messages for the parts named in column ``by``; small batches are first joined to larger ones."""
     held: list[pa.Table] = []
     for table in tables:
         held.append(table)
@@ -59,12 +59,20 @@ def cut(tables: Iterable[pa.Table], by: str, parts: int, flow: int) -> Iterator[
 def _cut(table: pa.Table, by: str, parts: int, flow: int) -> Iterator[pa.RecordBatch]:
     column = table.column(by)
     if column.null_count:
-        raise InputError(f"column {by} names no part for {column.null_count} rows", fix="number every row")
+        raise InputError(
+            f"column {by} names no part for {column.null_count} rows",
+            why="every row must belong to one part",
+            fix="give every row the number of its part",
+        )
     number = column.to_numpy()
     order = np.argsort(number, kind="stable")
     edges = np.searchsorted(number[order], np.arange(parts + 1))
     if edges[0] != 0 or edges[-1] != table.num_rows:
-        raise InputError(f"column {by} names parts that are not there", fix=f"number them 0 to {parts - 1}")
+        raise InputError(
+            f"column {by} names parts that do not exist",
+            why=f"there are {parts} parts",
+            fix=f"number them 0 to {parts - 1}",
+        )
     taken = table.take(pa.array(order)).combine_chunks()
     for part in np.flatnonzero(np.diff(edges)).tolist():
         yield from messages(taken.slice(edges[part], edges[part + 1] - edges[part]), part, flow)
@@ -81,7 +89,7 @@ def unpacked(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
 def parts_in(
     batches: Iterable[pa.RecordBatch], schemas: tuple[pa.Schema, ...]
 ) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
-    """The parts of a task with a table for each flow; a part that comes without its mark was torn, which is an error."""
+    """The parts of a task with a table for each flow; a part without its mark was split, which is an error."""
     found: dict[int, list[list[pa.RecordBatch]]] = {}
     marked: set[int] = set()
     for batch in batches:
@@ -91,10 +99,14 @@ def parts_in(
             if flow == MARK:
                 marked.add(part)
             else:
-                # bytes of their own start at an aligned address, as compiled kernels expect
+                # a copy starts at an aligned address, as compiled kernels expect
                 tables[flow].append(pa.ipc.read_record_batch(pa.py_buffer(body.as_py()), schemas[flow]))
     if marked != set(found):
-        raise StirredError("Spark tore a part in two", why="its rows came without their mark")
+        raise StirredError(
+            "Spark split a part in two",
+            why="the rows of one part arrived in two tasks",
+            fix="this is a fault of Stirred: please report it, with the version of Spark",
+        )
     for part in sorted(found):
         pieces = found.pop(part)
         yield (

@@ -1,4 +1,4 @@
-"""Work in threads with results in order and no more of them waiting than there are threads."""
+"""Run tasks in threads, with results in order and a bounded number of them waiting."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 def in_order(kernel: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
-    """The results in the order of the tasks; tasks are taken one by one, so that a stream is never held whole.
+    """Yield results in the order of the tasks; tasks are taken one by one, so that a stream is never held whole.
 
     >>> list(in_order(len, ["a", "bb", ""], 2))
     [1, 2, 0]

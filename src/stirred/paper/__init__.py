@@ -1,1 +1,1 @@
-"""Every table and figure of the paper, computed."""
+"""Compute every table and figure of the paper."""

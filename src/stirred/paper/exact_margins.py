@@ -135,7 +135,11 @@ def exact_margins(
             promise = made.specification
         for table in tables:
             if any((table.sum(axis=a) != truth.sum(axis=a)).any() for a in (0, 1)):
-                raise PrivacyError(f"{name} did not keep both margins", fix="report this")
+                raise PrivacyError(
+                    f"{name} did not keep both margins",
+                    why="its counts differ from the exact margins",
+                    fix="this is a fault of Stirred: please report it",
+                )
         rows.append(errors(name, promise, np.array(tables, np.float64) - truth))
         if rate is not None and rate < 1:
             corrected = np.array([deshrink(table, rate) for table in tables])

@@ -81,6 +81,7 @@ def from_ipums(path: Path) -> Census:
     if lacking:
         raise InputError(
             f"the extract lacks {', '.join(lacking)}",
+            why="the paper's tables are computed from these variables",
             fix="select these variables in the extract and download it again",
         )
     size = pl.col("NUMPREC").first() if "NUMPREC" in names else pl.len()

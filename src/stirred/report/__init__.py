@@ -1,4 +1,4 @@
-"""What people read: one offline HTML file of words, charts and tables."""
+"""The report: one offline HTML file of text, charts and tables."""
 
 from stirred.report.document import Chart, Facts, Note, Report, Section, Table, Words
 from stirred.report.html import render

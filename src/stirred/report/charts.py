@@ -7,7 +7,7 @@ import altair as alt
 
 from stirred.report.document import Chart, table
 
-# Okabe and Ito's palette: told apart with every common colour vision.
+# Okabe and Ito's palette: its colours can be distinguished with every common colour vision.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#999999"]
 Rows = Sequence[Mapping[str, object]]
 
@@ -34,7 +34,7 @@ def _colour(field: str, title: str) -> alt.Color:
 def bars(
     name: str, title: str, sentence: str, rows: Rows, *, category: str, value: str, group: str | None = None
 ) -> Chart:
-    """Grouped horizontal bars: one category an entry, one colour a group."""
+    """Grouped horizontal bars: one entry for each category, one colour for each group."""
     encoding: dict[str, Any] = {
         "y": alt.Y(f"{category}:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
         "x": alt.X(f"{value}:Q", title=value),
@@ -58,7 +58,7 @@ def bars(
 
 
 def dots(name: str, title: str, sentence: str, rows: Rows, *, category: str, value: str, group: str) -> Chart:
-    """One dot a category and group on an axis that has room for zero and for thousands (symmetric logarithm)."""
+    """One dot for each category and group, on a symmetric logarithmic axis that shows zero and thousands."""
     largest = max([0.1, *(float(str(row[value])) for row in rows)])
     scale = alt.Scale(type="symlog", constant=0.1, nice=False, domain=[0, 1.25 * largest])
     base = _chart(rows).encode(

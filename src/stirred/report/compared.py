@@ -1,4 +1,4 @@
-"""A comparison as people read it: the two specifications are called by their names, not "the first" and "the second"."""
+"""Write a comparison with the names of the two specifications instead of "the first" and "the second"."""
 
 import re
 from collections.abc import Iterator
@@ -109,7 +109,7 @@ class Compared:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The notes; a source that is quoted in one keeps its words."""
+        """The notes; a quoted source is not changed."""
         return tuple(named(text, self.first, self.second, times=1) for text in self.found.warnings)
 
     @property

@@ -1,4 +1,4 @@
-"""A report as plain values: sections of words, facts, tables and charts, before any HTML."""
+"""A report as plain data: sections of text, facts, tables and charts, before any HTML."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A sentence that must not be overlooked."""
+    """An important sentence."""
 
     text: str
     tone: Literal["warning", "good", "plain"] = "warning"
@@ -34,7 +34,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Columns and rows of text; columns named in ``numeric`` are set flush right and sort as numbers."""
+    """Columns and rows of text; columns named in ``numeric`` are aligned right and sorted as numbers."""
 
     caption: str
     columns: tuple[str, ...]
@@ -44,7 +44,9 @@ class Table:
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise InputError(
-                "a table of the report is ragged", why=f"a row of {self.caption!r} has another width"
+                "the rows of a report table have different lengths",
+                why=f"a row of {self.caption!r} has another number of cells than the header",
+                fix="give every row as many cells as the table has columns",
             )
 
 
@@ -71,7 +73,7 @@ Block = Words | Note | Facts | Table | Chart | Markup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A titled part that opens with what it says in a sentence."""
+    """A titled part that starts with its finding in one sentence."""
 
     title: str
     lead: str
@@ -95,7 +97,7 @@ class Report:
     private: bool = True  # False: some packet in it was made with a test key
 
     def watermarks(self) -> tuple[str, ...]:
-        """What stands across every page."""
+        """The watermarks of every page."""
         marks = () if self.private else ("NOT PRIVATE",)
         return (*marks, "INTERNAL") if self.audience == "internal" else marks
 
@@ -104,7 +106,11 @@ class Report:
         found = [block for section in self.sections for block in section.blocks if isinstance(block, Chart)]
         names = [chart.name for chart in found]
         if len(set(names)) < len(names):
-            raise InputError("two charts of a report have the same name", fix="give each chart its own name")
+            raise InputError(
+                "two charts of a report have the same name",
+                why="a chart is found by its name",
+                fix="give each chart its own name",
+            )
         return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""A report as one HTML file that asks nothing of any network."""
+"""Write a report as one HTML file that needs no network."""
 
 import json
 from functools import lru_cache
@@ -33,7 +33,7 @@ def chart_library() -> str:
 
 
 def embedded(value: object) -> str:
-    """JSON that may stand inside a script element.
+    """JSON that is safe inside a script element.
 
     >>> embedded({"a": "</script>"})
     '{"a":"\\\\u003c/script>"}'

@@ -1,4 +1,4 @@
-"""The sections of a report, built from a specification, releases and assessments; each opens with a computed sentence."""
+"""The sections of a report, built from a specification, releases and assessments; each starts with a computed sentence."""
 
 from collections.abc import Mapping, Sequence
 
@@ -151,7 +151,7 @@ def _capital(sentence: str) -> str:
 
 
 def _answer(asked: Implication) -> str:
-    """Yes and no are proved; unknown is an answer too."""
+    """The answer as a word: yes and no are proved, unknown is not."""
     if asked.verdict.answer is Answer.UNKNOWN:
         return "unknown"
     return "yes, proved" if asked.verdict else "no, refuted"

@@ -1,4 +1,4 @@
-"""What a release did to the numbers: errors by table and size, scatter, tiles and relations. Internal."""
+"""Report sections on errors: by table and size, scatter plots, tiles and relations. Internal."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from stirred.report.document import Block, Chart, Note, Section, shown, table
 
 
 def utility(assessments: Sequence[Assessment]) -> Section:
-    """Errors by table and size class; one colour a release. Internal."""
+    """Errors by table and size class; one colour for each release. Internal."""
     rows = []
     boxes = []
     for assessment in assessments:

@@ -274,7 +274,7 @@ def test_expand_refuses_what_counts_nothing() -> None:
     for column, words in (
         ("n", "1 counts are empty or negative"),
         ("m", "1 counts are empty"),
-        ("t", "no integers"),
+        ("t", "does not hold integers"),
     ):
         with pytest.raises(DataError, match=words):
             expand(table, {column: {"k": 1}})

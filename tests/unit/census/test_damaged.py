@@ -61,7 +61,7 @@ def test_truncated_parquet(tmp_path: Path, keep: float) -> None:
     path = write(tmp_path, "h.parquet")
     content = path.read_bytes()
     path.write_bytes(content[: int(keep if isinstance(keep, int) else keep * len(content))])
-    assert rules(check(tmp_path)) == [("h.parquet", "the file is no complete Parquet file", 1)]
+    assert rules(check(tmp_path)) == [("h.parquet", "the file is not a complete Parquet file", 1)]
     with pytest.raises(DataError) as caught:
         read(tmp_path)
     assert "Parquet" in str(caught.value)
@@ -85,7 +85,7 @@ def test_one_truncated_file_of_many_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "b.parquet")
     path.write_bytes(path.read_bytes()[:-9])
     (tmp_path / "census.toml").write_text(TOML.format(file="*.parquet"))
-    assert rules(check(tmp_path)) == [("b.parquet", "the file is no complete Parquet file", 1)]
+    assert rules(check(tmp_path)) == [("b.parquet", "the file is not a complete Parquet file", 1)]
 
 
 def test_wrong_delimiter(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_letter_in_a_count(tmp_path: Path) -> None:
         fields[3] = SECRET
         lines[row] = ",".join(fields)
     path.write_text("\n".join(lines) + "\n")
-    assert rules(check(tmp_path)) == [("size", "values that are no whole numbers", 3)]
+    assert rules(check(tmp_path)) == [("size", "values that are not whole numbers", 3)]
 
 
 def test_a_line_with_too_many_fields(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_million_problems_at_once(tmp_path: Path, file: str) -> None:
     assert "SECRET" not in done.stdout + done.stderr
     counts = {(p["column"], p["rule"]): p["count"] for p in result["report"]["problems"]}
     assert counts == {
-        ("size", "values that are no whole numbers"): count,
+        ("size", "values that are not whole numbers"): count,
         ("note", "missing values"): count,
         ("h", "identifiers used before by another record"): count // 2,
     }

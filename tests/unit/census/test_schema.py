@@ -76,7 +76,7 @@ def test_a_spine_has_any_depth_and_names() -> None:
         (household(size={"missing": {"policy": "keep", "empty_as": 1}}), 'empty_as needs policy = "level"'),
         (household(count="integer"), "the name count is taken"),
         ({"geography": {"spine": ["a", "a"]}}, "a level is named twice"),
-        ({"geography": {"spine": ["a"], "off_spine": {"p": {"of": "b"}}}}, "b is no level of the spine"),
+        ({"geography": {"spine": ["a"], "off_spine": {"p": {"of": "b"}}}}, "b is not a level of the spine"),
         ({"geography": {"off_spine": {"g": {"kind": "grid"}}}}, "a grid needs the length of its cells"),
         (
             {"geography": {"off_spine": {"p": {"nests_in": "q"}, "q": {"nests_in": "p"}}}},

@@ -22,7 +22,7 @@ def one(variables: dict[str, object], table: dict[str, list[object]]) -> dict[tu
 def test_types_levels_and_missing_values() -> None:
     table = {"n": ["1", "x", "", "2.5", "9"], "t": ["own", "rent", "boat", None, "own"]}
     assert one({"n": "1..7", "t": ["own", "rent"]}, table) == {
-        ("n", "values that are no whole numbers"): 2,
+        ("n", "values that are not whole numbers"): 2,
         ("n", "missing values"): 1,
         ("n", "values outside the listed levels"): 1,
         ("t", "missing values"): 1,
@@ -32,7 +32,7 @@ def test_types_levels_and_missing_values() -> None:
 
 def test_floats_that_are_whole_numbers_pass() -> None:
     assert one({"n": "1..7"}, {"n": [1.0, 2.0]}) == {}
-    assert one({"n": "1..7"}, {"n": [1.5, 2.0, 3.25]}) == {("n", "values that are no whole numbers"): 2}
+    assert one({"n": "1..7"}, {"n": [1.5, 2.0, 3.25]}) == {("n", "values that are not whole numbers"): 2}
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_a_damaged_key_file_is_named_and_not_shown(tmp_path: Path, text: str) ->
     path = tmp_path / "k"
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)
-    with pytest.raises(InputError, match="no key file") as caught:
+    with pytest.raises(InputError, match="is not a key file") as caught:
         Key.load(path)
     assert "00ff" not in str(caught.value)
 

@@ -191,7 +191,7 @@ def test_an_error_shows_no_value_and_keeps_our_words(spark: Engine) -> None:
 @pytest.mark.spark("local")
 def test_a_part_that_is_not_there_is_refused(spark: Engine) -> None:
     flow = numbered(spark, rows(10), 4)
-    with pytest.raises(InputError, match="names parts that are not there"):
+    with pytest.raises(InputError, match="names parts that do not exist"):
         spark.exchange(flow, by="part", parts=3).map(Sorted("id"), SORTED).gathered()
     with pytest.raises(InputError, match="not Spark's"):
         spark.exchange(Local().released(rows(1)), by="part", parts=3)

@@ -55,7 +55,7 @@ def test_a_bound_decides_what_fits() -> None:
         assert 4 * 3 * -(-size // parts) <= room + 4 * 3
     with pytest.raises(InputError, match="too few"):
         Local(memory="100 MB")
-    with pytest.raises(InputError, match="no amount of memory"):
+    with pytest.raises(InputError, match="not an amount of memory"):
         bytes_of("much")
 
 
@@ -150,7 +150,7 @@ def test_an_engine_by_its_name() -> None:
     with pytest.raises(InputError, match="no engine sparc") as told:
         engine_named("sparc")
     assert "did you mean spark" in told.value.fix
-    with pytest.raises(InputError, match="a master is for Spark"):
+    with pytest.raises(InputError, match="a master was given"):
         engine_named("local", master="local[2]")
     for name in ("local", "spark"):
         with pytest.raises(InputError, match="there is no folder nowhere"):

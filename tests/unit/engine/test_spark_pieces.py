@@ -15,7 +15,7 @@ from stirred.engine.plain import plain
 from stirred.engine.spark_flow import SparkParts
 from stirred.engine.spark_kernels import LookedUp
 from stirred.engine.spark_read import known
-from stirred.engine.spark_tasks import Held, Parted, Read, Sent, guarded, told
+from stirred.engine.spark_tasks import Held, Parted, Read, Sent, error_line, guarded
 from stirred.engine.spark_watch import explained
 from stirred.engine.spark_wire import MARK, MESSAGE, cut, mark, messages, parts_in, unpacked, wire
 from stirred.errors import DataError, InputError, StirredError
@@ -48,13 +48,13 @@ def test_messages_start_where_compiled_kernels_expect_them() -> None:
 
 
 def test_a_part_without_its_mark_is_an_error() -> None:
-    with pytest.raises(StirredError, match="tore a part"):
+    with pytest.raises(StirredError, match="split a part"):
         list(parts_in(messages(TABLE, 0, 0), (TABLE.schema,)))
 
 
 @pytest.mark.parametrize("number", [[0, 3], [-1, 0]])
 def test_a_part_that_is_not_there_is_refused(number: list[int]) -> None:
-    with pytest.raises(InputError, match="names parts that are not there"):
+    with pytest.raises(InputError, match="names parts that do not exist"):
         list(cut([pa.table({"part": number})], "part", 3, 0))
 
 
@@ -144,7 +144,7 @@ def test_an_error_in_a_task_shows_no_value() -> None:
 
 def test_our_errors_come_back_whole() -> None:
     ours = DataError("column a: 3 values\nare wrong", why="some {brace", fix="mend")
-    again = explained(RuntimeError("Traceback …\nRuntimeError: " + told(ours) + "\n SQLSTATE: 38000"))
+    again = explained(RuntimeError("Traceback …\nRuntimeError: " + error_line(ours) + "\n SQLSTATE: 38000"))
     assert type(again) is DataError
     assert (again.what, again.why, again.fix) == (ours.what, ours.why, ours.fix)
 

@@ -279,7 +279,7 @@ def changed(record_type: str, table: pa.Table, **document: Any) -> Census:
 def test_refusals_are_those_in_memory(tmp_path: Path) -> None:
     home, person = tables()["household"], tables()["person"]
     twice = changed("household", pa.concat_tables([home, home.slice(3, 5)]))
-    assert "5 repetitions" in failing(twice, DataError, tmp_path)
+    assert "5 records repeat" in failing(twice, DataError, tmp_path)
     orphans = changed("household", home.slice(0, 600))
     assert "belong to no household" in failing(orphans, DataError, tmp_path)
     failing(census(), PrivacyError, tmp_path, untouched="refuse")

@@ -183,7 +183,7 @@ def test_a_rate_that_looks_at_a_level_which_moves_along_is_law_1b() -> None:
         "tract": "rates by own place",
         "kept": "rates by held variables",
     }
-    with pytest.raises(InputError, match="no rate can look at hid"):
+    with pytest.raises(InputError, match="no rate can depend on hid"):
         VaryingRates(swap=["tract"], rate="1/5", by="hid", rates={"1": "1/2"}).specification(there)
 
 
@@ -210,7 +210,7 @@ def test_refusals() -> None:
         make("1a", rates={"rent": "1"})
     with pytest.raises(InputError, match="loosened"):
         make("5", loose=["tenure"])
-    with pytest.raises(InputError, match="no match variable"):
+    with pytest.raises(InputError, match="not a match variable"):
         make("6a", noisy="tenure")
     with pytest.raises(InputError, match="at least 1"):
         make("4", preference="1/2")

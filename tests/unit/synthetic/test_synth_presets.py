@@ -134,7 +134,7 @@ def test_mistakes_are_explained(tmp_path: Path) -> None:
         synthesise("sate")
     with pytest.raises(InputError, match="at least one household"):
         synthesise("demo", households=0)
-    with pytest.raises(InputError, match="does not belong in memory"):
+    with pytest.raises(InputError, match="is too large for memory"):
         synthesise("nation")
     with pytest.raises(InputError, match="1,144,424"):
         synthesise("massachusetts-1940", households=10)

@@ -178,7 +178,7 @@ def test_a_workload_file_may_name_the_spine():
 
 def test_only_declared_geography_shapes_the_tree():
     data = census(1)
-    with pytest.raises(InputError, match="no geography beside the spine"):
+    with pytest.raises(InputError, match="not a geography beside the spine"):
         TopDown(workload="small", spine=SpineOptions(aian="gq_type")).release(data, key=KEY)
 
 

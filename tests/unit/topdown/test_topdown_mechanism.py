@@ -236,7 +236,7 @@ def test_a_child_without_a_parent_is_refused():
     with pytest.raises(InputError, match="1 areas have no state"):
         Spine.of(frame, ("state", "block"))
     frame = pl.DataFrame({"state": ["a", "a"], "county": ["x", "y"], "block": ["1", "1"]})
-    with pytest.raises(InputError, match="under two parents"):
+    with pytest.raises(InputError, match="have two parents"):
         Spine.of(frame, ("state", "county", "block"))
 
 

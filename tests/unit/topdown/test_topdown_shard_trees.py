@@ -96,7 +96,7 @@ def test_areas_in_several_areas_beside_the_spine_are_refused(cut_at):
         with pytest.raises(InputError, match="lie in several areas of place"):
             mechanism.release(census, key=KEY, engine=engine)
     unknown = TopDown(workload="small", spine=SpineOptions(block_groups=("plce",)))
-    with pytest.raises(InputError, match="no geography beside the spine"):
+    with pytest.raises(InputError, match="not a geography beside the spine"):
         unknown.release(census, key=KEY, engine=Narrow())
 
 

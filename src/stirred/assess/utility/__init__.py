@@ -1,4 +1,4 @@
-"""Utility: how far a protected table, file or conclusion is from the original."""
+"""Measure how far a protected table, file or conclusion is from the original."""
 
 from stirred.assess.utility.metrics import Metric, all_metrics, malpe, mape, mape_bureau
 from stirred.assess.utility.tables import AREA_BINS, BLOCK_BINS, CELL_BINS, Pair, errors

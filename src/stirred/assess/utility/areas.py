@@ -1,4 +1,4 @@
-"""What users of small areas look at: district deviations, impossible and improbable areas."""
+"""Measures for small areas: district deviations, impossible and improbable areas."""
 
 from dataclasses import dataclass
 
@@ -42,7 +42,7 @@ class Oddity:
 
 
 def oddities(reference: pl.DataFrame, protected: pl.DataFrame) -> list[Oddity]:
-    """The Bureau's improbable tables, for the columns at hand, over the same areas.
+    """The Bureau's improbable tables, for the given columns, over the same areas.
 
     Known columns: households, persons, adults, males, women_18_44, children. One row per area.
 

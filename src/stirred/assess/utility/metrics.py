@@ -14,7 +14,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A number, how many cells it speaks of, and how many it had to leave out."""
+    """A number, how many cells it is computed from, and how many are left out."""
 
     name: str
     value: float
@@ -106,7 +106,7 @@ def total_variation(reference: Array, protected: Array) -> float:
 
 
 def outlier_counts(reference: Array, protected: Array) -> dict[str, int]:
-    """How many cells moved far: |percent| in [2, 5], above 5, above 10, and |difference| above 200.
+    """How many cells changed much: |percent| in [2, 5], above 5, above 10, and |difference| above 200.
 
     >>> outlier_counts(np.array([100.0, 1000.0]), np.array([103.0, 1300.0]))
     {'percent 2 to 5': 1, 'percent over 5': 1, 'percent over 10': 1, 'difference over 200': 1}

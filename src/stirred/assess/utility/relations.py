@@ -1,4 +1,4 @@
-"""Relations between variables: what a data user would conclude from the protected file and from the original."""
+"""Compare relations between variables in the protected file and in the original."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Estimate:
 
 
 def records(frame: pl.DataFrame) -> pl.Expr:
-    """How many records some rows stand for: a column ``count`` says so, where there is one; else each is one.
+    """The number of records in some rows: the sum of the column ``count`` if there is one; else the number of rows.
 
     >>> pl.DataFrame({"a": [1, 1], "count": [3, 4]}).select(records(pl.DataFrame({"count": [0]}))).item()
     7
@@ -97,7 +97,7 @@ def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> 
 
 
 def interval_overlap(first: Estimate, second: Estimate) -> float:
-    """How much two 95 % intervals overlap, as the mean share of each (1: the same, 0 or below: apart).
+    """How much two 95 % intervals overlap, as the mean share of each (1: equal, 0 or below: separate).
 
     >>> interval_overlap(Estimate(name="a", value=0.0, error=1.0), Estimate(name="a", value=0.0, error=1.0))
     1.0
@@ -112,7 +112,7 @@ def interval_overlap(first: Estimate, second: Estimate) -> float:
 def propensity_score(
     original: pl.DataFrame, protected: pl.DataFrame, variables: Sequence[str]
 ) -> tuple[float, float]:
-    r"""The propensity-score mean squared error and its ratio to what it would be if the files were alike.
+    r"""The propensity-score mean squared error and its ratio to its expected value for two samples of one population.
 
     The score of a cell is the share of protected records in it, so
     $\mathrm{pMSE} = \frac1N \sum_{\text{cells}} n (\hat p - c)^2$ with $c$ the overall share; under equality its mean is

@@ -1,4 +1,4 @@
-"""Segregation of groups over areas: how a release changes what social scientists measure."""
+"""Segregation indices of groups over areas, as social scientists measure them."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Two tables of counts side by side, cell by cell, and their errors by geography and size."""
+"""Compare two tables of counts cell by cell, with errors by geography and size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

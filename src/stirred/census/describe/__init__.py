@@ -1,4 +1,4 @@
-"""A first census.toml guessed from files, for a person to correct; what the records hold stays unsaid unless asked for."""
+"""Guess a first census.toml from files, for a person to correct; by default it shows nothing of the records' values."""
 
 from stirred.census.describe.infer import describe
 from stirred.census.describe.writing import to_toml

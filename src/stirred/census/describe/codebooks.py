@@ -1,4 +1,4 @@
-"""Codes and labels that stand in a file's own codebook: metadata, not read off the records."""
+"""Read codes and labels from a file's own codebook: metadata that does not come from the records."""
 
 from pathlib import Path
 

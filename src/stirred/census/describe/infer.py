@@ -1,4 +1,4 @@
-"""Guesses about files: record types, identifiers, links, geography, and what kind of variable each column is."""
+"""Guess from files the record types, identifiers, links, geography, and the kind of each variable."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census import presets
-from stirred.census.census import unshown
+from stirred.census.census import redact_errors
 from stirred.census.describe.codebooks import Codebook, codebook_of
 from stirred.census.progress import Progress, silent
 from stirred.census.readers import delimited, open_source
@@ -16,7 +16,7 @@ from stirred.census.readers.paths import resolve
 from stirred.census.schema import Source
 
 Document = dict[str, object]
-FEW = 100  # a column with at most so many values is taken for a category
+FEW = 100  # a column with at most this many values is guessed to be a category
 _ID = re.compile(r"(^|_)(id|serial|serialno|mafid|hhid|key)$|serial|household_id|_id$", re.IGNORECASE)
 _SIZE = re.compile(r"^(size|persons|np|hh_?size|hhsz|hsize|numprec)$", re.IGNORECASE)
 _WEIGHT = re.compile(r"(weight|wgt|wt)p?$|^(hhwt|perwt)$", re.IGNORECASE)
@@ -37,10 +37,10 @@ def describe(
 ) -> Document:
     """A document of the shape of census.toml, one record type per file.
 
-    Levels, ranges and counts are read off the records only with ``confidential``; otherwise the names of columns
-    and their types are all that is told. Codes of a codebook are metadata and always told.
+    Levels, ranges and counts are taken from the records only with ``confidential``; otherwise only the names of
+    columns and their types are shown. Codes of a codebook are metadata and always shown.
     """
-    tell = progress or silent
+    report = progress or silent
     where = folder or Path()
     frames: dict[str, tuple[Source, pl.LazyFrame]] = {}
     for name in files:
@@ -49,18 +49,18 @@ def describe(
         encoding = _encoding(source, where) if kind == "csv" else "utf8"
         source = Source(files=(name,), ddi=ddi, format="" if _obvious(name) else kind, encoding=encoding)
         record_type = _record_type(name, taken=frames)
-        with unshown(record_type):
+        with redact_errors(record_type):
             frames[record_type] = (source, open_source(source, where))
     columns = {name: list(frame.collect_schema().names()) for name, (_, frame) in frames.items()}
     geography = _geography([name for names in columns.values() for name in names])
     records: Document = {}
     for done, (name, (source, frame)) in enumerate(frames.items()):
-        tell(f"{name} records", done, len(frames))
-        with unshown(name):
+        report(f"{name} records", done, len(frames))
+        with redact_errors(name):
             records[name] = _record(
                 name, source, frame, geography, codebook_of(source, where), confidential=confidential
             )
-    tell("done", len(frames), len(frames))
+    report("done", len(frames), len(frames))
     _link(records, columns)
     document: Document = {"format": 1, "name": "census"}
     if geography:
@@ -155,7 +155,7 @@ def _area_columns(geography: Document) -> set[str]:
 
 
 def _facts(frame: pl.LazyFrame, schema: pl.Schema, *, confidential: bool) -> dict[str, int]:
-    """What the records say: which text columns hold only whole numbers; with ``confidential`` how many values there are."""
+    """Facts about the records: which text columns hold only whole numbers; with ``confidential``, counts of values."""
     text = [column for column, dtype in schema.items() if dtype == pl.String]
     asked = [
         (~_filled(pl.col(c)).str.contains(r"^(0|-?[1-9]\d*)$")).sum().alias(f"{c}\x00text") for c in text
@@ -179,7 +179,7 @@ def _filled(value: pl.Expr) -> pl.Expr:
 
 
 def _identifier(name: str, frame: pl.LazyFrame, schema: pl.Schema, facts: Mapping[str, int]) -> str:
-    """The column named like an identifier; where the records may be looked at, it must also be unique."""
+    """The column named like an identifier; with ``confidential`` it must also be unique."""
     for column, dtype in schema.items():
         if not (dtype.is_integer() or dtype == pl.String) or not _ID.search(column):
             continue
@@ -237,7 +237,7 @@ def _variable(
 
 
 def _link(records: Document, columns: Mapping[str, list[str]]) -> None:
-    """Persons are linked where they carry the household's identifier."""
+    """Link persons to households when they have the household's identifier."""
     household = records.get("household")
     if not isinstance(household, dict) or "id" not in household:
         return

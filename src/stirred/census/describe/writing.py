@@ -1,4 +1,4 @@
-"""A document as TOML text that a person can edit."""
+"""Write a document as TOML text that a person can edit."""
 
 import json
 import re
@@ -11,7 +11,7 @@ HEAD = """\
 
 
 def to_toml(document: Mapping[str, object]) -> str:
-    """Tables for record types, one line per variable; the key ``#`` becomes a comment.
+    """Write tables for record types, with one line per variable; the key ``#`` becomes a comment.
 
     >>> print(to_toml({"name": "x", "record": {"household": {"variables": {"size": {"range": "1..7"}}}}}), end="")
     # A first description of a census, guessed from its files. Correct it by hand, then: stirred data check census.toml

@@ -1,4 +1,4 @@
-"""Files in, lazy frames out: one module per format, chosen by the file's ending or by ``format``."""
+"""Read files as lazy frames: one module per format, chosen by the file's ending or by ``format``."""
 
 from stirred.census.readers.dispatch import FORMATS, open_source
 from stirred.census.readers.frames import to_lazy

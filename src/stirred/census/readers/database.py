@@ -1,4 +1,4 @@
-"""Tables and views of a DuckDB database (extra ``duckdb``), opened read-only and streamed in batches."""
+"""Read tables and views of a DuckDB database (extra ``duckdb``), opened read-only and streamed in batches."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,19 +18,24 @@ ROWS = 100_000
 
 
 def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame over one table or view; only the columns asked for leave the database."""
+    """A lazy frame over one table or view; only the needed columns are read."""
     library = optional("duckdb", "duckdb", why="DuckDB databases are read with it")
     path = resolve(source.files, folder)[0]
-    with _told(library, path), _connect(library, path) as connection:
+    with _redact_errors(library, path), _connect(library, path) as connection:
         names = [
             row[0]
             for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
         ]
         if not source.table:
-            raise SchemaError(f"say which table of {path.name} holds the records", fix='add table = "…"')
+            raise SchemaError(
+                f"cannot tell which table of {path.name} holds the records",
+                why="census.toml names none, and a database can hold several",
+                fix='add table = "…"',
+            )
         if source.table not in names:
             raise SchemaError(
                 f"{path.name} has no table {source.table}",
+                why="census.toml names this table",
                 fix=did_you_mean(source.table, names or ("(no tables)",)),
             )
         empty = connection.sql(f"SELECT * FROM {_quoted(source.table)} LIMIT 0").to_arrow_table()
@@ -41,12 +46,12 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     def chunks(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch: int | None
     ) -> Iterator[pl.DataFrame]:
-        # a query without columns still has rows to count
+        # a query without columns must still count its rows
         chosen = list(schema) if columns is None else columns or list(schema)[:1]
         query = f"SELECT {', '.join(map(_quoted, chosen))} FROM {_quoted(source.table)}"
         if rows is not None and predicate is None:
             query += f" LIMIT {int(rows)}"
-        with _told(library, path), _connect(library, path) as connection:
+        with _redact_errors(library, path), _connect(library, path) as connection:
             for part in connection.sql(query).to_arrow_reader(batch or ROWS):
                 piece = pl.from_arrow(part)
                 assert isinstance(piece, pl.DataFrame)
@@ -60,13 +65,15 @@ def _connect(library: ModuleType, path: Path) -> Any:
         return library.connect(str(path), read_only=True)
     except library.Error:
         raise DataError(
-            f"cannot open {path.name}", why="it is no DuckDB database, or another program holds it"
+            f"cannot open {path.name}",
+            why="it is not a DuckDB database, or another program has it open",
+            fix="check the file, and close other programs that use it",
         ) from None
 
 
 @contextmanager
-def _told(library: ModuleType, path: Path) -> Iterator[None]:
-    """Inside, an error of the database becomes one that shows no value."""
+def _redact_errors(library: ModuleType, path: Path) -> Iterator[None]:
+    """Replace errors of the database inside the block by errors that show no value."""
     try:
         yield
     except library.Error:

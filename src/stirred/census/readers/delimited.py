@@ -1,4 +1,4 @@
-"""CSV and other delimited text: scanned as text, typed by the schema afterwards, so that no bad value is ever echoed."""
+"""Read CSV and other delimited text as text columns; the schema converts them later, so that no bad value is shown."""
 
 import codecs
 import re
@@ -15,7 +15,7 @@ from stirred.census.schema import Source
 from stirred.errors import DataError
 
 ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
-BLOCK = 1 << 24  # bytes of text held at once where blocks are read
+BLOCK = 1 << 24  # bytes of text held at once when a file is read in blocks
 SEPARATORS = (",", "|", ";", "\t")
 
 
@@ -29,11 +29,13 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     for path in paths[1:] if header else []:
         if header_of(path, separator) != header:
             raise DataError(
-                f"{path.name} has another header than {paths[0].name}", fix="give both the same columns"
+                f"{path.name} has another header than {paths[0].name}",
+                why="the files of one record type form one table",
+                fix="give both files the same columns",
             )
     if source.encoding == "latin1":
         names = list(source.columns) or header_of(paths[0], separator, encoding="latin-1")
-        # two letters with different accents must not become one
+        # letters with different accents must stay different
         return in_blocks(
             [partial(_opened, path) for path in paths],
             names,
@@ -65,7 +67,7 @@ def in_blocks(
     encoding: str,
     quote: str | None = '"',
 ) -> pl.LazyFrame:
-    """Text columns of files that can only be read from the front (another encoding, a member of an archive)."""
+    """Read text columns of files that can only be read from the start (another encoding, a member of an archive)."""
 
     def blocks(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
@@ -95,14 +97,14 @@ def in_blocks(
 
 
 def _require_names(path: Path, header: list[str]) -> None:
-    """Stop where the first line is a record: its values would be taken, and shown, as names of columns."""
+    """Raise an error if the first line is a record: its values would be read, and shown, as names of columns."""
     if any("\r" in name or "\x00" in name for name in header):
         raise DataError(
-            f"{path.name} is no text with one record a line",
+            f"{path.name} is not a text file with one record per line",
             why="its first line holds bare carriage returns or zero bytes, as UTF-16 text does",
             fix="save it as UTF-8 with line feeds",
         )
-    # whatever separator the line really has
+    # for any separator the line may have
     if any(_is_number(part) for name in header for part in re.split("[,|;\t]", name)):
         raise DataError(
             f"the first line of {path.name} holds numbers",
@@ -126,7 +128,7 @@ def guess_separator(path: Path) -> str:
 
 
 def encoding_of(path: Path) -> Literal["utf8", "latin1"]:
-    """UTF-8 if all of the file is; otherwise Latin-1, which any bytes are."""
+    """UTF-8 if the whole file is valid UTF-8; otherwise Latin-1, which accepts any bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as stream:
         try:

@@ -1,4 +1,4 @@
-"""Which reader opens which file."""
+"""Choose the reader of a file by its format."""
 
 import importlib
 from pathlib import Path
@@ -49,7 +49,9 @@ def format_of(source: Source, folder: Path) -> str:
     if source.format:
         if source.format not in FORMATS:
             raise SchemaError(
-                f"there is no reader for {source.format}", fix=did_you_mean(source.format, FORMATS)
+                f"Stirred cannot read the format {source.format}",
+                why="census.toml names this format",
+                fix=did_you_mean(source.format, FORMATS),
             )
         return source.format
     if source.ddi:
@@ -61,7 +63,9 @@ def format_of(source: Source, folder: Path) -> str:
     suffix = ".dat" if first.lower().endswith(".dat.gz") else Path(first).suffix.lower()
     if suffix not in ENDINGS:
         raise SchemaError(
-            f"cannot tell the format of {first}", fix=f"set format to one of {', '.join(sorted(FORMATS))}"
+            f"cannot tell the format of {first}",
+            why="its name has no known ending",
+            fix=f"set format to one of {', '.join(sorted(FORMATS))}",
         )
     return ENDINGS[suffix]
 
@@ -77,7 +81,9 @@ def open_source(source: Source, folder: Path) -> pl.LazyFrame:
     """A lazy frame over a record type's files."""
     if not source.files:
         raise SchemaError(
-            "a record type has no files", fix='add files = ["…"] to it, or use Census.of for tables in memory'
+            "a record type has no files",
+            why="its records are read from files",
+            fix='add files = ["…"] to it, or use Census.of for tables in memory',
         )
     module = importlib.import_module(f"stirred.census.readers.{FORMATS[format_of(source, folder)]}")
     frame: pl.LazyFrame = module.scan(source, folder)

@@ -1,4 +1,4 @@
-"""Optional libraries: imported when a file needs them, or named with the command that installs them."""
+"""Import optional libraries when a file needs them, or give the command that installs them."""
 
 import importlib
 from types import ModuleType
@@ -7,7 +7,7 @@ from stirred.errors import MissingExtraError
 
 
 def optional(module: str, extra: str, *, why: str) -> ModuleType:
-    """The module, or an error that gives the exact command.
+    """Import the module, or raise an error with the install command.
 
     >>> optional("no_such_module", "stat", why="SPSS files need it")
     Traceback (most recent call last):

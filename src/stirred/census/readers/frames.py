@@ -1,4 +1,4 @@
-"""Tables already in memory, from any library that narwhals or the Arrow C interface knows."""
+"""Read tables in memory, from any library that narwhals or the Arrow C interface supports."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ def to_lazy(frame: object) -> pl.LazyFrame:
     try:
         return _converted(frame)
     except (pl.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError, OverflowError):
-        # the libraries' words show the value that does not fit
+        # the libraries' messages show the value that does not fit
         raise DataError(
             f"cannot read the columns of a {type(frame).__name__}",
             why="a column mixes types, or the columns differ in length",
@@ -44,8 +44,8 @@ def _converted(frame: object) -> pl.LazyFrame:
             return _from_arrow(pa.table(frame))
         raise InputError(
             f"cannot read a table from {type(frame).__name__}",
-            why="neither narwhals nor the Arrow interface knows it",
-            fix="hand over an Arrow table: pa.table(...)",
+            why="neither narwhals nor the Arrow interface supports it",
+            fix="give an Arrow table: pa.table(...)",
         ) from None
     if isinstance(native, nw.LazyFrame):
         native = native.collect("pyarrow")

@@ -1,6 +1,6 @@
-"""IPUMS extracts: fixed-width or CSV data with the DDI codebook, read by ipumspy (extra ``ipums``).
+"""Read IPUMS extracts: fixed-width or CSV data with the DDI codebook, through ipumspy (extra ``ipums``).
 
-The codebook says where each variable stands; the data are cut by a lazy query, so that an extract of any size streams.
+The codebook gives the position of each variable; a lazy query splits the lines, so that an extract of any size streams.
 In a hierarchical extract ``table`` names the record type ("H" or "P").
 """
 
@@ -38,7 +38,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
 
 
 def codebook(source: Source, folder: Path) -> Any:
-    """The DDI codebook of an extract, which says names, places, codes and labels of its variables."""
+    """The DDI codebook of an extract, with names, positions, codes and labels of its variables."""
     readers = optional("ipumspy.readers", "ipums", why="IPUMS codebooks are read with it")
     data = Path(source.files[0])
     name = source.ddi or str(data.with_name(data.name.split(".")[0] + ".xml"))
@@ -49,11 +49,13 @@ def codebook(source: Source, folder: Path) -> Any:
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ipumspy reminds of the citation; the docs do that once
+            warnings.simplefilter(
+                "ignore"
+            )  # ipumspy prints a reminder to cite; our docs ask for the citation
             return readers.read_ipums_ddi(path)
     except Exception:
         raise DataError(
-            f"cannot read the codebook {name}", why="it is no DDI file", fix="download it again"
+            f"cannot read the codebook {name}", why="it is not a DDI file", fix="download it again"
         ) from None
 
 
@@ -61,7 +63,8 @@ def _of_record_type(book: Any, source: Source) -> list[Any]:
     kinds = list(book.file_description.rectypes)
     if source.table not in kinds:
         raise SchemaError(
-            "the extract is hierarchical: say which records to read",
+            "cannot tell which records of the extract to read",
+            why="it holds records of several types in one file",
             fix="add table = one of " + ", ".join(kinds),
         )
     return [v for v in book.data_description if source.table in (v.rectype or "").split() or not v.rectype]
@@ -80,6 +83,6 @@ def _typed(variable: Any) -> pl.Expr:
     value = _field(variable).str.strip_chars()
     value = pl.when(value != "").then(value)
     if variable.vartype in ("numeric", "integer", "float") and variable.shift:
-        # Implied decimals: the codebook says how many. A field that is no number stays text and is counted by validation.
+        # Implied decimals: the codebook says how many. A field that is not a number stays text and is counted by validation.
         value = value.cast(pl.Float64, strict=False) / pl.lit(10.0**variable.shift)
     return value.alias(variable.name)

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: one, many, or a partitioned folder; scanned, never loaded."""
+"""Scan Parquet and Arrow files: one, many, or a partitioned folder; they are never loaded as a whole."""
 
 from pathlib import Path
 

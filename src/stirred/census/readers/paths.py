@@ -1,4 +1,4 @@
-"""From the names in census.toml to the files on disk, sorted, so that the order never depends on the disk."""
+"""Find the files that census.toml names, sorted, so that their order does not depend on the disk."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from stirred.errors import InputError
 
 
 def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ()) -> list[Path]:
-    """Files, globs and folders as a sorted list of files; a folder means all files below it with a fitting ending."""
+    """Files, globs and folders as a sorted list of files; a folder means all files in it with a matching ending."""
     found: list[Path] = []
     for name in files:
         path = folder / name
@@ -19,14 +19,14 @@ def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ())
             matches = [path] if path.is_file() else []
         if not matches:
             raise InputError(
-                f"no file {name}", why="nothing is there under that name", fix="check files in census.toml"
+                f"no file {name}", why="there is no file of that name", fix="check files in census.toml"
             )
         found += matches
     return found
 
 
 def far(name: str) -> bool:
-    """Whether a name is an address that only an engine can open.
+    """Whether a name is an address that only an engine can read.
 
     >>> far("s3a://office/census.parquet"), far("/data/census.parquet")
     (True, False)
@@ -35,7 +35,7 @@ def far(name: str) -> bool:
 
 
 def _fits(path: Path, endings: tuple[str, ...]) -> bool:
-    hidden = path.name.startswith((".", "_"))  # _SUCCESS, _metadata and the like are no data
+    hidden = path.name.startswith((".", "_"))  # files such as _SUCCESS and _metadata hold no data
     return not hidden and (not endings or path.name.lower().endswith(endings))
 
 

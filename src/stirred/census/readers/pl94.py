@@ -1,6 +1,6 @@
-"""The Census Bureau's P.L. 94-171 files in the 2020 legacy layout: a geographic header and three segments of tables.
+"""Read the Census Bureau's P.L. 94-171 files in the 2020 legacy layout: a geographic header and three segments of tables.
 
-Fields are separated by ``|``, without a header line; the files join on LOGRECNO. They lie in a folder, or in the zip
+Fields are separated by ``|``, without a header line; the files join on LOGRECNO. They are in a folder, or in the zip
 archive that the Bureau distributes (``ri2020.pl.zip``), which is read without unpacking it. U.S. Census Bureau, "2020
 Census State Redistricting Data (Public Law 94-171) Summary File: Technical Documentation" (2021), chapter 6.
 """
@@ -77,7 +77,7 @@ class File(NamedTuple):
         return Path(self.member).name or self.path.name
 
     def open(self) -> IO[bytes]:
-        """The bytes, from the front."""
+        """Open the bytes for reading from the start."""
         return zipfile.ZipFile(self.path).open(self.member) if self.member else self.path.open("rb")
 
 
@@ -89,7 +89,7 @@ def _files(path: Path) -> list[File]:
             return [File(path, name) for name in sorted(archive.namelist()) if name.endswith(".pl")]
     except (zipfile.BadZipFile, OSError):
         raise DataError(
-            f"{path.name} is no complete zip archive", why="it is damaged", fix="copy it again"
+            f"{path.name} is not a complete zip archive", why="it is damaged", fix="copy it again"
         ) from None
 
 
@@ -98,6 +98,7 @@ def _one(files: list[File], mark: str) -> File:
     if len(found) != 1:
         raise DataError(
             f"expected one PL 94-171 file …{mark}….pl, found {len(found)}",
+            why="the files of one state are read together",
             fix="put the header and the three segments of one state in one folder or zip archive",
         )
     return found[0]
@@ -109,7 +110,8 @@ def _read(file: File, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame
     if fields != len(names):
         raise DataError(
             f"{file.name} has {fields} fields instead of {len(names)}",
-            why="the layout is another vintage's, or the separator is not |",
+            why="the file has the layout of another year, or its separator is not |",
+            fix="use the 2020 files of the Bureau, unchanged",
         )
     if file.member:
         frame = in_blocks([file.open], names, separator="|", header=False, encoding="utf-8", quote=None)
@@ -120,5 +122,5 @@ def _read(file: File, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame
         )  # fmt: skip
     # LOGRECNO is zero-padded in some vintages and not in others
     number = pl.col("LOGRECNO").str.strip_chars_start("0")
-    # a field that is no number stays empty here and is reported by validation as missing
+    # a field that is not a number stays empty here and is reported by validation as missing
     return frame.with_columns(number, pl.col(counts).cast(pl.Int64, strict=False))

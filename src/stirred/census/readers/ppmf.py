@@ -1,4 +1,4 @@
-"""Privacy-protected microdata and microdata detail files (PPMF, MDF): delimited text with a header, all codes text."""
+"""Read privacy-protected microdata and microdata detail files (PPMF, MDF): delimited text with a header, codes as text."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ GEOGRAPHY = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
 
 
 def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame of the microdata with all codes as text, whichever way the file was saved."""
+    """A lazy frame of the microdata with all codes as text, in any of the formats it is stored in."""
     paths = resolve(source.files, folder)
     if paths[0].suffix == ".parquet":
         frame = parquet.scan(source, folder)
@@ -29,7 +29,11 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     columns = frame.collect_schema().names()
     lacking = [name for name in GEOGRAPHY if name not in columns]
     if lacking:
-        raise DataError(f"{paths[0].name} is no PPMF", why="it lacks " + ", ".join(lacking))
+        raise DataError(
+            f"{paths[0].name} is not a PPMF",
+            why="it lacks " + ", ".join(lacking),
+            fix="use a Privacy-Protected Microdata File of 2020, with its header line",
+        )
     return frame
 
 

@@ -1,4 +1,4 @@
-"""SPSS, Stata and SAS files through pyreadstat (extra ``stat``), in chunks of rows and only the columns asked for."""
+"""Read SPSS, Stata and SAS files through pyreadstat (extra ``stat``), in chunks of rows and only the needed columns."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ ROWS = 100_000
 
 
 def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame over statistical files; codes are kept, value labels are not put in their place."""
+    """A lazy frame over statistical files; codes are kept and not replaced by value labels."""
     library = optional("pyreadstat", "stat", why="SPSS, Stata and SAS files are read with it")
     paths = resolve(source.files, folder, tuple(READERS))
     schema = _schema(library, paths[0])
@@ -72,7 +72,7 @@ def _chunks(
             data, _ = reader(path, row_offset=offset, row_limit=rows, **options)
         except (library.ReadstatError, library.PyreadstatError, OSError, ValueError):
             raise DataError(
-                f"cannot read {path.name}", why="the file breaks off", fix="copy or export it again"
+                f"cannot read {path.name}", why="the file is incomplete", fix="copy or export it again"
             ) from None
         frame = pl.DataFrame({name: pl.Series(name, data[name], strict=False) for name in options["usecols"]})
         frame = frame.select(_clean(name, frame.schema[name], schema[name]) for name in columns)

@@ -5,11 +5,11 @@ Entry points::
     write_preset(preset, out, households=None, seed=1, progress=None) -> dict   # Parquet files and census.toml
     synthesise(preset, households=None, seed=1) -> Synthetic     # .tables (household, person), .schema, .geography
 
-``progress(step, done, total)`` is told the units written so far. ``Census.of(made.schema, made.tables)`` makes a census.
+``progress(step, done, total)`` receives the units written so far. ``Census.of(made.schema, made.tables)`` makes a census.
 
 Presets: ``demo`` (60,000 households, three counties), ``state`` (430,000, Rhode-Island-like), ``nation``
 (130 million, 51 states, streamed; too large for ``synthesise``), ``massachusetts-1940`` (the paper's Table 1).
-The same seed gives the same bytes; neither threads nor chunks matter.
+The same seed gives the same bytes, whatever the number of threads or chunks.
 
 Files: ``census.toml``, ``geography.parquet``, ``areas.parquet`` (code, parent, level; not for the nation),
  ``household/SS.parquet``, ``person/SS.parquet`` (SS: the state).

@@ -1,4 +1,4 @@
-"""The codes of synthetic records: races, detailed groups, group quarters, and the words for each."""
+"""The codes of synthetic records: races, detailed groups, group quarters, and their labels."""
 
 from itertools import combinations
 
@@ -100,7 +100,7 @@ HISPANIC_TABLE = mask_table(HISPANIC_MASKS)
 _RARE = " ".join(
     "".join(letter for r, letter in enumerate("WBIAPO") if mask >> r & 1) + ":0.01" for mask in MASKS[6:]
 )
-TWO_TABLE = mask_table(f"{TWO_MASKS} {_RARE}")  # every combination has someone
+TWO_TABLE = mask_table(f"{TWO_MASKS} {_RARE}")  # every combination occurs
 
 
 def _labels(text: str, first: int = 0) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""census.toml of a synthetic census: its variables with their words, and the edit rules no record breaks."""
+"""Describe a synthetic census as census.toml: its variables with labels, and the edit rules that all records keep."""
 
 from collections.abc import Mapping
 
@@ -152,7 +152,7 @@ def toml(document: Mapping[str, object], path: tuple[str, ...] = ()) -> str:
 
 
 def _headed(key: str, value: object) -> bool:
-    """Whether a value gets a heading of its own; kinds and forbidden combinations stay on their line."""
+    """Whether a value gets a heading of its own; kinds and forbidden combinations are written on one line."""
     if isinstance(value, Mapping):
         return key not in ("kind", "forbid")
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)

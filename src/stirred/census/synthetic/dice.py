@@ -1,7 +1,7 @@
-"""Fast reproducible dice for kernels: a splitmix generator whose seed and step come from a chance stream.
+"""A fast reproducible generator for kernels: splitmix, with seed and step from a chance stream.
 
-No guarantee hangs on synthetic records, so speed decides here; every block group has its own pair of 64-bit words
-drawn from the key, hence the same records in whatever order, chunk or thread it is made.
+No guarantee depends on synthetic records, so speed matters most; every block group has its own pair of 64-bit words
+from the key, so its records do not depend on order, chunks or threads.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""All states of a plan, drawn without their people: where codes and ids begin, and the tables of areas."""
+"""Draw all states of a plan without their persons: first codes and ids, and the tables of areas."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ WIDTHS = (2, 5, 11, 12, 15)  # characters of a code at each level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A state drawn, with where its codes and ids begin in the census."""
+    """A state with its first codes and ids in the census."""
 
     state: State
     position: int
@@ -54,7 +54,7 @@ class Drawn:
 
 
 def draw(census: Plan, key: Key) -> list[Drawn]:
-    """All states, without their people."""
+    """Draw all states, without their persons."""
     shares = state_shares(census.states, census.shares, key)
     first = {"county": 0, "tract": 0, "block_group": 0, "block": 0, "unit": 1, "person": 1}
     drawn = []

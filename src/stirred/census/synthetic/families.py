@@ -1,4 +1,4 @@
-"""The kernel that fills one occupied home: its persons, and what follows from them about the household."""
+"""The kernel that makes one occupied home: its persons, and the household variables that follow from them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ UNIT_ROWS = 13
 
 @compiled
 def any_group(limits: NDArray[np.float64], u: float) -> int:
-    """A group of the block, for whoever is no relative."""
+    """Draw a group of the block, for a person who is not a relative."""
     group = 0
     while group < 7 and u >= limits[group]:
         group += 1
@@ -147,7 +147,7 @@ def family(
 def describe(
     units: NDArray[np.int8], unit_at: int, people: People, first: int, size: int, couple: int
 ) -> None:
-    """What follows about the household from its persons: type, children, generations, the oldest."""
+    """Compute the household variables from its persons: type, children, generations, the oldest person."""
     relatives = False
     married = False
     little = False

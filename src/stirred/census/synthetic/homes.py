@@ -1,4 +1,4 @@
-"""The kernel that settles block groups: blocks with uneven numbers of homes, their households, vacant units, facilities."""
+"""The kernel that fills block groups: blocks with uneven numbers of homes, their households, vacant units, facilities."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ Ints = NDArray[np.int64]
 
 @compiled
 def shares(dice: NDArray[np.uint64], blocks: int, empty: float, total: Floats) -> None:
-    """Cumulative shares of the homes of a block group by block, a share of the blocks staying empty."""
+    """Cumulative shares of the homes of a block group by block, where a share of the blocks stays empty."""
     sum_ = 0.0
     for block in range(blocks):
         bare = unit(dice) < empty
@@ -100,7 +100,7 @@ def settle(
     people: People,
     codes: Codes,
 ) -> int:
-    """Write all units and persons of the block groups begin..end-1; returns the persons written, or -1 if no room."""
+    """Write all units and persons of the block groups begin..end-1; returns the persons, or -1 if there is no room."""
     dice = np.empty(2, dtype=np.uint64)
     limits = np.empty(8)
     names = np.empty(LARGEST, dtype=np.uint64)
@@ -114,7 +114,7 @@ def settle(
         total = np.empty(blocks)
         shares(dice, blocks, empty[group], total)
         here = np.empty(facility_counts[group], dtype=np.int64)
-        for f in range(here.size):  # some facilities stand where nobody else lives
+        for f in range(here.size):  # some facilities are in blocks without other homes
             here[f] = below(dice, blocks) if unit(dice) < 0.12 else pick(total, unit(dice))
         u_occupied, u_vacant = unit(dice), unit(dice)
         done_occupied, done_vacant = 0, 0

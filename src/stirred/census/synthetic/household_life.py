@@ -1,4 +1,4 @@
-"""Which households there are: sizes, ways of living together, and the householder's age in each."""
+"""The distribution of households: sizes, ways of living together, and the householder's age in each."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""How far groups live apart: the indices by which a synthetic census is held against a real one."""
+"""Segregation indices that compare a synthetic census with a real one."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

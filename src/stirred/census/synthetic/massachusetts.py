@@ -1,8 +1,8 @@
-"""Massachusetts 1940: the county and tenure counts of the paper's Table 1, with sizes that know neither.
+"""Massachusetts 1940: the county and tenure counts of the paper's Table 1, with sizes that depend on neither.
 
 The paper's microdata are not public. Owned and rented households by county are its Table 1, exactly; so is the number
-of two-person households, 264,331, the largest stratum b of its Table 2. The other sizes are round shares of the time.
-**Size is independent of county, and of tenure given the county: a random permutation hands the sizes out.**
+of two-person households, 264,331, the largest stratum b of its Table 2. The other sizes are rounded shares of that time.
+**Size is independent of county, and of tenure given the county: a random permutation assigns the sizes.**
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What kind of place each block group is: who lives there, in what homes, of what size and age.
+"""Draw the character of each block group: its population groups, homes, household sizes and ages.
 
 Compositions are softmax of log shares plus normal effects of county, tract (correlated along the tracts' order, so
 segregation is spatial), block group and, in the kernel, block. The standard deviations are set so that dissimilarity
@@ -38,7 +38,7 @@ class Neighbourhoods:
 
 
 def along(noise: Floats) -> Floats:
-    """A stationary series of unit variance whose neighbours correlate: noise in columns, one row per tract."""
+    """A stationary series of unit variance with correlated neighbours: noise in columns, one row per tract."""
     scaled: Floats = noise * np.sqrt(1.0 - ALONG**2)
     scaled[:1] = noise[:1]
     # by hand: importing scipy.signal takes longer than writing the demo census
@@ -54,7 +54,7 @@ def softmax(logits: Floats) -> Floats:
 
 
 def raked(effects: Floats, weights: Floats, shares: NDArray[np.float64]) -> Floats:
-    """Logits with these effects whose weighted mean composition is the shares asked for."""
+    """Logits with these effects whose weighted mean composition equals the given shares."""
     base = np.log(shares)
     for _ in range(12):
         mean = (softmax(effects + base) * weights[:, None]).sum(axis=0) / weights.sum()
@@ -63,7 +63,7 @@ def raked(effects: Floats, weights: Floats, shares: NDArray[np.float64]) -> Floa
 
 
 def state_shares(states: tuple[StatePlan, ...], shares: tuple[float, ...], key: Key) -> Floats:
-    """The composition of each state: as asked for one state, spread around it for many."""
+    """The composition of each state: the given one for a single state, values around it for several."""
     asked = np.array(shares) / sum(shares)
     if len(states) == 1:
         return asked[None, :]

@@ -1,4 +1,4 @@
-"""Kernels that write one household's or one facility's persons: ages, sexes, relationships and races that fit together."""
+"""Kernels that write the persons of a household or facility, with consistent ages, sexes, relationships and races."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def put(people: People, at: int, relationship: int, sex: int, age: int, mask: in
 
 @compiled
 def give_codes(people: People, codes: Codes, at: int, name: int, favourite: NDArray[np.float64]) -> None:
-    """Turn the mask into CENRACE and detailed codes; those of one name (a family's word) share their codes."""
+    """Turn the mask into CENRACE and detailed codes; persons with the same family word share their codes."""
     mask = people[RACE, at]
     people[RACE, at] = CENRACE[mask]
     used = 0
@@ -76,7 +76,7 @@ def give_codes(people: People, codes: Codes, at: int, name: int, favourite: NDAr
 
 @compiled
 def child_age(dice: Dice, mother: int, householder: int, oldest: int) -> int:
-    """The age of a child at home: most are young, none implausibly far from its parents in age."""
+    """The age of a child at home: most are young, and the age difference to the parents is plausible."""
     age = mother - 16 - int(12.0 * unit(dice) + 12.0 * unit(dice))
     if age > 22 and unit(dice) < 0.65:
         age = below(dice, 22)

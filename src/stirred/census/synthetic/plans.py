@@ -1,4 +1,4 @@
-"""What each preset asks for: states with their numbers of areas and households, and the make-up of the population."""
+"""The plan of each preset: states with their numbers of areas and households, and the composition of the population."""
 
 from dataclasses import dataclass, replace
 
@@ -63,7 +63,7 @@ class Plan:
     states: tuple[StatePlan, ...]
     shares: tuple[float, ...]
     integer_codes: bool = False
-    empty: float = 0.25  # share of blocks where no home stands
+    empty: float = 0.25  # share of blocks without a home
     title: str = ""
 
     @property
@@ -93,7 +93,7 @@ def _nation(households: int) -> tuple[StatePlan, ...]:
         for item in line.split("|")
     ]
     table = np.array(rows, dtype=np.int64)
-    # Thinly settled states have more blocks per block group; the total is the tabulation's.
+    # Sparsely populated states have more blocks per block group; the total is that of the 2020 tabulation.
     rural = (table[:, 4] / table[:, 1]) ** -0.12
     blocks = apportion(NATION_BLOCKS, table[:, 3] * rural)
     homes = apportion(NATION_HOUSEHOLDS, table[:, 4].astype(np.float64))
@@ -129,7 +129,11 @@ def plan(preset: str, households: int | None = None) -> Plan:
     130000000
     """
     if households is not None and households < 1:
-        raise InputError("a census needs at least one household", fix="--households N with N of 1 or more")
+        raise InputError(
+            "a census needs at least one household",
+            why="persons live in households",
+            fix="--households N with N of 1 or more",
+        )
     if preset == "nation":
         states = _nation(households or NATION_HOUSEHOLDS)
         return Plan(
@@ -141,7 +145,11 @@ def plan(preset: str, households: int | None = None) -> Plan:
             title="Synthetic nation",
         )
     if preset not in ("demo", "state"):
-        raise InputError(f"there is no preset {preset}", fix=did_you_mean(preset, PRESETS))
+        raise InputError(
+            f"there is no preset {preset}",
+            why="a preset names a kind of synthetic census that Stirred knows",
+            fix=did_you_mean(preset, PRESETS),
+        )
     one = DEMO if preset == "demo" else STATE
     if households is not None and households != one.households:
         one = one.scaled(households)

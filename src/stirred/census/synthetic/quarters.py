@@ -1,4 +1,4 @@
-"""Group quarters: which facilities a block group has, how large they are, and who may live in them."""
+"""Draw group quarters: the facilities of a block group, their sizes, and the ages allowed in them."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""One state's areas: counties, tracts, block groups and blocks, their codes, places and coordinates."""
+"""Draw one state's areas: counties, tracts, block groups and blocks, with codes, places and coordinates."""
 
 from dataclasses import dataclass
 
@@ -87,7 +87,7 @@ def draw_spine(plan: StatePlan, key: Key) -> Spine:
 
 
 def _capped(total: int, weights: Floats, *, least: int, most: int) -> Ints:
-    """Apportion with a least and a most per area; what is cut off goes to the others."""
+    """Apportion with a minimum and a maximum per area; the excess goes to the others."""
     counts = np.full(weights.size, least, dtype=np.int64)
     left = total - int(counts.sum())
     while left > 0:
@@ -124,7 +124,7 @@ def coordinates(blocks: int, counties: int) -> tuple[NDArray[np.float32], NDArra
 
 
 def places(spine: Spine, key: Key) -> NDArray[np.int32]:
-    """Off-spine places: runs of neighbouring blocks, cut without regard to tracts; 0 outside any."""
+    """Off-spine places: runs of neighbouring blocks that ignore tract borders; 0 outside any place."""
     blocks = spine.plan.blocks
     typical = 6.0 * blocks / spine.plan.tracts
     runs = int(4 * blocks / typical) + 8

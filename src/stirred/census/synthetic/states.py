@@ -1,4 +1,4 @@
-"""One state at a time: its areas drawn once, its households and persons made in pieces of any size."""
+"""Make one state at a time: draw its areas once, then make households and persons in pieces of any size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state ready to be settled; every block group has seeds of its own, so pieces may be cut anywhere."""
+    """A state whose households can be made; every block group has its own seeds, so pieces may have any size."""
 
     spine: Spine
     life: Neighbourhoods
@@ -61,7 +61,7 @@ class State:
 
     @property
     def most_persons(self) -> int:
-        """A number the persons of this state never reach; it spaces the persons' ids of states."""
+        """An upper bound on the persons of this state; it separates the person ids of states."""
         return 13 * self.spine.plan.households + int(self.residents.sum()) + 1
 
     def cuts(self, units: int = PIECE) -> Iterator[tuple[int, int]]:
@@ -123,7 +123,7 @@ class State:
 
 
 def draw_state(plan: StatePlan, shares: Floats, empty: float, key: Key) -> State:
-    """Draw the areas of a state and the character of its neighbourhoods; its people come later, in pieces."""
+    """Draw the areas of a state and the character of its neighbourhoods; its persons are made later, in pieces."""
     spine = draw_spine(plan, key)
     groups = np.arange(plan.block_groups, dtype=np.uint64)
     counts, places, residents = facilities(key.blocks(("facilities", plan.code), groups))
@@ -140,7 +140,7 @@ def draw_state(plan: StatePlan, shares: Floats, empty: float, key: Key) -> State
 def tables(
     piece: Piece, geography: dict[str, pa.Array], *, first_unit: int, first_person: int
 ) -> dict[str, pa.Table]:
-    """The household and person tables of a piece; ids count on from the numbers given."""
+    """The household and person tables of a piece; ids continue from the given numbers."""
     ids = np.arange(first_unit, first_unit + piece.sizes.size, dtype=np.int64)
     small = dict(zip(UNIT_COLUMNS, piece.units, strict=True))
     taken = pa.array(piece.block)

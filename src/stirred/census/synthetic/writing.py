@@ -1,4 +1,4 @@
-"""From a preset to files: states in parallel, each streamed piece by piece, so memory does not grow with the census."""
+"""Write a preset to files: states in parallel, each piece by piece, so that memory does not grow with the census."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -53,9 +53,9 @@ def synthesise(preset: str, households: int | None = None, seed: int = 1) -> Syn
     census = plan(preset, households)
     if census.households > 5_000_000:
         raise InputError(
-            "this census does not belong in memory",
+            "this census is too large for memory",
             why=f"it has {census.households:,} households",
-            fix="write_preset, then read",
+            fix="write it with write_preset, then use read",
         )
     made: dict[str, list[pa.Table]] = {"household": [], "person": [], "geography": []}
     for one in draw(census, key):
@@ -127,7 +127,11 @@ def write_preset(
     out = Path(out)
     if (out / "census.toml").exists() or (out / "household").exists():
         # files of an earlier census would be read as part of this one
-        raise InputError(f"{out.name} holds a census already", fix="choose another folder, or empty it first")
+        raise InputError(
+            f"{out.name} holds a census already",
+            why="its files would be replaced",
+            fix="choose another folder, or empty it first",
+        )
     key = Key.for_tests(seed)
     if preset == "massachusetts-1940":
         table = synthesise(preset, households, seed).tables["household"]

@@ -1,4 +1,4 @@
-"""What is wrong with a census, all at once, by column, rule and count; never by value or record."""
+"""Report all problems of a census at once, by column, rule and count; never by value or record."""
 
 from stirred.census.validation.check import check, validate
 from stirred.census.validation.problems import Problem, Problems

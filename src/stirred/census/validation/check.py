@@ -1,4 +1,4 @@
-"""The checks in their order: files, columns, then what holds between columns, records and areas."""
+"""Run all checks of a census: files, columns, then rules between columns, records and areas."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -44,12 +44,12 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
     1 rule is broken
       household.size: values outside the listed levels (2 records)
     """
-    tell = progress or silent
+    report = progress or silent
     steps = len(census.schema.records) + 3
     found: list[Problem] = []
     counts: dict[str, int] = {}
     for done, record in enumerate(census.schema.records):
-        tell(f"{record.name} records", done, steps)
+        report(f"{record.name} records", done, steps)
         damaged = list(_files(census, record))
         found += damaged
         if damaged:
@@ -75,17 +75,17 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
         ),
     }
     for done, (name, step) in enumerate(between.items(), start=len(census.schema.records)):
-        tell(name, done, steps)
+        report(name, done, steps)
         try:
             found += step()
         except _READING as error:
             found.append(_unreadable(name, error))
-    tell("done", steps, steps)
+    report("done", steps, steps)
     return Problems(problems=tuple(found), checked=counts)
 
 
 def _files(census: Census, record: RecordSchema) -> Iterator[Problem]:
-    """Files that cannot be opened at all, each by its name."""
+    """List the files that cannot be opened, by name."""
     if record.name in census.files:
         return
     try:
@@ -96,7 +96,7 @@ def _files(census: Census, record: RecordSchema) -> Iterator[Problem]:
             try:
                 pq.read_metadata(path)
             except (pa.ArrowException, OSError):
-                rule = "the file is no complete Parquet file"
+                rule = "the file is not a complete Parquet file"
                 fix = "copy or write it again"
                 yield Problem(
                     record_type=record.name, column=path.name, rule=rule, count=1, of="files", fix=fix
@@ -118,7 +118,7 @@ def _why(error: BaseException) -> tuple[str, str]:
 
 
 def separator_hint(census: Census, record: RecordSchema) -> str:
-    """What to write when a delimited file was read with the wrong separator; empty when it was not."""
+    """The setting that corrects a wrong separator of a delimited file; empty when the separator is right."""
     source = record.source
     try:
         if record.name in census.files or format_of(source, census.folder) != "csv":

@@ -1,4 +1,4 @@
-"""Types, missing values and levels: every column of a record type in one streaming pass."""
+"""Check types, missing values and levels of every column of a record type in one streaming pass."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from stirred.census.validation.problems import Problem
 
 
 def check_columns(census: Census, record: RecordSchema) -> tuple[int, list[Problem]]:
-    """How many records there are, and the problems of each column taken by itself."""
+    """The number of records, and the problems of each single column."""
     file = census.file(record.name)
     columns = file.collect_schema()
     shaped = present(census.schema, record, file)
@@ -57,7 +57,7 @@ def _tests(
     target = wanted_type(variable, dtype)
     if target is not None:
         kind = "whole numbers" if target.is_integer() else "numbers" if target.is_numeric() else "codes"
-        yield name, f"values that are no {kind}", there & value.is_null()
+        yield name, f"values that are not {kind}", there & value.is_null()
     if missing.policy == "error" or (missing.policy == "level" and missing.empty_as is None):
         rule = "missing values" if missing.policy == "error" else "empty fields, and no level stands for them"
         yield name, rule, ~there

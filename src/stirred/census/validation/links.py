@@ -1,6 +1,6 @@
-"""Identifiers and links: duplicates, orphans, and households against their persons.
+"""Check identifiers and links: duplicates, orphans, and household sizes against the persons.
 
-Identifiers are looked at in parts by their hash, so that memory stays bounded whatever the size of the census.
+Identifiers are compared in parts by their hash, so that memory stays bounded for any census.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A census read leniently: what does not fit its type is empty, so that every other rule can still be checked."""
+"""Read a census leniently: values that do not fit their type become empty, so that all other rules can be checked."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from stirred.census.typed import loosely, present, variables_of, wanted_type
 
 
 def loose(census: Census, record_types: list[str]) -> Census:
-    """The same census with misfits empty, columns renamed and codes put together; absent columns are left out."""
+    """The same census with unfit values empty, columns renamed and codes composed; absent columns are left out."""
     files = {name: frame_of(census, census.schema.record(name)) for name in record_types}
     kept = {name: frozenset(frame.collect_schema().names()) for name, frame in files.items()}
     records = tuple(
@@ -51,7 +51,7 @@ def _loosely(variable: Variable, dtype: pl.DataType) -> pl.Expr:
 
 
 def _settled(record: RecordSchema, kept: frozenset[str]) -> RecordSchema:
-    """The record type as it now stands: no renaming, no restriction, nothing that is absent."""
+    """The record type after this step: without renaming, restriction or absent columns."""
     return replace(
         record,
         variables=tuple(replace(v, column="", imputed="") for v in record.variables if v.name in kept),

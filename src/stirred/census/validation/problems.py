@@ -25,7 +25,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems:
-    """All problems found, and how many records were looked at.
+    """All problems found, and how many records were checked.
 
     >>> print(Problems(problems=(Problem(record_type="household", column="size", rule="not a listed level", count=2),)))
     1 rule is broken

@@ -1,4 +1,4 @@
-"""Edit constraints and structural zeros: what no record may be, whatever the census."""
+"""Check edit constraints and structural zeros, which hold for every census."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,7 +12,7 @@ from stirred.census.validation.problems import Problem
 def check_rules(census: Census, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
     """Every rule of the schema; the rules of a record type share one streaming pass.
 
-    Rules that need what an ``unlinked`` record type says are left out: its identifiers name several records.
+    Rules that need variables of an ``unlinked`` record type are skipped, because its identifiers are not unique.
     """
     for record in census.schema.records:
         rules = [rule for rule in census.schema.rules if rule.record_type == record.name]

@@ -1,4 +1,4 @@
-"""Geography that is a tree: every area has one parent, no chain of parents is a cycle, every code is known."""
+"""Check that the geography is a tree: every area has one parent, there is no cycle, every code is known."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,7 +15,7 @@ JOIN = 'if codes repeat between parents, join them: [geography.level.NAME] colum
 
 
 def check_geography(census: Census) -> Iterator[Problem]:
-    """The spine as the records carry it, geographies beside it, and the file of areas."""
+    """Check the spine of the records, the geographies beside it, and the file of areas."""
     if census.schema.geography.areas is not None:
         yield from _areas(census)
     for record in census.schema.records:

@@ -1,4 +1,4 @@
-"""Swapping that keeps a promise: the Permutation Swapping Algorithm, its budget, its closed forms, its relatives."""
+"""The Permutation Swapping Algorithm: its budget, its closed forms and its variants."""
 
 from stirred.mechanisms.swapping.closed_forms import (
     attenuation,

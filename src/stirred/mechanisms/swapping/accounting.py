@@ -4,7 +4,7 @@ A permutation that moves k of n records is drawn with probability $c\,w(k)$, $w(
 two data sets at distance Δ ≥ 2 turn a permutation that moves k records into one that moves k′, |k − k′| ≤ Δ. So a
 stratum loses at most $\ln(w(k)/w(k'))/\Delta$ per record: the paper's Theorem 1 bounds it, ``tight`` maximises it.
 Both are laws of the size alone and stand in ``spec/size_laws.py``, where specifications compare them.
-Every function here rounds away from the truth only upwards. Proofs: proof.md, Sections 1 and 2.
+Every function here rounds only upwards. Proofs: proof.md, Sections 1 and 2.
 """
 
 from fractions import Fraction
@@ -53,7 +53,9 @@ def stratum_of(b: int) -> int:
     10
     """
     if isinstance(b, bool) or not isinstance(b, int):
-        raise InputError("a stratum size is a whole number", why=f"it is of type {type(b).__name__}")
+        raise InputError(
+            "a stratum size is a whole number", why=f"it is of type {type(b).__name__}", fix="give an integer"
+        )
     if b < 0:
         raise InputError(f"a stratum cannot hold {b} records", why="it counts records", fix="give 0 or more")
     return b
@@ -132,14 +134,16 @@ def rates_for(b: int, epsilon: Budget | Rate, *, decimals: int = 6) -> tuple[Fra
         low, high = _inward(b, target, decimals)
         if low <= high:
             return low, high
-        decimals += 6  # near the minimum the two rates lie closer together than the grid
+        decimals += 6  # near the minimum the two rates are closer than the grid
     raise BudgetError(
-        f"the two swap rates for ε = {target} agree to 60 decimals", fix="ask for a slightly larger ε"
+        f"the two swap rates for ε = {target} agree to 60 decimals",
+        why="numbers this close cannot be distinguished",
+        fix="ask for a slightly larger ε",
     )
 
 
 def _percent(rate: Fraction) -> str:
-    """As few decimals as still tell the rate from 100 %."""
+    """Write the rate with as few decimals as distinguish it from 100 %."""
     for places in range(4):
         if (text := f"{float(rate * 100):.{places}f}") != f"{100:.{places}f}":
             return text

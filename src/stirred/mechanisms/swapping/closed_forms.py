@@ -1,7 +1,7 @@
-r"""What a swap does on average, in closed form: for data users who correct for it and for those who doubt it.
+r"""The average effect of a swap in closed form, for data users who correct for it or check it.
 
-In a stratum of n records a record is selected with the *effective rate* q, which the redraw of a lone selection
-pulls away from p; a selected record takes the value t of the swap variable with chance $n_t/(n-1)$, one less for
+In a stratum of n records a record is selected with the *effective rate* q, which differs from p because a single
+selection is drawn again; a selected record takes the value t of the swap variable with chance $n_t/(n-1)$, one less for
 its own. Everything below follows from these two facts and was checked by enumeration.
 """
 
@@ -34,7 +34,7 @@ def effective_rate(n: ArrayLike, rate: Fraction) -> Floats:
 
 
 def shrinkage(n: ArrayLike, rate: Fraction) -> Floats:
-    r"""How far a stratum's table is pulled to independence: $\lambda = q\,n/(n-1)$.
+    r"""How far a stratum's table moves towards independence: $\lambda = q\,n/(n-1)$.
 
     >>> float(shrinkage(2, Fraction(1, 2)))
     1.0
@@ -114,7 +114,7 @@ def channel(margin: Sequence[int], rate: Fraction) -> Floats:
 def posterior(
     margin: Sequence[int], shown: int, rate: Fraction, prior: Sequence[float] | None = None
 ) -> Floats:
-    r"""Where a record unique in its stratum truly is, given that it is shown at place ``shown``: Bayes on the channel.
+    r"""The probable true place of a record unique in its stratum that is shown at ``shown``: Bayes on the channel.
 
     Without a prior an outsider takes the margins, and the chance that it truly is there is
     $1 - q (n - n_t)/(n-1)$.
@@ -124,7 +124,11 @@ def posterior(
     """
     weights = np.asarray(margin if prior is None else prior, np.float64) * channel(margin, rate)[:, shown]
     if not weights.sum() > 0:
-        raise InputError("no place is possible for this record", why="the prior excludes what was shown")
+        raise InputError(
+            "no place is possible for this record",
+            why="the prior gives probability 0 to every place that the release allows",
+            fix="give a prior that allows at least one of these places",
+        )
     result: Floats = weights / weights.sum()
     return result
 
@@ -148,7 +152,7 @@ class WeakStrata:
 def weak_strata(
     sizes: ArrayLike, rate: Fraction, *, counts: ArrayLike | None = None, below: Fraction = Fraction(1, 2)
 ) -> WeakStrata | None:
-    """Strata of two or more records that hardly swap, or None; ``counts`` is how many strata have each size.
+    """Strata of two or more records that are rarely swapped, or None; ``counts`` is the number of strata of each size.
 
     >>> print(weak_strata([2, 400], Fraction(1, 20)))
     1 strata with 2 records have an effective rate below 1/2 of the swap rate (lowest 0.0028): their records almost \

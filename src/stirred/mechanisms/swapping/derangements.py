@@ -1,4 +1,4 @@
-"""Derangement numbers d(k) and bounds on their ratios; they stand with the laws of ε in ``stirred.spec``."""
+"""Derangement numbers d(k) and bounds on their ratios, from ``stirred.spec``, where the laws of ε are defined."""
 
 from stirred.spec.derangements import EXACT_UP_TO, derangements, step_ratio_bound
 

@@ -1,4 +1,4 @@
-r"""An oracle for small strata: every data set of a universe, every permutation, exact fractions, no theory.
+r"""Enumerate small strata as a test oracle: every data set of a universe, every permutation, in exact fractions.
 
 A data set is a stratum's hold values (fixed) beside an arrangement of its swap values; the tables of a universe are
 the distinct tabulations. A *law* gives each permutation its probability for a given data set; the paper's is
@@ -59,7 +59,7 @@ def swapping_law(p: Fraction) -> Law:
         }
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
-        del swap  # the law only knows how many records there are
+        del swap  # the law depends only on the number of records
         return by_size(len(hold))
 
     return law
@@ -183,7 +183,7 @@ def largest_of(
 ) -> Loss:
     """The largest loss per unit among given output distributions at given distances (0: not compared).
 
-    Doubles find the candidates, fractions decide among all within 1e-9 of the largest.
+    Floats find the candidates; fractions decide among all within 1e-9 of the largest.
     """
     support = list({output: None for one in laws for output in one})
     logs = np.array([[_log(one.get(output)) for output in support] for one in laws])

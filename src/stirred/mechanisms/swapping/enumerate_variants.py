@@ -39,7 +39,7 @@ def place_law(chance_of: Mapping[tuple[int, int], Fraction]) -> Law:
 
 
 def rarity_law(common: Fraction, unique: Fraction, group: Callable[[int], int] = int) -> Law:
-    """Law 1c with c = 1: a record whose group of hold values is unique at its place has a chance of its own."""
+    """Law 1c with c = 1: a record whose group of hold values is unique at its place has its own probability."""
 
     def chances(hold: Labels, swap: Labels) -> list[Fraction]:
         cells = [(group(h), s) for h, s in zip(hold, swap, strict=True)]
@@ -49,7 +49,7 @@ def rarity_law(common: Fraction, unique: Fraction, group: Callable[[int], int] =
 
 
 def nonvacuous_law(p: Fraction) -> Law:
-    """Law 3: the swap, given that nobody was selected or the table changed."""
+    """Law 3: the swap, given that no record was selected or the table changed."""
     psa = swapping_law(p)
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
@@ -82,14 +82,14 @@ def pairings(n: int) -> tuple[tuple[tuple[int, int], ...], ...]:
             ((first, other), *more) for other in rest for more in of(tuple(x for x in rest if x != other))
         ]
         if len(items) % 2:
-            found += of(rest)  # the first one is left over
+            found += of(rest)  # the first record has no partner
         return found
 
     return tuple(of(tuple(range(n))))
 
 
 def near_law(p: Fraction, preference: Fraction, away: Distance) -> Law:
-    """Law 4, step by step: draw g, pair everybody, choose each exchangeable pair's arrangement by distance."""
+    """Law 4, step by step: draw g, pair all records, choose each exchangeable pair's arrangement by distance."""
     psa = swapping_law(p)
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
@@ -127,7 +127,7 @@ def stratified_law(
     psa = swapping_law(p)
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
-        del swap  # places play no part
+        del swap  # places have no effect
         marks = list(keys) if keys is not None else [stratum(h) if stratum else 0 for h in hold]
         result: dict[Permutation, Fraction] = {}
         groups = [[i for i, mark in enumerate(marks) if mark == m] for m in sorted(set(marks))]
@@ -146,7 +146,7 @@ def stratified_law(
 
 
 def chain_law(first: Law, second: Law) -> Law:
-    """One swap after the other; the second must not look at the swap values."""
+    """One swap after the other; the second must not depend on the swap values."""
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
         result: dict[Permutation, Fraction] = {}

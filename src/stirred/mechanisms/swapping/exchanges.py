@@ -1,4 +1,4 @@
-r"""Strata with three and more types: a bound from exchanges of two records, and the margins that decide it.
+r"""Bound the loss of strata with three or more types by exchanges of two records, from the margins.
 
 Two data sets of one universe are joined by exchanges of two records inside it, so that
 $\varepsilon \le (2 - 2/r)\,\varepsilon_2$: r is the smaller number of types, $\varepsilon_2$ the largest loss per unit at
@@ -36,7 +36,7 @@ TIGHT_EXCHANGES = (
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """The bound of one stratum and how many vectors t were looked at."""
+    """The bound of one stratum and how many vectors t were evaluated."""
 
     budget: Budget
     work: int
@@ -108,9 +108,9 @@ def _series(size: int, t: int) -> list[int]:
 
 @lru_cache(maxsize=1 << 12)
 def _largest(margins: Margins, o: Fraction, stop: float) -> tuple[Fraction | None, int]:
-    """The largest ratio of Φ at two vectors that one exchange may join (at least 1), and how many were looked at.
+    """The largest ratio of Φ at two vectors that one exchange may join (at least 1), and how many were evaluated.
 
-    None as soon as the logarithm of a ratio exceeds ``stop``. Doubles choose, whole numbers decide.
+    None as soon as the logarithm of a ratio exceeds ``stop``. Floats choose the candidates; integers decide.
     """
     sizes = tuple(sorted(Counter(margins).items(), reverse=True))
     phis = _Phis(sizes, o)
@@ -132,7 +132,7 @@ def _largest(margins: Margins, o: Fraction, stop: float) -> tuple[Fraction | Non
 
 
 def possible(state: Sequence[Sequence[int]]) -> bool:
-    """Whether values can leave so: what leaves one type goes to others, so no t exceeds the sum of the others.
+    """Whether the vector t can occur: values that leave one type go to others, so no t exceeds the sum of the others.
 
     >>> possible([(0, 1, 1)]), possible([(0, 1, 2)])
     (True, False)
@@ -142,7 +142,7 @@ def possible(state: Sequence[Sequence[int]]) -> bool:
 
 
 class _Phis:
-    """Φ of every state, times one common denominator, found when it is asked for.
+    """Φ of every state, times one common denominator, computed when needed.
 
     Polynomials are packed into whole numbers, so that one multiplication of these multiplies them.
     """
@@ -165,7 +165,7 @@ class _Phis:
         self.logs: dict[State, float] = {}
 
     def states(self) -> Iterator[State]:
-        """The states that can occur; those where most leave come first, as their ratios tend to be large."""
+        """The states that can occur, those with the most leaving values first, as their ratios tend to be large."""
         groups = [combinations_with_replacement(range(size, -1, -1), types) for size, types in self.sizes]
         return filter(possible, product(*groups))
 

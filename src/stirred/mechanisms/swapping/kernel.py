@@ -1,4 +1,4 @@
-"""The compiled steps of a swap: select, group, derange; pure functions over arrays, one word source each.
+"""The compiled steps of a swap (select, group, derange) as pure functions over arrays.
 
 A record's words are 16 random bytes named by its own identifier, so no step depends on the order of the rows, on
 chunks or on threads. Only the selected records are ever grouped.
@@ -77,7 +77,7 @@ def in_pending(strata: NDArray[np.uint32], pending: NDArray[np.bool_], rows: NDA
     for i in range(strata.size):
         stratum = strata[i]
         if stratum != OUT:
-            # written always, kept when pending: a branch here would be guessed wrong four times in ten
+            # always written, kept when pending: a branch here would be mispredicted in four cases of ten
             rows[found] = i
             found += int(pending[stratum])
     return found
@@ -144,7 +144,7 @@ def group(
     grouped_rows: NDArray[np.uint32],
     grouped_words: NDArray[np.uint64],
 ) -> None:
-    """Put the listed records beside the others of their stratum, in the order they came (``cursor`` is used up)."""
+    """Group the listed records by stratum, in their given order (``cursor`` is overwritten)."""
     for i in range(rows.size):
         row = rows[i]
         stratum = strata[row]
@@ -156,7 +156,7 @@ def group(
 
 @compiled
 def strictly_ascending(ids: NDArray[np.uint64]) -> bool:
-    """Whether identifiers already stand in ascending order, none twice."""
+    """Whether identifiers are strictly ascending."""
     for i in range(1, ids.size):  # noqa: SIM110 — compiled: a loop is what the compiler wants
         if ids[i - 1] >= ids[i]:
             return False

@@ -1,4 +1,4 @@
-"""Who receives whose swap variables: Algorithm 1 of the paper over all strata at once."""
+"""Draw which record receives whose swap variables: Algorithm 1 of the paper over all strata at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ROWS = 1 << 16  # records per call of the cipher: the words stay in the second-l
 
 
 class Words(Protocol):
-    """Where random words come from: 16 bytes per identifier, decided by (label, identifier, counter)."""
+    """The source of random words: 16 bytes per identifier, determined by (label, identifier, counter)."""
 
     def blocks(self, label: str, ids: NDArray[np.uint64], *, counter: int = 0) -> NDArray[np.uint64]:
         """Two words for each identifier."""
@@ -44,7 +44,7 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    r"""The first word below which a record is selected: $\lfloor p\,2^{64} \rfloor$, and what is left of p at a tie.
+    r"""The first word below which a record is selected: $\lfloor p\,2^{64} \rfloor$, and the rest of p that decides a tie.
 
     >>> Threshold.of(Fraction(1, 2)).floor == 2**63
     True
@@ -87,7 +87,7 @@ class Selection:
     ids: NDArray[np.uint64]
     strata: NDArray[np.uint32]
     thresholds: tuple[Threshold, ...]
-    classes: NDArray[np.uint16] | None = None  # which threshold holds for a record; None: the only one
+    classes: NDArray[np.uint16] | None = None  # the threshold of each record; None: there is only one
 
     def slice(
         self, rows: NDArray[np.uint32] | slice, counter: int
@@ -191,7 +191,7 @@ def derange(
         column = np.ascontiguousarray(fresh[:, 0])
         failed = kernel.derange(groups, starts, column, word_starts, images, unfinished)
         if failed:
-            # the block's second word serves the next try of the groups that failed
+            # the second word of the block is used in the next attempt of the groups that failed
             again = unfinished[:failed].copy()
             at = np.searchsorted(groups, again)
             column = np.ascontiguousarray(fresh[:, 1])

@@ -1,4 +1,4 @@
-"""Strata: exact dense codes of the match variables, their sizes, and whether a stratum holds one, two or more types."""
+"""Number the strata of the match variables, count their sizes, and find whether each holds one, two or more types."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from stirred.mechanisms.swapping import kernel
 from stirred.mechanisms.swapping.release_columns import Column, Digits, ranked, words
 
 ROWS = 1 << 16
-MANY = 3  # types beyond two are not told apart; only small strata have all their margins counted (``texts``)
+MANY = 3  # more than two types are not distinguished; only small strata have all their margins counted (``texts``)
 
 
 @compiled
@@ -40,7 +40,7 @@ def _types(
     first_counts: NDArray[np.uint32],
     types: NDArray[np.uint8],
 ) -> int:
-    """Meet the types of each stratum: the first, the second, then many; returns strata that became many."""
+    """Count the types of each stratum as one, two or many; returns the strata that have many."""
     full = 0
     for i in range(strata.size):
         stratum = strata[i]

@@ -1,4 +1,4 @@
-r"""Smaller budgets for strata with two hold types or two swap types, from the two margins $n_1 + n_2 = n$.
+r"""Compute smaller budgets for strata with two hold types or two swap types, from the two margins $n_1 + n_2 = n$.
 
 The margins are invariants, so a budget that depends on them may be published. Both bounds hold at every distance:
 the closed form is half the paper's budget for large strata, the exact reduction is the best bound in (n₁, n₂, p).
@@ -21,7 +21,7 @@ from stirred.spec.budget import Budget
 
 CLOSED_UP_TO = Fraction(2, 3)  # the swap rate up to which the closed form is proved (o ≤ 2)
 FRACTIONS_UP_TO = 24  # records up to which the reduction is evaluated in fractions
-# How much of R_t may be given away between evaluated t, and how many may be evaluated for it: tried in turn.
+# Pairs to try in turn: how much of R_t may be lost between evaluated t, and how many t may be evaluated.
 TOLERANCES = (
     (1e-7, 200),
     (1e-4, 200),
@@ -75,7 +75,7 @@ def margins_closed(n1: int, n2: int, rate: Rate) -> Budget:
 
 
 def margins_exact(n1: int, n2: int, rate: Rate) -> Budget:
-    r"""Two types with margins n₁, n₂: $\varepsilon^* = \tfrac12\max_t|\ln R_t|$, or a little more, never less.
+    r"""Two types with margins n₁, n₂: $\varepsilon^* = \tfrac12\max_t|\ln R_t|$, rounded up and never down.
 
     Exact up to 24 records; beyond, a proved upper bound from intervals.
 
@@ -148,7 +148,7 @@ class _Search:
         return self.work <= MOST_WORK and self.evaluations <= self.most_evaluations
 
     def run(self) -> float:
-        """The bound, or 0 where the work would not fit."""
+        """The bound, or 0 if it would take too much work."""
         last = min(self.n1, self.n2) - 1
         least = min(self.ratio(0), self.ratio(last))
         t = 1

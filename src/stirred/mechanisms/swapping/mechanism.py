@@ -38,18 +38,22 @@ STEPS = 400  # swap rates are tuned in steps of 1/400
 
 
 def no_text(label: str, value: object) -> None:
-    """Refuse one text where a list of names is meant: its letters would be taken for names."""
+    """Refuse a single text in place of a list of names: its letters would be read as names."""
     if isinstance(value, str):
-        raise InputError(f"{label}={value[:40]!r} is one text", fix=f'{label}=["{value[:40]}"]')
+        raise InputError(
+            f"{label}={value[:40]!r} is one text",
+            why="its letters would be read as names",
+            fix=f'{label}=["{value[:40]}"]',
+        )
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class PermutationSwapping(Mechanism):
     """Swaps records within strata of equal match variables: selected with probability p, then deranged uniformly.
 
-    ``resolution`` is the record type that is swapped; records linked to it (the persons of a household) travel
-    along. Without ``hold`` every other variable is released as it is. ``tables`` are contingency tables of the
-    swapped records, ``microdata=False`` releases nothing but them. ``untouched`` says what becomes of records that
+    ``resolution`` is the record type that is swapped; records linked to it (the persons of a household) move
+    with it. Without ``hold`` every other variable is released as it is. ``tables`` are contingency tables of the
+    swapped records, ``microdata=False`` releases only these tables. ``untouched`` decides what happens to records that
     never take part (vacant units, group quarters).
 
     >>> psa = PermutationSwapping(match=["state", "size"], swap=["county"], rate="1/20")
@@ -93,10 +97,16 @@ class PermutationSwapping(Mechanism):
         for by in (tables, *tables):
             no_text("tables", by)
         if untouched not in UNTOUCHED:
-            raise InputError(f"untouched={untouched!r} is unknown", fix=did_you_mean(untouched, UNTOUCHED))
+            raise InputError(
+                f"untouched={untouched!r} is unknown",
+                why="it decides what happens to records that cannot be swapped",
+                fix=did_you_mean(untouched, UNTOUCHED),
+            )
         if not microdata and not tables:
             raise InputError(
-                "nothing would be released", fix='give tables=[["county", "tenure"]] or microdata=True'
+                "nothing would be released",
+                why="there are no tables, and microdata is off",
+                fix='give tables=[["county", "tenure"]] or microdata=True',
             )
         settings = {
             "match": tuple(match),
@@ -119,7 +129,7 @@ class PermutationSwapping(Mechanism):
         return self.resolution
 
     def parameters(self) -> dict[str, object]:
-        """What decides a run, in JSON; order within match and swap does not matter to the draw and is kept as given."""
+        """The parameters of a run, in JSON; the order within match and swap is kept, but does not change the draw."""
         return {
             "match": list(self.match),
             "swap": list(self.swap),
@@ -134,10 +144,10 @@ class PermutationSwapping(Mechanism):
         }
 
     def roles(self, census: "Census") -> Roles:
-        """The part every variable plays; refuses a choice that would undo the swap."""
+        """The role of every variable; refuses a choice that would undo the swap."""
         hold = self.hold
         if not self.microdata:
-            # only what stands in a table is released, so only that is held
+            # only variables of a table are released, so only these are held
             wanted = dict.fromkeys(name for by in self.tables for name in by)
             hold = tuple(name for name in wanted if name not in {*self.match, *self.swap})
         found = roles(
@@ -152,7 +162,11 @@ class PermutationSwapping(Mechanism):
         for by in self.tables:
             for name in by:
                 if name not in found.released:
-                    raise InputError(f"a table asks for {name}", fix=did_you_mean(name, found.released))
+                    raise InputError(
+                        f"a table asks for {name}",
+                        why="the release does not have this variable",
+                        fix=did_you_mean(name, found.released),
+                    )
         return found
 
     def frame(self, census: "Census") -> Frame:
@@ -160,16 +174,16 @@ class PermutationSwapping(Mechanism):
         return self.adapted(load(census, self.roles(census), untouched=self.untouched))
 
     def adapted(self, frame: Frame) -> Frame:
-        """The records as this law sees them; a relative may take records out of strata or widen these."""
+        """The records as this law uses them; a variant may exclude records from strata or use larger strata."""
         return frame
 
     def meeting(self, frame: Frame) -> tuple[str, ...]:
-        """Variables whose equal values must be seen together: records that differ in one never decide each other's move."""
+        """Variables by which records are grouped: records that differ in one of them never affect each other."""
         return frame.roles.match
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """Variables of which the draw must know all levels that occur anywhere."""
+        """Variables for which the draw needs all levels that occur in the census."""
         return ()
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
@@ -182,7 +196,7 @@ class PermutationSwapping(Mechanism):
         return self.promised(self.adapted(frame), census)
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
-        """Every bound on the loss that applies to these strata; a relative with another law has its own."""
+        """Every bound on the loss that applies to these strata; a variant with another law has its own bounds."""
         return bounds(strata, self.rate)
 
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
@@ -191,11 +205,11 @@ class PermutationSwapping(Mechanism):
         moves = draw(
             run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
         )
-        # how many moved is no part of the output: it is not counted, logged or published
+        # the number of moved records is not part of the output: it is not counted, logged or published
         return swapped_columns(frame, moves, engine)
 
     def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
-        """A contingency table as it is published, from the cells of the swapped records that are not empty."""
+        """The contingency table to publish, from the non-empty cells of the swapped records."""
         del run
         return cells
 
@@ -206,12 +220,12 @@ class PermutationSwapping(Mechanism):
         )
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
-        """The budget of every universe as a law of b; None for a relative with other bounds that states no law."""
-        del frame  # a relative may look at the roles
+        """The budget of every universe as a law of b; None for a variant with other bounds and no stated law."""
+        del frame  # a variant may use the roles
         return SizeLaw("by-size", self.rate) if type(self).bounds is PermutationSwapping.bounds else None
 
     def depends(self) -> str:
-        """What the budget depends on beside the invariants: every parameter, so that no two functions read alike."""
+        """What the budget depends on beside the invariants: all parameters, so that two functions never have equal words."""
         known = {*PermutationSwapping.parameters(self)} - {"rate"}  # these decide the invariants
         chosen = {name: value for name, value in self.parameters().items() if name not in known and value}
         told = ", ".join(
@@ -221,7 +235,7 @@ class PermutationSwapping(Mechanism):
         return f"a function of the sizes of the strata for {self.name} with {told}"
 
     def refuse_degenerate(self) -> None:
-        """Stop where the rate makes some outputs impossible."""
+        """Raise an error if the rate makes some outputs impossible."""
         if self.rate in (0, 1):
             raise PrivacyError(
                 f"a swap rate of {self.rate} protects nothing",
@@ -269,7 +283,7 @@ class PermutationSwapping(Mechanism):
         )
 
     def reader(self, key: Key) -> Key:
-        """The key under which the census is digested; workers may hold it, as it opens nothing else."""
+        """The key for the digest of the census; workers may hold it, because it is used for nothing else."""
         return key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), "input")
 
     def bound(self, key: Key, digest: bytes) -> Key:

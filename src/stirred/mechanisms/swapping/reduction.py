@@ -86,7 +86,7 @@ def _sequence(
 ) -> tuple[int, int]:
     """Fill out[k] = A(k) r^k, 1 at ``start``, as far as it stays above cutoff × its peak; the window's ends."""
     floor = 2 if t == 0 else t
-    # ψ forgets where it was started by a factor of at least k at every step.
+    # the effect of the starting value of ψ falls by a factor of at least k at every step.
     warm = max(floor, start - 64)
     psi = warm + (warm - t) / warm if warm > floor or t == 0 else float(t)
     for k in range(warm, start):
@@ -102,7 +102,7 @@ def _sequence(
         if out[k + 1] < cutoff * peak:
             break
     low = start
-    # Downwards the recursion for ψ is unstable, so it is warmed up afresh in chunks below the window.
+    # Downwards the recursion for ψ is unstable, so it is started again in chunks below the window.
     chunk = 256
     buffer = np.empty(chunk)
     top = start
@@ -151,7 +151,7 @@ def _weights(o: float, r: float, centre: int, low: int, high: int, steps: Floats
 
 
 def _modes(n1: int, n2: int, o: float, t: int) -> tuple[int, int]:
-    """Roughly where the largest term stands; only speed depends on it."""
+    """The approximate position of the largest term; only speed depends on it."""
     p = o / (1 + o)
     k1, k2 = t + p * (n1 - t), t + p * (n2 - t)
     for _ in range(60):
@@ -206,7 +206,7 @@ def _weighted(a: Floats, b: Floats, weights: Floats) -> tuple[float, float]:
 
 def _side(n: int, t: int, r: float, start: int) -> tuple[Floats, Floats, int, float]:
     """A_i(k) r^k on its window, the same for t+1, where the window begins, and a bound on what lies outside."""
-    if n == 1 and t == 0:  # Δ(1, 0) = 0: nobody of a single record can move alone
+    if n == 1 and t == 0:  # Δ(1, 0) = 0: a single record cannot move
         return np.array([1.0]), np.array([0.0, r]), 0, 0.0
     out = np.zeros(n + 1)
     low, high = _sequence(n, t, r, start, CUTOFF, STEPS, out)
@@ -216,7 +216,7 @@ def _side(n: int, t: int, r: float, start: int) -> tuple[Floats, Floats, int, fl
     b[:-1] = (k - t) / (n - t) * a
     b[1:] += (n - k) / (n - t) * (r * a)
     if high == n:
-        b = b[:-1]  # the last entry is 0: nobody is left to add
+        b = b[:-1]  # the last entry is 0: no record is left to add
     return a, b, low, _outside(n, t, r, low, high, a)
 
 

@@ -1,4 +1,4 @@
-"""From a swapped frame to what may be published: fresh order, fresh identifiers, no trace of the input's layout."""
+"""Publish a swapped frame with a new order and new identifiers, so that nothing of the input's order remains."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +22,7 @@ from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.release_members import Members
 from stirred.mechanisms.swapping.verify import Fingerprint, Margin
 
-HELD = 1  # the place of the margin of all held variables among the margins
+HELD = 1  # the position of the margin of all held variables among the margins
 
 
 class Destination:
@@ -33,11 +33,11 @@ class Destination:
         self.path = None if out is None else out / f"{name.replace(' ', '_')}.parquet"
         self.batches: list[pa.RecordBatch] = []
         self.writer: pq.ParquetWriter | None = None
-        self.hand = ThreadPoolExecutor(1)  # one: batches stand in the file in the order in which they came
+        self.hand = ThreadPoolExecutor(1)  # one thread: batches are written in the order in which they arrive
         self.writing: Future[None] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take one batch; its schema carries no metadata of the input."""
+        """Add one batch; its schema has no metadata of the input."""
         if self.path is None:
             self.batches.append(batch)
             return
@@ -70,7 +70,7 @@ class Destination:
         return pads.dataset(self.path)
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Delete everything that was written."""
         self.hand.shutdown()
         if self.writer is not None:
             self.writer.close()
@@ -79,7 +79,7 @@ class Destination:
 
 
 def swapped_columns(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Column]:
-    """The columns after the swap: the moving ones permuted together, all others the very same arrays."""
+    """The columns after the swap: the moving ones permuted together, all others the same arrays."""
     moving = list(frame.roles.moving)
     done = engine.map(lambda name: moves.apply(frame.columns[name].codes), moving)
     moved = {
@@ -96,7 +96,7 @@ def _household_batches(
     prints: "Prints",
     progress: Progress,
 ) -> Iterator[tuple[slice, pa.RecordBatch]]:
-    """Records in their published order, a row group at a time, each looked at by the checks on its way out."""
+    """Records in their published order, a row group at a time, each added to the checks before it is written."""
     names, read = frame.roles.released, frame.read
 
     for start in range(0, max(order.size, 1), GROUP):
@@ -116,7 +116,7 @@ def _household_batches(
 
 
 class Prints:
-    """The fingerprints of the margins, of what has left so far.
+    """The fingerprints of the margins of all records written so far.
 
     ``owners`` keeps a word for each record, of what is held; of a record that takes no part, of its place too.
     """
@@ -128,7 +128,7 @@ class Prints:
         self.at = 0
 
     def add(self, columns: dict[str, Column], rows: int) -> None:
-        """Look at some more records."""
+        """Add some records."""
         if not rows:
             return
         for i, margin in enumerate(self.margins):
@@ -144,7 +144,7 @@ class Prints:
 def _member_batches(
     group: Members, order: NDArray[np.uint32], columns: dict[str, Column], prints: "MemberPrint"
 ) -> Iterator[pa.RecordBatch]:
-    """Members in the published order of their households, linked by the fresh identifier."""
+    """Members in the published order of their households, linked by the new identifier."""
     first = 1
     for owner, packed in group.batches(order):
         prints.add(owner, packed)
@@ -168,12 +168,12 @@ class MemberPrint:
         self.found = Fingerprint()
 
     def add(self, owner: NDArray[np.int64], packed: NDArray[np.uint64]) -> None:
-        """Look at some more members."""
+        """Add some members."""
         self.found += Fingerprint.of(verify.joined(self.owners[owner], packed))
 
     @classmethod
     def of_input(cls, owners: NDArray[np.uint64], group: Members) -> "MemberPrint":
-        """The fingerprint of the members as they were, in the order in which they lie in memory."""
+        """The fingerprint of the members before the swap, in their order in memory."""
         seen = cls(owners)
         for start in range(0, owners.size, GROUP):
             stop = min(start + GROUP, owners.size)
@@ -184,7 +184,7 @@ class MemberPrint:
 
 
 def _owner_words(frame: Frame, margins: Sequence[Margin]) -> NDArray[np.uint64]:
-    """The words of ``Prints.owners`` for the records as they were."""
+    """The words of ``Prints.owners`` for the records before the swap."""
     found = np.empty(frame.rows, np.uint64)
     for start in range(0, frame.rows, GROUP):
         rows = slice(start, min(start + GROUP, frame.rows))
@@ -195,7 +195,7 @@ def _owner_words(frame: Frame, margins: Sequence[Margin]) -> NDArray[np.uint64]:
 
 
 def told_of(record_type: str, frame: Frame) -> str:
-    """What is held against the output of linked records, in words."""
+    """The invariant of linked records that is verified, in words."""
     place = ", with the place of those not swapped" if frame.stays else ""
     owner = frame.roles.record_type
     return f"{record_type} records by all their variables and all held variables of their {owner}{place}"
@@ -203,7 +203,7 @@ def told_of(record_type: str, frame: Frame) -> str:
 
 @contextmanager
 def _all_or_nothing() -> Iterator[list[Destination]]:
-    """Destinations that leave nothing behind when something fails, an invariant that does not hold included."""
+    """Open destinations that are deleted if anything fails, including an invariant that is not kept."""
     destinations: list[Destination] = []
     try:
         yield destinations
@@ -224,7 +224,7 @@ def publish(
     out: Path | None,
     progress: Progress,
 ) -> tuple[dict[str, pa.Table | pads.Dataset], tuple[Check, ...]]:
-    """Write the records in their published order and hold the invariants against what was written."""
+    """Write the records in their published order and verify the invariants on what was written."""
     with _all_or_nothing() as destinations:
         prints = Prints(margins, np.empty(frame.rows, np.uint64) if frame.members else None)
         destination = Destination(out, frame.roles.record_type, [frame.roles.identifier])

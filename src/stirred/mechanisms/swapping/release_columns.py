@@ -1,4 +1,4 @@
-"""Records held as narrow columns of codes: what a swap needs of a census, and nothing more."""
+"""Hold records as narrow columns of codes, with only the columns that a swap needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Column:
         return replace(self, codes=self.codes[rows])
 
     def arrow(self, rows: slice = slice(None)) -> pa.Array:
-        """The values of some rows; the dictionary is sorted, so it tells nothing about the order of the records."""
+        """The values of some rows; the dictionary is sorted, so it reveals nothing about the order of the records."""
         if self.values is None:
             return pa.array(self.codes[rows], self.type)
         missing = len(self.values) - 1 if self.values.null_count else -1
@@ -60,26 +60,26 @@ class Column:
         return int(self.codes.max()) - self.low + 1 if self.codes.size else 1
 
     def compacted(self) -> "Column":
-        """The same column without values that no record has: a dictionary is published whole."""
+        """The same column without unused values, because the whole dictionary is published."""
         if self.values is None:
             return replace(self, reach=None)
         used = np.unique(self.codes)
         held = self.values.take(pa.array(used))
         if pa.types.is_integer(self.type) and not held.null_count:
-            # the empty values are gone: integers as they are, as if there had been none
+            # no empty values are left: the integers are stored directly, as in a column without empty values
             numbers = self.values.fill_null(0).to_numpy(zero_copy_only=False)[self.codes]
             return replace(self, codes=numbers, values=None, reach=None)
         codes = np.searchsorted(used, self.codes).astype(self.codes.dtype)
         return replace(self, codes=codes, values=held, reach=None)
 
     def measured(self) -> "Column":
-        """The same column with its reach written down, so that it is looked for once."""
+        """The same column with its reach stored, so that it is computed once."""
         low = self.low
         return replace(self, reach=(low, low + self.span - 1))
 
 
 def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
-    """The codes of some levels of a column, in order; a level no record has is left out."""
+    """The codes of some levels of a column, in order; a level that no record has is left out."""
     if column.values is None:
         return np.array([int(level) for level in levels], np.int64)
     wanted = pa.array(list(levels), pa.string()).cast(column.values.type)
@@ -87,7 +87,7 @@ def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Values without a dictionary and with one zero: −0.0 and 0.0 sort as equals, so their order would be the input's."""
+    """Values without a dictionary and without −0.0: it sorts equal to 0.0, so the order of the input could remain."""
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     return pc.add(array, pa.scalar(0, array.type)) if pa.types.is_floating(array.type) else array
@@ -108,7 +108,9 @@ class _Gatherer:
         start, stop = self.at, self.at + len(array)
         if stop > self.codes.size:
             raise DataError(
-                "the records changed while they were read", why=f"more than {self.codes.size:,} were found"
+                "the records changed while they were read",
+                why=f"more than {self.codes.size:,} were found",
+                fix="run again when no other program writes to the files",
             )
         self.at = stop
         if self.plain:
@@ -120,7 +122,7 @@ class _Gatherer:
             numbers = array.to_numpy(zero_copy_only=False)
             self.codes[start:stop] = numbers
             if numbers.size:
-                # looked for here, while the batch is in the cache
+                # computed here, while the batch is in the cache
                 low, high = int(numbers.min()), int(numbers.max())
                 self.reach = (
                     (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
@@ -133,7 +135,9 @@ class _Gatherer:
     def column(self) -> Column:
         if self.at != self.codes.size:
             raise DataError(
-                "the records changed while they were read", why=f"fewer than {self.codes.size:,} were found"
+                "the records changed while they were read",
+                why=f"fewer than {self.codes.size:,} were found",
+                fix="run again when no other program writes to the files",
             )
         if self.plain and self.missing is None:
             return Column(name=self.name, codes=self.codes, type=self.type, reach=self.reach)
@@ -188,7 +192,7 @@ def of_table(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Several columns read as the digits of one number: exact, hence free of collisions."""
+    """Combine several columns as the digits of one number, exactly and without collisions."""
 
     columns: tuple[Column, ...]
     lows: tuple[int, ...]
@@ -213,7 +217,7 @@ class Digits:
         return self.range <= 2**64
 
     def on(self, columns: Mapping[str, Column]) -> "Digits":
-        """The same digits of other records: places and widths stay, so that numbers can be compared."""
+        """The same digits for other records, with the same positions and widths, so that numbers can be compared."""
         return replace(self, columns=tuple(columns[column.name] for column in self.columns))
 
     def numbers(self, rows: slice = slice(None)) -> NDArray[np.uint64]:

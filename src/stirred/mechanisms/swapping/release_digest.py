@@ -1,4 +1,4 @@
-"""The digest of what a run reads: of values alone, so that every engine and every layout of the files agree on it.
+"""Digest all values that a run reads; the digest is the same on every engine and for every file layout.
 
 Rows go into a keyed multiset digest as words (values.py); the names of the columns are sealed with the sums.
 """
@@ -19,12 +19,12 @@ Hashers = tuple[Hasher, Hasher]
 
 
 def hashers(key: Key) -> Hashers:
-    """The two hashers whose words together stand for a text."""
+    """The two hashers whose words together represent a text."""
     return Hasher.of(key, "text", "first"), Hasher.of(key, "text", "second")
 
 
 def value_tables(values: pa.Array, both: Hashers) -> tuple[Words, ...]:
-    """The words of each listed value, and of the empty one at the end: codes look their words up here."""
+    """The words of each listed value, and of the empty one at the end; codes are positions in this table."""
     nothing = np.zeros(1, np.uint64)
     used = both if is_text(values.type) else both[:1]
     return tuple(np.concatenate([hasher.words(values), nothing]) for hasher in used)
@@ -65,7 +65,7 @@ def looked_up(columns: Sequence[Looked], rows: slice) -> list[Codes]:
 
 
 def merged_sums(key: Key, parts: Iterable[tuple[bytes, int]], *, width: int) -> MultisetDigest:
-    """One digest of the rows that several workers have added up under the same key, as (sum, number of rows)."""
+    """Add the digests (sum, number of rows) of several workers under the same key."""
     whole = key.multiset()
     for amount, rows in parts:
         whole.merge_part(amount, rows=rows, width=width)
@@ -74,7 +74,7 @@ def merged_sums(key: Key, parts: Iterable[tuple[bytes, int]], *, width: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """The rows of one record type, added up, with the names of the columns."""
+    """The digest sum of one record type, with the names of its columns."""
 
     record_type: str
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The records of one swap in memory: columns, identifiers, strata and the members that travel along."""
+"""The records of one swap in memory: columns, identifiers, strata and the linked members."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ class Frame:
     members: tuple[Members, ...] = ()
     stays: tuple[Stay, ...] = ()  # records that never take part
     only: Released | None = None  # which records are released at all; None: all
-    known: "Shapes | None" = None  # of the strata of the whole census, where they were met elsewhere
+    known: "Shapes | None" = None  # of the strata of the whole census, if they were counted elsewhere
     levels: tuple[tuple[str, NDArray[Any]], ...] = ()  # codes of variables of which all levels must be known
 
     @property
@@ -49,7 +49,7 @@ class Frame:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """All variables that decide something: the released ones, and those that tell who takes part."""
+        """All variables that are used: the released ones, and those that decide which records take part."""
         return tuple(dict.fromkeys([*self.roles.released, *(stay.column for stay in self.stays)]))
 
     def of(self, names: tuple[str, ...]) -> list[Column]:
@@ -57,7 +57,7 @@ class Frame:
         return [self.columns[name] for name in names]
 
     def kept(self) -> tuple[tuple[str, tuple[str, ...], Stay | None], ...]:
-        """What a swap keeps, in words and columns: match × swap, all that is held, and the records that take no part."""
+        """What a swap keeps, as words and columns: match × swap, all held variables, and records that take no part."""
         roles = self.roles
         moved = (*roles.match, *roles.moving)
         return (
@@ -80,7 +80,7 @@ class Frame:
     def digest(
         self, key: Key, engine: Engine, margins: tuple[Margin, ...]
     ) -> tuple[bytes, list[Fingerprint]]:
-        """Order-free keyed digest of all that is read, and the fingerprint of each margin, in one pass."""
+        """Compute in one pass the order-free keyed digest of all that is read and the fingerprint of each margin."""
         both = hashers(key)
         looked = [Looked.of(column, both) for column in self.of(self.read)]
 
@@ -102,11 +102,15 @@ class Frame:
 
 def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray[np.uint64]:
     if roles.identifier not in columns:
-        # all that is read: two records that differ only in whether they take part are not alike
+        # all that is read: records that differ only in whether they take part must differ in the digest
         return canonical_ids([columns[name].codes for name in sorted(columns)], rows)
     column = columns[roles.identifier]
     if column.values is not None and column.values.null_count:
-        raise DataError(f"{roles.identifier} is empty in some records", why="an identifier names one record")
+        raise DataError(
+            f"{roles.identifier} is empty in some records",
+            why="an identifier names one record",
+            fix="fill the identifier in these records",
+        )
     if column.values is not None:
         ids = identities(column.values, name=roles.identifier)[column.codes]
     elif column.codes.dtype == np.int64:
@@ -125,11 +129,12 @@ def repetitions(ids: NDArray[np.uint64]) -> int:
 
 
 def require_unique(roles: Roles, repeated: int) -> None:
-    """Stop where two records have one identifier (or two texts one word: half a chance in a thousand in a nation)."""
+    """Raise an error if two records have one identifier (or two texts one hash: probability 0.0005 for a nation)."""
     if repeated:
         raise DataError(
             f"{roles.identifier} is not unique in {roles.record_type} records",
-            why=f"{repeated:,} repetitions",
+            why=f"{repeated:,} records repeat the identifier of another record",
+            fix="give every record its own identifier",
         )
 
 
@@ -147,7 +152,7 @@ def framed(
     untouched: str,
     only: Released | None = None,
 ) -> Frame:
-    """Records that are in memory, without those that travel along; whether identifiers repeat is not asked here."""
+    """Build the frame from records in memory, without linked records and without a check that identifiers are unique."""
     if only is not None:
         columns, kinds = only.without(columns), None
     rows = next(iter(columns.values())).codes.size
@@ -166,7 +171,7 @@ def framed(
 
 
 def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) -> Frame:
-    """Read what a swap needs, once; not ``along``: without the records that travel along, of which no promise depends."""
+    """Read once what a swap needs; without ``along``, linked records are skipped, because no promise depends on them."""
     columns = gather(census, roles.record_type, needed(roles))
     rows = next(iter(columns.values())).codes.size
     if rows >= 2**32 - 1:

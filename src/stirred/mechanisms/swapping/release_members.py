@@ -1,7 +1,7 @@
-"""Records that belong to a swapped one (the persons of a household) travel with it.
+"""Move linked records (the persons of a household) together with the swapped record.
 
-They are read once, packed into a few 64-bit words each and grouped by their household; within a household they stand
-in the order of their content, so that the order of the input leaves no trace.
+They are read once, packed into a few 64-bit words each and grouped by their household; within a household they are
+sorted by content, so that nothing of the order of the input remains.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def _place(owners: NDArray[np.uint32], words: Words, cursor: NDArray[np.int64], 
 
 @compiled
 def _sort(starts: NDArray[np.int64], placed: Words) -> None:
-    """Within each household by content: insertion, as households are small."""
+    """Sort each household by content, with insertion sort because households are small."""
     width = placed.shape[1]
     held = np.empty(width, np.uint64)
     for h in range(starts.size - 1):
@@ -95,7 +95,7 @@ class Owners:
         self.sorted: NDArray[Any] = ids
         self.table: NDArray[np.uint32] | None = None
         if span == ids.size and ids.size and bool((ids[:-1] < ids[1:]).all()):
-            return  # consecutive numbers in order: subtraction finds the row
+            return  # consecutive sorted numbers: subtraction gives the row
         if 0 < span <= 4 * ids.size:
             self.table = np.full(span, NOWHERE)
             self.table[ids - self.low] = np.arange(ids.size, dtype=np.uint32)
@@ -104,17 +104,19 @@ class Owners:
         self.sorted = ids[self.order]
 
     def rows(self, links: NDArray[Any]) -> NDArray[np.uint32]:
-        """The rows of the linked households; a link that leads nowhere is an error."""
+        """The rows of the linked households; a link that names no household is an error."""
         found = self.found(links)
         lost = int((found == NOWHERE).sum())
         if lost:
             raise DataError(
-                f"{lost:,} records belong to no household", why="their link names none that exists"
+                f"{lost:,} records belong to no household",
+                why="their link names no household in the census",
+                fix="correct the link, or add the households",
             )
         return found
 
     def found(self, links: NDArray[Any]) -> NDArray[np.uint32]:
-        """The rows of the linked households, NOWHERE where there is none."""
+        """The rows of the linked households, NOWHERE if there is none."""
         if not self.sorted.size:
             return np.full(links.size, NOWHERE)
         if self.order is not None:
@@ -135,7 +137,7 @@ class Members:
     record_type: str
     link: str
     identifier: str
-    refilled: tuple[str, ...]  # variables of the household that its members carry in their own file
+    refilled: tuple[str, ...]  # variables of the household that are also in the members' own file
     digits: tuple[Digit, ...]
     empty: frozenset[str]
     starts: NDArray[np.int64]
@@ -144,7 +146,7 @@ class Members:
     def batches(
         self, order: NDArray[np.uint32], *, rows: int = 1 << 18
     ) -> Iterator[tuple[NDArray[np.int64], Words]]:
-        """Members in the published order of their households: household's place from 0, and packed words."""
+        """Members in the published order of their households: position of the household from 0, and packed words."""
         for start in range(0, max(order.size, 1), rows):
             part = order[start : start + rows]
             total = int((self.starts[part.astype(np.int64) + 1] - self.starts[part]).sum())
@@ -197,7 +199,7 @@ class Members:
 
 
 def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
-    """Digits that forget the values of records which were left out: a dictionary is published whole."""
+    """Digits without the values of records that were left out, because the whole dictionary is published."""
     seen: dict[str, set[int]] = {digit.name: set() for digit in digits}
     for start in range(0, placed.shape[0], 1 << 20):
         for digit, numbers in unpacked(digits, placed[start : start + (1 << 20)]):
@@ -214,7 +216,7 @@ def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
 
 
 def grouped(owners: NDArray[np.uint32], words: Words, rows: int) -> tuple[NDArray[np.int64], Words]:
-    """Members beside the others of their household, in the order of their content: where each begins, and words."""
+    """Members grouped by household and sorted by content: the start of each household, and the words."""
     counts = np.zeros(rows, np.uint32)
     _count(owners, counts)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
@@ -225,9 +227,13 @@ def grouped(owners: NDArray[np.uint32], words: Words, rows: int) -> tuple[NDArra
 
 
 def _links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
-    """Links as codes of the households' identifiers; one that names nothing is -1."""
+    """Links as codes of the households' identifiers; a link that names no household is -1."""
     if array.null_count:
-        raise DataError(f"{array.null_count:,} records belong to no household", why="their link is empty")
+        raise DataError(
+            f"{array.null_count:,} records belong to no household",
+            why="their link is empty",
+            fix="fill the link column, or remove these records",
+        )
     array = comparable(array, owner.type if owner.values is None else owner.values.type, name=name)
     if owner.values is None:
         return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -1,7 +1,7 @@
-"""The order in which records leave: a shuffle named by the key and the identifiers, never by the input's order.
+"""Order records for publication by a shuffle that depends on the key and the identifiers, never on the input's order.
 
-Its words are drawn apart from those of the selection. Were they shared, a record's place would tell whether it was
-selected.
+Its words are independent of those of the selection: with shared words, the position of a record would reveal
+whether it was selected.
 """
 
 from typing import Any
@@ -90,7 +90,7 @@ def _equals(words: NDArray[np.uint64], rows: NDArray[np.uint32], places: NDArray
 def _part_equals(
     words: Words, label: str, ids: NDArray[np.uint64], first: NDArray[np.uint64], rows: NDArray[np.uint32]
 ) -> None:
-    """Order records whose first words are equal (half a chance in a thousand among 130 million) by their second."""
+    """Order records with equal first words (probability 0.0005 among 130 million) by their second word."""
     places = np.empty(1 << 16, np.int64)
     for i in places[: _equals(first, rows, places)]:
         stop = int(i) + 1
@@ -107,7 +107,7 @@ def _part_equals(
 def canonical_ids(numbers: list[NDArray[Any]], rows: int) -> NDArray[np.uint64]:
     """Identifiers by content where the census has none: the rank of a record when all are sorted by their values.
 
-    Records that are alike get neighbouring ranks in some order; which of them gets which changes no released row.
+    Equal records get neighbouring ranks in any order, which changes no released row.
     """
     if not numbers:
         return np.arange(rows, dtype=np.uint64)

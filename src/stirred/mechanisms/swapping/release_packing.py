@@ -1,4 +1,4 @@
-"""Variables of linked records as digits of a few 64-bit words: exact, small, and sorted like the values themselves."""
+"""Pack variables of linked records as digits of a few 64-bit words, exactly and in the order of the values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digit:
-    """One variable as a digit of a packed word: its place, and how to go back."""
+    """One variable as a digit of a packed word: its position, and how to decode it."""
 
     name: str
     type: pa.DataType
@@ -65,7 +65,7 @@ class _Layout:
         self.word, self.room = 0, 2**64
 
     def add(self, name: str, kind: pa.DataType, span: int, low: int, values: pa.Array | None) -> None:
-        """One more variable, in a new word where the last has no room."""
+        """Add a variable, in a new word if the last one is full."""
         span = max(span, 1)
         if span > self.room:
             self.word, self.room = self.word + 1, 2**64
@@ -74,7 +74,7 @@ class _Layout:
 
 
 def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[list[Digit], frozenset[str]]:
-    """Digits for the named variables from one light pass, and which of them have empty values."""
+    """Digits for the named variables from their ranges or distinct values, and which of them have empty values."""
     frame = census.scan(record_type, list(names))
     kinds = frame.collect_schema()
     whole = [name for name in names if kinds[name].is_integer()]

@@ -1,4 +1,4 @@
-"""Which variables match, which move, which are held and which stay at home."""
+"""Decide the role of each variable: match, swap, hold, or left out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """The part every column of a record type plays in one swap."""
+    """The role of every column of a record type in one swap."""
 
     record_type: str
     match: tuple[str, ...]
@@ -20,7 +20,7 @@ class Roles:
     along: tuple[str, ...]  # levels of geography that the swap variables determine: they move too
     hold: tuple[str, ...]  # released as they are, beside the match variables
     identifier: str
-    kind: str  # the column that tells occupied homes from vacant ones and group quarters, where it decides
+    kind: str  # the column that separates occupied homes from vacant ones and group quarters, if the schema has one
     members: tuple[tuple[str, tuple[str, ...]], ...] = ()  # linked record types with the variables they keep
     spine: tuple[str, ...] = ()
 
@@ -49,11 +49,19 @@ def _no_repeats(match: Sequence[str], swap: Sequence[str]) -> None:
             fix=f"take {both[0]} out of one of the two lists",
         )
     if not swap:
-        raise InputError("nothing is to be swapped", fix="name at least one swap variable, such as county")
+        raise InputError(
+            "nothing is to be swapped",
+            why="no swap variable is named",
+            fix="name at least one swap variable, such as county",
+        )
     for names in (match, swap):
         twice = sorted({name for name in names if list(names).count(name) > 1})
         if twice:
-            raise InputError(f"{twice[0]} is named twice", fix="name each variable once")
+            raise InputError(
+                f"{twice[0]} is named twice",
+                why="a variable has one role: match, swap or hold",
+                fix="name each variable once",
+            )
 
 
 def roles(
@@ -66,7 +74,7 @@ def roles(
     drop: Sequence[str],
     carry: bool,
 ) -> Roles:
-    """Work the roles out from the schema, and refuse what would undo the swap.
+    """Derive the roles from the schema, and refuse a choice that would undo the swap.
 
     A level of geography that a swap variable determines moves along with it. A held variable that determines a
     swap variable (a tract beside a swapped county) would show where the record came from.
@@ -77,7 +85,11 @@ def roles(
     known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())
     for name in (*match, *swap, *(hold or ()), *drop):
         if name not in known:
-            raise InputError(f"{record_type} records have no variable {name}", fix=did_you_mean(name, known))
+            raise InputError(
+                f"{record_type} records have no variable {name}",
+                why="a role of the swap names it",
+                fix=did_you_mean(name, known),
+            )
     spine = [level for level in census.schema.spine if level in known]
     deepest = max((spine.index(name) for name in swap if name in spine), default=-1)
     shallowest = min((spine.index(name) for name in swap if name in spine), default=len(spine))
@@ -88,15 +100,15 @@ def roles(
     )
     named = own if hold is None else list(hold)
     rest = tuple(name for name in named if name not in {*match, *swap, *along, *drop})
-    traitors = [name for name in (*rest, *match) if name in spine[shallowest + 1 :] and name not in swap]
-    traitors += [
+    revealing = [name for name in (*rest, *match) if name in spine[shallowest + 1 :] and name not in swap]
+    revealing += [
         off.name for off in census.schema.geography.off_spine if off.name in rest and off.of in spine
     ]
-    if traitors and shallowest < len(spine):
+    if revealing and shallowest < len(spine):
         raise InputError(
-            f"{traitors[0]} is held while {spine[shallowest]} is swapped",
-            why=f"{traitors[0]} says where the record really is",
-            fix=f"swap it too, or leave it out: drop={sorted(set(traitors))}",
+            f"{revealing[0]} is held while {spine[shallowest]} is swapped",
+            why=f"{revealing[0]} reveals the true place of the record",
+            fix=f"swap it too, or leave it out: drop={sorted(set(revealing))}",
         )
     areas = {*spine, *(off.name for off in census.schema.geography.off_spine if off.of in spine)}
     linked: list[tuple[str, tuple[str, ...]]] = []

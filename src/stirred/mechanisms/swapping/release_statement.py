@@ -1,4 +1,4 @@
-"""What a swap promises at the realised universe, from numbers that are invariants: sizes and types of strata."""
+"""State the promise of a swap at the realised universe, from invariants: sizes and types of strata."""
 
 import hashlib
 import json
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 COUNTED = 20_000_000  # records in small strata whose margins are counted
-SHOWN = 3  # held variables that the name of their table lists; more of them stand in a note
+SHOWN = 3  # the largest number of held variables listed in the name of their table; more are listed in a note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shapes:
-    """The strata as far as a bound can tell them apart: one row per distinct shape, and how many strata have it."""
+    """The strata by what the bounds use: one row per distinct shape, and the number of strata that have it."""
 
     n: NDArray[np.int64]
     hold_types: NDArray[np.int64]
@@ -58,10 +58,10 @@ class Shapes:
 
     @staticmethod
     def merged(rows: pl.DataFrame) -> "Shapes":
-        """Shapes met in several places, in one table with a row for each distinct one."""
+        """Join the shapes of several parts in one table with a row for each distinct shape."""
         many = (pl.col("hold_types") >= MANY) & (pl.col("swap_types") >= MANY)
         if not rows.filter(many & (pl.col("n") > UP_TO)).is_empty():
-            # a large stratum decides, and of that Theorem B is all that is known
+            # a large stratum decides, and only Theorem B is known for it
             rows = rows.with_columns(margins=pl.lit(""))
         by = [name for name in rows.columns if name != "strata"]
         distinct = rows.group_by(by).agg(pl.col("strata").sum()).sort(by)
@@ -80,7 +80,7 @@ class Shapes:
     def fingerprint(self) -> str:
         """A digest of the shapes: equal for censuses whose bounds are computed from the same numbers.
 
-        All of them are functions of the invariants, which are published, so the digest tells nothing new.
+        All of them are functions of the invariants, which are published, so the digest reveals nothing new.
         """
         columns = {field.name: getattr(self, field.name).tolist() for field in fields(self)}
         return hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()
@@ -93,7 +93,7 @@ class Shapes:
 
 
 def shapes(frame: Frame) -> Shapes:
-    """Meet every stratum once; with members along, records are taken to differ (their persons almost surely do)."""
+    """Count the shapes of all strata; with linked members, records are assumed to differ (their persons usually do)."""
     if frame.known is not None:
         return frame.known
     sizes = frame.strata.sizes.astype(np.int64)
@@ -102,7 +102,7 @@ def shapes(frame: Frame) -> Shapes:
         hold = Types(types=np.where(sizes >= 2, MANY, 1).astype(np.uint8), first_counts=frame.strata.sizes)
     else:
         hold = frame.strata.types(frame.of(frame.roles.hold))
-    # beyond two types margins play no part, so they do not make shapes differ
+    # with more than two types margins are not used, so they do not distinguish shapes
     rows = pl.DataFrame(
         {
             "n": sizes,
@@ -117,7 +117,7 @@ def shapes(frame: Frame) -> Shapes:
 
 
 def _margins(frame: Frame, sizes: NDArray[np.int64], many: NDArray[np.bool_]) -> pl.Series:
-    """All margins of strata with three and more types, where all of these are small: else they decide nothing."""
+    """All margins of strata with three and more types, if all of these are small; otherwise they have no effect."""
     found = np.full(sizes.size, "", np.object_)
     if many.any() and sizes[many].max() <= UP_TO and sizes[many].sum() <= COUNTED:
         swap = texts(frame.strata, frame.of(frame.roles.moving), many)
@@ -199,7 +199,7 @@ def _varies(frame: Frame, found: Shapes, law: SizeLaw | None, depends: str) -> B
 
 
 def _statistic(frame: Frame) -> LargestStratum:
-    """The statistic b of this swap; with members along every two records are taken to differ, as in ``shapes``."""
+    """The statistic b of this swap; with linked members every two records are assumed to differ, as in ``shapes``."""
     roles, only = frame.roles, frame.only
     without = [stay.where for stay in frame.stays]
     if only is not None and only.levels is None:
@@ -215,7 +215,7 @@ def _statistic(frame: Frame) -> LargestStratum:
 
 
 def invariants(frame: Frame, census: "Census") -> list[Invariant]:
-    """All that is exact: match × swap, all that is held, who lives together, and the records that take no part."""
+    """All invariants: match × swap, all held variables, who lives together, and the records that take no part."""
     roles = frame.roles
     subject, among = plural(roles.record_type), "" if frame.only is None else frame.only.among
     place = [*(name for name in roles.spine if name in roles.moving)]
@@ -234,7 +234,7 @@ def invariants(frame: Frame, census: "Census") -> list[Invariant]:
             for margin in _tables(frame, roles.released, stay.words(subject), where=stay.where)
         ),
     ]
-    # what tells who takes part must stand in the tables that are said to determine an invariant
+    # variables that decide who takes part must be in the tables that determine an invariant
     telling = () if frame.only is None else (frame.only.column,)
     for record_type, names in roles.members:
         own = Margin(record_type, (census.schema.record(record_type).household, *names))
@@ -277,7 +277,7 @@ def _tables(
 
 
 def _held(frame: Frame) -> tuple[str, ...]:
-    """The whole list of held variables, where the table's name only counts them."""
+    """The list of held variables, if the table's name only gives their number."""
     if len(frame.roles.hold) <= SHOWN:
         return ()
     return (f"held variables: {', '.join(sorted(frame.roles.hold))}",)
@@ -297,7 +297,7 @@ def _remarks(found: Shapes, budget: Budget) -> tuple[str, ...]:
 
 
 def notes(frame: Frame, rate: Fraction) -> tuple[str, ...]:
-    """Warnings for the release: strata that hardly swap."""
+    """Warnings for the release: strata that are rarely swapped."""
     found = shapes(frame)
     sizes, places = np.unique(found.n, return_inverse=True)
     counts = np.zeros(sizes.size, np.int64)
@@ -312,7 +312,7 @@ def checked(
     margins: Sequence[verify.Margin],
     before: Sequence[Fingerprint],
 ) -> tuple[Check, ...]:
-    """The invariants held against swapped columns of which only tables are released."""
+    """Verify the invariants on swapped columns of which only tables are released."""
     found = []
     for margin, was in zip(margins, before, strict=True):
         now = Fingerprint()

@@ -1,7 +1,7 @@
-"""Records that never take part: published as they are, hence invariants, or left out together with every trace.
+"""Records that never take part: they are published unchanged and are therefore invariants, or left out completely.
 
-Who takes part is said by words of the schema alone. A level that only records show would let the invariants, and with
-them the meaning of the promise, depend on the data.
+The schema alone decides who takes part. A level that only records show would make the invariants, and so the
+meaning of the promise, depend on the data.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Stay:
 
     @property
     def where(self) -> Where:
-        """The same as a restriction of a table."""
+        """The same levels as a restriction of a table."""
         return {self.column: self.levels}
 
     def words(self, subject: str) -> str:
@@ -41,17 +41,17 @@ class Stay:
         return f"{subject} that {self.why} ({self.column} = {' or '.join(self.levels)}) with all variables and places"
 
     def told(self, record_type: str) -> str:
-        """How many they are and what becomes of them."""
+        """How many records these are and what happens to them."""
         return f"{self.records:,} {record_type} records {self.why}: they are never swapped and published as they are"
 
 
 def by_kinds(kinds: "Kinds | None") -> bool:
-    """Whether the schema knows records that never take part by their kind."""
+    """Whether the schema marks records that never take part by their kind."""
     return kinds is not None and bool(kinds.vacant or kinds.group_quarters)
 
 
 def by_kind(kinds: "Kinds | None", columns: dict[str, Column]) -> Stay | None:
-    """Vacant units and group quarters, where the schema tells kinds apart; listed even when there are none today."""
+    """Vacant units and group quarters, if the schema distinguishes kinds; listed even if the census has none."""
     if kinds is None or not by_kinds(kinds):
         return None
     levels = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
@@ -94,7 +94,7 @@ class Released:
     def without(self, columns: dict[str, Column]) -> dict[str, Column]:
         """The columns of the records that are released.
 
-        Values that only the others have go too: the dictionary of a column is published whole.
+        Values that only other records have are removed too, because the whole dictionary of a column is published.
         """
         rows = np.flatnonzero(self.places(columns[self.column])).astype(np.uint32)
         return {name: held.taken(rows).compacted().measured() for name, held in columns.items()}
@@ -122,7 +122,7 @@ class Released:
         )
 
     def fate(self, record_type: str) -> str:
-        """What becomes of records with a level that the schema does not list, or with none."""
+        """What happens to records with no level, or with a level that the schema does not list."""
         if self.levels is None:
             return (
                 f"{record_type} records with {self.column} = {' or '.join(self.left_out)} are left out; all others take "
@@ -164,7 +164,7 @@ def released(record: "RecordSchema", untouched: str) -> Released | None:
 
 
 def refuse(stay: Stay, record_type: str) -> None:
-    """Stop where records would be published untouched."""
+    """Raise an error if records would be published unchanged."""
     if stay.records:
         raise PrivacyError(
             f"{stay.records:,} {record_type} records would be published untouched",

@@ -1,7 +1,7 @@
-"""A swap by flows and parts, for a census that does not fit in memory or lies on a cluster.
+"""Swap by flows and parts, for a census that does not fit in memory or is stored on a cluster.
 
-The records are read once to digest them and to fingerprint what must not change, brought together by their match
-variables so that every stratum lies whole in one part, swapped part by part, and brought together again by the words
+The records are read once for the digest and the fingerprints of the invariants, exchanged by their match
+variables so that every stratum is complete in one part, swapped part by part, and exchanged again by the words
 that order the publication. Every random word is named by the identifier of a record, so parts change nothing: the
 bytes are those of the swap in memory for the same key.
 """
@@ -114,7 +114,7 @@ def promise(
 def _strata(
     mechanism: "PermutationSwapping", sources: Sources, engine: Engine, size: Size, held: ExitStack
 ) -> Parts:
-    """Records in parts that hold every stratum whole."""
+    """Records in parts, with every stratum complete in one part."""
     parts = size.parts(engine, size.homes)
     by = ByValues(mechanism.meeting(sources.frame), parts, sources.scatter)
     found = engine.exchange(sources.homes.map(by, sources.travelling), by=PART, parts=parts).kept()
@@ -125,7 +125,7 @@ def _strata(
 def _shaped(
     mechanism: "PermutationSwapping", sources: Sources, strata: Parts, progress: Progress
 ) -> tuple[Frame, list[int]]:
-    """What the mechanism must know of all records to state its promise, and the numbers of cells that stay."""
+    """The shapes of all strata, from which the promise is stated, and the numbers of cells that do not change."""
     found = strata.map(Shaped(sources.job, sources.looker), SHAPED).gathered(steps(progress, "strata"))
     kinds = {**dict.fromkeys(SHAPE, pl.Int64), "margins": pl.String}
     rows = pl.DataFrame({name: _joined(found, name) for name in kinds}, schema=kinds)

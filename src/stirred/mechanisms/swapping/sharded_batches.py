@@ -1,7 +1,7 @@
-"""Kernels over batches of the source: what is read is digested, measured and sent to where it is needed.
+"""Kernels over batches of the source: they digest records, compute fingerprints and choose the part of each record.
 
-What is wrong with records is counted, and the one who asked for the counts stops; links of another type than what they link
-to are refused at once.
+Faults of records are counted, and the caller raises the error; links of another type than the identifiers are
+refused at once.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SURVEYED = pa.schema([("rows", pa.int64()), ("empty", pa.int64()), ("sum", pa.bi
 
 
 def part_of(words: Words, parts: int) -> pa.Array:
-    """The part of each word: as many words go to one as to another, and larger words never to an earlier part.
+    """The part of each word: parts are equally likely, and larger words never go to an earlier part.
 
     >>> part_of(np.array([0, 2**63, 2**64 - 1], np.uint64), 4).to_pylist()
     [0, 2, 3]
@@ -34,7 +34,7 @@ def part_of(words: Words, parts: int) -> pa.Array:
 
 
 def first_words(run: Key, ids: Words) -> Words:
-    """The word by which a record stands in the published order."""
+    """The word by which records are sorted for publication."""
     found = np.empty(ids.size, np.uint64)
     for start in range(0, ids.size, ROWS):
         found[start : start + ROWS] = run.blocks("order", ids[start : start + ROWS])[:, 0]
@@ -48,7 +48,7 @@ def words_of(table: pa.Table, name: str) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Identifiers or links become words under their own name; empty ones stay empty. Others of ``names`` as they are."""
+    """Convert identifiers or links to words under their own name; empty ones stay empty, other columns are unchanged."""
 
     identifier: str
     names: tuple[str, ...]
@@ -118,7 +118,7 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class ByValues:
-    """Names the part of each row by some of its values."""
+    """Choose the part of each row by some of its values."""
 
     names: tuple[str, ...]
     parts: int
@@ -132,7 +132,7 @@ class ByValues:
 
 @dataclass(frozen=True, slots=True)
 class ByOrder:
-    """Names the part of each row by the place of its household in the published order."""
+    """Choose the part of each row by the position of its household in the published order."""
 
     identifier: str
     parts: int
@@ -145,7 +145,7 @@ class ByOrder:
 
 @dataclass(frozen=True, slots=True)
 class OnlyOf:
-    """Linked records whose household is there; those with an empty link are left for the survey to count."""
+    """Keep linked records whose household is released; those with an empty link are kept, because the survey counts them."""
 
     identifier: str
     link: str

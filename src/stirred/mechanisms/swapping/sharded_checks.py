@@ -1,4 +1,4 @@
-"""Fingerprints of rows by their values, so that what left can be held against what was read, wherever either lay.
+"""Fingerprint rows by their values, so that the output can be compared with the input on any engine.
 
 Salts are fresh random words made once for a run: no data set can be made to collide, and a task that runs again finds
 the same numbers.
@@ -17,7 +17,7 @@ from stirred.mechanisms.swapping.release_columns import level_codes, of_table
 from stirred.mechanisms.swapping.values import Hasher, Words, missing, one
 from stirred.mechanisms.swapping.verify import Fingerprint, fold
 
-ROWS = 1 << 18  # rows looked at together
+ROWS = 1 << 18  # rows processed together
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Scatter:
 
     @staticmethod
     def fresh(places: int) -> "Scatter":
-        """Salts that nobody knew before."""
+        """Make new random salts."""
         words = np.frombuffer(secrets.token_bytes(8 * (places + 3)), np.uint64).tolist()
         return Scatter(Hasher(words[0], words[1]), words[2], tuple(words[3:]))
 
     @staticmethod
     def known(places: int) -> "Scatter":
-        """The same salts every time: enough to cut records into parts, of which nothing is published."""
-        step = 0x9E3779B97F4A7C15  # the odd number next to 2⁶⁴ over the golden ratio: multiples lie far apart
+        """Fixed salts: enough to divide records into parts, which are not published."""
+        step = 0x9E3779B97F4A7C15  # the odd number next to 2⁶⁴ over the golden ratio: its multiples are far apart
         return Scatter(Hasher(), step, tuple((step * i) % 2**64 for i in range(2, places + 2)))
 
     def column(self, column: pa.ChunkedArray) -> Words:
@@ -80,7 +80,7 @@ class ValueMargin:
 
 @dataclass(frozen=True, slots=True)
 class Looker:
-    """Looks at records: fingerprints of all margins, and a word for each record of what it must keep."""
+    """Compute the fingerprints of all margins, and a word for each record from what it must keep."""
 
     margins: tuple[ValueMargin, ...]
     scatter: Scatter
@@ -138,12 +138,12 @@ class Looker:
 
 
 def flat(found: Iterable[Fingerprint]) -> list[int]:
-    """Fingerprints as numbers, to travel in one field."""
+    """Fingerprints as numbers, to be sent in one field."""
     return [number for each in found for number in (each.rows, each.first, each.second)]
 
 
 def added(fields: Iterable[Sequence[int]], number: int) -> list[Fingerprint]:
-    """The sums of fingerprints that travelled as numbers."""
+    """The sums of fingerprints that were sent as numbers."""
     total = [Fingerprint() for _ in range(number)]
     for field in fields:
         total = [t + Fingerprint(*field[3 * i : 3 * i + 3]) for i, t in enumerate(total)]

@@ -1,4 +1,4 @@
-"""Kernels over parts of the published order: records with fresh numbers, linked ones behind them, all looked at first.
+"""Kernels over parts of the published order: they number records and linked records, and check them first.
 
 A part holds a range of the words that order the records, so parts one after the other are the published order.
 """
@@ -34,7 +34,7 @@ LOOKED = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """A linked record type: its columns and what its records take over from their household."""
+    """A linked record type: its columns and the variables its records take from their household."""
 
     record_type: str
     link: str
@@ -55,7 +55,7 @@ def published_order(run: Key, ids: Words) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Makes what is published of one part."""
+    """Make the published records of one part."""
 
     run: Key
     identifier: str
@@ -63,7 +63,7 @@ class Publisher:
     linked: tuple[Linked, ...] = ()
 
     def homes(self, records: pa.Table, first: int) -> tuple[pa.Table, Words]:
-        """Records in the published order with numbers from ``first`` on, and beside them who they were."""
+        """Records in the published order with numbers from ``first`` on, and their original identifiers."""
         ids = words_of(records, self.identifier)
         order = published_order(self.run, ids)
         fresh = pa.array(np.arange(first, first + ids.size, dtype=np.int64))
@@ -73,7 +73,7 @@ class Publisher:
     def people(
         self, group: Linked, homes: pa.Table, ids: Words, records: pa.Table, first: int
     ) -> tuple[pa.Table, int]:
-        """Linked records behind their households with numbers from ``first`` on, and how many have no household."""
+        """Linked records in the order of their households with numbers from ``first`` on, and how many have no household."""
         owners = Owners(ids).found(words_of(records, group.link))
         lost = int((owners == NOWHERE).sum())
         if lost:
@@ -124,7 +124,7 @@ class Look:
         return looked(part, records.num_rows, repetitions(ids), found, members)
 
     def _homes(self, records: pa.Table, homes: pa.Table, ids: Words, *, linked: bool) -> list[Fingerprint]:
-        """Fingerprints of released columns; a column that only tells who takes part stands beside them."""
+        """Fingerprints of released columns; a column that only decides who takes part is added to them."""
         beside = [name for name in self.read if name not in homes.column_names]
         if beside:
             order = published_order(self.publisher.run, words_of(records, self.publisher.identifier))
@@ -137,7 +137,7 @@ class Look:
 def looked(
     part: int, rows: int, repeated: int, found: Sequence[Fingerprint], members: Sequence[int]
 ) -> pa.Table:
-    """One row of what was seen."""
+    """The counts and fingerprints in one row."""
     row = {
         "part": [part],
         "rows": [rows],
@@ -162,7 +162,7 @@ class LookAtSwapped:
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The records of a part as they are published; ``firsts`` says where the numbers of each part begin."""
+    """The records of a part as they are published; ``firsts`` is the first number of each part."""
 
     publisher: Publisher
     firsts: tuple[int, ...]

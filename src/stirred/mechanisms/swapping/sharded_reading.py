@@ -1,4 +1,4 @@
-"""What a swap by parts reads: flows of records and of linked records, named by words, surveyed once."""
+"""Read a census for a swap by parts: flows of records and linked records, surveyed once."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surveyed:
-    """What one look at the source has found."""
+    """The results of one pass over the source."""
 
     digest: bytes
     homes: list[Fingerprint]  # of the margins, and at the end of identifiers with all that is held
@@ -49,15 +49,15 @@ class Surveyed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Flows of one release, and what its kernels must know of them."""
+    """Flows of one release, and what its kernels need."""
 
     job: Job
-    frame: Frame  # of no records: roles and words as the mechanism has them
+    frame: Frame  # without records: the roles and words of the mechanism
     homes: Flow
     people: tuple[Flow, ...]
     linked: tuple[Linked, ...]
     looker: Looker
-    scatter: Scatter  # cuts records into parts
+    scatter: Scatter  # divides records into parts
 
     @property
     def identifier(self) -> str:
@@ -70,11 +70,14 @@ class Sources:
         return self.homes.schema.append(pa.field(PART, pa.int32()))
 
     def surveyed(self, reader: Key) -> Surveyed:
-        """Read everything once."""
+        """Read all records once."""
         survey = Survey(reader, self.identifier, self.job.read, self.looker, HELD)
         homes = self.homes.map(survey, SURVEYED).gathered()
         _require_filled(
-            homes, f"{self.identifier} is empty in some records", "an identifier names one record"
+            homes,
+            f"{self.identifier} is empty in some records",
+            why="an identifier names one record",
+            fix="fill the identifier in these records",
         )
         total = _digested(reader, self.job.roles.record_type, self.job.read, homes, self.homes.schema)
         prints = added(homes["prints"].to_pylist(), len(self.looker.margins) + 1)
@@ -83,7 +86,12 @@ class Sources:
             survey = Survey(reader, group.link, group.variables, self.looker, None)
             found = flow.map(survey, SURVEYED).gathered()
             empty = pc.sum(found["empty"]).as_py() or 0
-            _require_filled(found, f"{empty:,} records belong to no household", "their link is empty")
+            _require_filled(
+                found,
+                f"{empty:,} records belong to no household",
+                why="their link is empty",
+                fix="fill the link column, or remove these records",
+            )
             names = (group.link, *group.variables)
             along.append(_digested(reader, group.record_type, names, found, flow.schema))
             people += added(found["prints"].to_pylist(), 1)
@@ -99,9 +107,9 @@ class Sources:
         return replace(self, job=replace(self.job, levels=tuple(levels)))
 
 
-def _require_filled(found: pa.Table, what: str, why: str) -> None:
+def _require_filled(found: pa.Table, what: str, *, why: str, fix: str) -> None:
     if pc.sum(found["empty"]).as_py():
-        raise DataError(what, why=why)
+        raise DataError(what, why=why, fix=fix)
 
 
 def _digested(
@@ -129,7 +137,7 @@ def opened(
     if not roles.identifier:
         raise InputError(
             f"{roles.record_type} records have no identifier",
-            why="where a census does not fit in memory, the identifier alone tells records apart",
+            why="if a census does not fit in memory, only the identifier distinguishes records",
             fix=f'name a column of unique numbers or texts in census.toml: [record.{roles.record_type}] id = "…"',
         )
     record = census.schema.record(roles.record_type)

@@ -1,4 +1,4 @@
-"""How much memory a swap takes, before anything is read but counts and types."""
+"""Estimate the memory of a swap from counts and types, before records are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,28 +14,30 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 BESIDE = 32  # bytes a record in memory beside its own columns: identifiers, strata, order, swapped columns
-TEXT = 16  # bytes of a text as it travels
+TEXT = 16  # bytes of a text when it is exchanged
 NAMES = 64  # bytes more in memory where identifiers are texts, all of them different
 LARGEST = 1 << 25  # records of a part: Arrow counts the bytes of a column of text in 32 bits
-CODE = 4  # bytes of a text in memory, where it is a place in a list of values
+CODE = 4  # bytes of a text in memory, where it is a position in a list of values
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Bytes: of everything in memory, and of records and linked records as they travel, with room to work on them."""
+    """Bytes of everything in memory, and of records and linked records when they are exchanged, with working space."""
 
     memory: int
     homes: int
     people: int
     rows: int  # of the record type that has most
-    widths: tuple[int, ...]  # bytes of one record as it travels, of the swapped type and of each linked one
+    widths: tuple[
+        int, ...
+    ]  # bytes of one record when it is exchanged, of the swapped type and of each linked one
 
     def parts(self, engine: Engine, size: int) -> int:
-        """Into how many parts that many bytes are cut: as the engine likes, and never so few that text overflows."""
+        """The number of parts for that many bytes: as the engine suggests, but never so few that text columns overflow."""
         return max(engine.parts_for(size), -(-self.rows // LARGEST))
 
     def published(self, engine: Engine, released: Sequence[int]) -> int:
-        """Into how many parts released records are cut: a function of their numbers, which are invariants."""
+        """The number of parts of released records: a function of their numbers, which are invariants."""
         size = sum(width * rows for width, rows in zip(self.widths, released, strict=True))
         return max(engine.parts_for(size), -(-max(released) // LARGEST))
 

@@ -1,4 +1,4 @@
-"""Kernels over parts in which every stratum lies whole: what the strata look like, and the swap itself."""
+"""Kernels over parts with complete strata: the shapes of the strata, and the swap itself."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -35,7 +35,7 @@ SHAPED = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What every kernel of one release must know."""
+    """What every kernel of one release needs."""
 
     mechanism: "PermutationSwapping"
     roles: Roles
@@ -44,7 +44,7 @@ class Job:
     levels: tuple[tuple[str, pa.Array], ...] = ()  # of the whole census
 
     def frame(self, records: pa.Table) -> Frame:
-        """Some records as the mechanism sees them; identifiers are words already."""
+        """Some records as a frame of the mechanism; identifiers are already words."""
         columns = of_table(records, [self.roles.identifier, *self.read])
         known: list[tuple[str, Codes]] = []
         for name, values in self.levels:

@@ -1,4 +1,4 @@
-"""The end of a swap by parts: what would be published is looked at, held against the source, and only then written."""
+"""Finish a swap by parts: check the output against the source, and write it only then."""
 
 import shutil
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from stirred.mechanisms.swapping.verify import Fingerprint
 
 
 def steps(progress: Progress, step: str) -> Steps:
-    """Progress of one step, as an engine tells it."""
+    """Progress of one step, as an engine reports it."""
     return lambda done, total: progress(step, done, total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What is about to be published: how many records lie in each part, and the fingerprints of all."""
+    """What will be published: the number of records in each part, and the fingerprints of all."""
 
     rows: tuple[int, ...]  # of each part
     members: tuple[tuple[int, ...], ...]  # of each linked type and part
@@ -36,7 +36,7 @@ class Seen:
 
     @staticmethod
     def of(found: pa.Table, sources: Sources, parts: int) -> "Seen":
-        """Put together what was seen of each part; stops where records are named alike or belong nowhere."""
+        """Join the results of all parts; raises an error if identifiers repeat or records belong to no household."""
         rows = np.zeros(parts, np.int64)
         members = np.zeros((len(sources.linked), parts), np.int64)
         repeated = lost = 0
@@ -48,7 +48,9 @@ class Seen:
         require_unique(sources.job.roles, repeated)
         if lost:
             raise DataError(
-                f"{lost:,} records belong to no household", why="their link names none that exists"
+                f"{lost:,} records belong to no household",
+                why="their link names no household in the census",
+                fix="correct the link, or add the households",
             )
         number = len(sources.looker.margins) + (1 + len(sources.linked) if sources.linked else 0)
         return Seen(
@@ -60,7 +62,7 @@ class Seen:
     def checks(
         self, frame: Frame, sources: Sources, survey: Surveyed, cells: Sequence[int]
     ) -> tuple[Check, ...]:
-        """The invariants, held against the source; one that is broken stops everything."""
+        """Compare the invariants with the source; one that is not kept is an error."""
         margins = sources.looker.margins
         found = [
             Check(invariant=margin.name, kept=was == now, numbers=number)
@@ -68,7 +70,7 @@ class Seen:
         ]
         at = len(margins)
         for i, group in enumerate(sources.linked):
-            # identifiers name one household each, so both together say that every member is where it was
+            # identifiers are unique, so both together show that every member is still in its household
             kept = survey.homes[at] == self.prints[at] and survey.people[i] == self.prints[at + 1 + i]
             told = told_of(group.record_type, frame)
             found.append(Check(invariant=told, kept=kept, numbers=sum(self.members[i])))
@@ -76,7 +78,7 @@ class Seen:
 
 
 def look(placed: Parts, publisher: Publisher, sources: Sources, progress: Progress) -> Seen:
-    """Look at every part of what would be published."""
+    """Check every part of what will be published."""
     kernel = Look(publisher, sources.looker, sources.job.read)
     found = placed.map(kernel, LOOKED).gathered(steps(progress, "verify"))
     return Seen.of(found, sources, placed.number)
@@ -90,7 +92,7 @@ def _firsts(rows: Sequence[int]) -> tuple[int, ...]:
 def write(
     placed: Parts, publisher: Publisher, seen: Seen, sources: Sources, out: Path | None, progress: Progress
 ) -> dict[str, pa.Table | pads.Dataset]:
-    """Records and linked records with their fresh numbers; all of them or none."""
+    """Write records and linked records with their new numbers; all of them or none."""
     firsts = _firsts(seen.rows)
     kinds = sources.homes.schema
     number = pa.field(publisher.identifier, pa.int64())

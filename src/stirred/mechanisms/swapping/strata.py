@@ -1,4 +1,4 @@
-"""The budget of a whole census: every bound that applies to its strata, each with its name, proof and sharpness.
+"""Compute the budget of a whole census: every bound that applies to its strata, with its name, proof and sharpness.
 
 Strata are swapped independently, so the loss per unit is the largest over strata, and each stratum may use the
 smallest bound proved for it. Sizes and margins are invariants: nothing here costs anything to publish.
@@ -53,11 +53,12 @@ class Stratum:
                 raise InputError(
                     "the margins of a stratum do not fit its size",
                     why=f"{len(margins)} margins for {types} types must add up to {self.n} records",
+                    fix="give one count for each type, with this sum",
                 )
 
 
 def margins_text(hold: Iterable[int] | None, swap: Iterable[int] | None) -> str:
-    """All margins of a stratum in one word, so that equal strata are equal words; "*" for a side that is not known.
+    """All margins of a stratum as one text, so that equal strata have equal texts; "*" for a side that is not known.
 
     >>> margins_text((1, 2, 1), None), margins_of("2.1.1/*")
     ('2.1.1/*', ((2, 1, 1), None))
@@ -197,7 +198,7 @@ def bounds(strata: Strata | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
 
 
 def claim(found: Iterable[Bound]) -> Bound:
-    """The smallest proved bound, the earlier one on a tie; where nothing is proved, the bound that says so.
+    """The smallest proved bound, the earlier one on a tie; if nothing is proved, the bound that states this.
 
     >>> str(claim(bounds([Stratum(n=10, hold_types=4, swap_types=4)], "1/2")).budget)
     '2.2500'
@@ -211,7 +212,7 @@ def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:
     order, upper = _descending(kinds, p)
     result = []
     if p <= CLOSED_UP_TO:
-        # Doubles order the strata to far better than 1e-9, so the exact maximum is among these.
+        # Floats order the strata much better than to 1e-9, so the exact maximum is among these.
         near = [i for i in order[:4096] if upper[i] >= upper[order[0]] - 1e-9]
         result.append(
             Bound(
@@ -255,7 +256,7 @@ def _reduced(kinds: Counts, order: Counts, upper: NDArray[np.float64], p: Fracti
 def _by_exchanges(many: list[tuple[int, str]], kinds: Counts, p: Fraction, known: Budget) -> list[Bound]:
     """The bound for three and more types, where it is smaller than all others; strata without margins keep Theorem B."""
     if not many or not many[0][1]:
-        return []  # the largest of them decides, and Theorem B is all that is known of it
+        return []  # the largest of them decides, and only Theorem B is known for it
     two = kinds[(kinds[:, 1:] != 0).any(axis=1)]
     best, left = _reduced(two, *_descending(two, p), p) if len(two) else Budget.zero(), MOST_STATES
     for n, text in many:

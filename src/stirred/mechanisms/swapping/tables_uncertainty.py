@@ -1,4 +1,4 @@
-"""The uncertainty of every cell of a table made from a swapped file, from the released file and the swap rate alone."""
+"""Compute the uncertainty of every cell of a table from the released file and the swap rate alone."""
 
 from collections.abc import Sequence
 from fractions import Fraction

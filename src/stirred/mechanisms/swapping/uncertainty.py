@@ -1,4 +1,4 @@
-r"""What a data user can say of a swapped cell: an unbiased estimate and its variance, from public numbers only.
+r"""Estimate a swapped cell without bias, with its variance, from public numbers only.
 
 In a stratum of $n$ records let $u_i = 1$ when record $i$ truly lies in the cell's places (there are $n_t$ such records) and
 let $w_i \ge 0$ be what it adds to the cell when shown there (1 for a household table, the number of such persons for a
@@ -107,7 +107,7 @@ def shrinkage(n: npt.NDArray[np.int64], rate: Fraction) -> Array:
 def estimate(cells: Cells, rate: Fraction) -> tuple[Array, Array]:
     r"""Unbiased $\hat N = (N' - \lambda W n_t/n)/(1-\lambda)$ and its estimated variance, entry by entry.
 
-    Where $|1 - \lambda|$ is nearly 0 (the swapped file says nothing of the cell) the variance is infinite.
+    Where $|1 - \lambda|$ is nearly 0 (the swapped file holds no information on the cell) the variance is infinite.
     """
     lam = shrinkage(cells.n, rate)
     share = np.divide(cells.places, cells.n, out=np.zeros_like(cells.places), where=cells.n > 0)

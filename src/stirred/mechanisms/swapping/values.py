@@ -1,4 +1,4 @@
-"""Values as 64-bit words: equal values are equal words, whatever the batch, the part, the dictionary or the engine.
+"""Convert values to 64-bit words: equal values give equal words in any batch, part, dictionary or engine.
 
 Whole numbers are their own words. Text goes through SipHash-2-4 (Aumasson and Bernstein 2012), compiled, straight from
 Arrow's buffers: with a secret key where words must not be guessed, with a fixed one where they only name a record.
@@ -72,7 +72,7 @@ def siphash(
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of a type are hashed rather than taken as they are."""
+    """Whether values of a type are hashed."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(
@@ -97,7 +97,7 @@ class Hasher:
 
     @staticmethod
     def of(key: Key, *name: str) -> "Hasher":
-        """A hasher whose words only the holder of a key can foretell."""
+        """A hasher whose words only the holder of a key can compute."""
         secret = key.digest(b"values", *(part.encode() for part in name))
         return Hasher(int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:16], "little"))
 
@@ -144,7 +144,11 @@ def numbers(array: pa.Array) -> Words:
     if values.dtype.kind == "f":
         return np.asarray((values.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0 turns −0 into 0
     if values.dtype.kind not in "iub":
-        raise DataError(f"values of type {kind} cannot be told apart", fix="cast the column to text")
+        raise DataError(
+            f"values of type {kind} cannot be compared",
+            why="Stirred has no rule that compares them",
+            fix="cast the column to text",
+        )
     if values.dtype == np.uint64:
         return np.asarray(values)
     return np.asarray(values.astype(np.int64, copy=False).view(np.uint64))
@@ -170,7 +174,11 @@ def identities(column: pa.Array | pa.ChunkedArray, *, name: str) -> Words:
     """
     array = one(column)
     if array.null_count:
-        raise DataError(f"{name} is empty in some records", why="an identifier names one record")
+        raise DataError(
+            f"{name} is empty in some records",
+            why="an identifier names one record",
+            fix="fill the identifier in these records",
+        )
     return Hasher().words(array)
 
 
@@ -182,15 +190,16 @@ def comparable(array: pa.Array, kind: pa.DataType, *, name: str) -> pa.Array:
         return array
     try:
         return array.cast(kind)
-    except pa.ArrowInvalid:  # its words show the value
+    except pa.ArrowInvalid:  # its message shows the value
         raise DataError(
             f"{name} cannot be compared with the identifiers it names",
             why=f"it holds {'texts' if is_text(array.type) else 'values'} that are none of type {kind}",
+            fix="give both columns one type",
         ) from None
 
 
 def null_bits(arrays: Sequence[NDArray[np.bool_] | None], rows: int) -> list[Words]:
-    """One bit for each column that may be empty, in as many words as that takes."""
+    """One bit for each column that may be empty, in as many words as needed."""
     found = [np.zeros(rows, np.uint64) for _ in range(0, max(len(arrays), 1), 64)]
     for i, gone in enumerate(arrays):
         if gone is not None:

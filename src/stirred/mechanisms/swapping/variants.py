@@ -1,4 +1,4 @@
-"""Relatives of the PSA that choose who may move: rates that vary by record, and imputed records that stay.
+"""Variants of the PSA that change which records may move: rates that vary by record, and imputed records that stay.
 
 The laws and their proofs are in proof.md; budgets come from variants_accounting.
 """
@@ -70,11 +70,16 @@ class VaryingRates(PermutationSwapping):
         if bool(by) == bool(rarity) or bool(by) != bool(rates) or bool(rarity) != (rare is not None):
             raise InputError(
                 "varying swap rates need one source",
+                why="rates come either from a variable or from rarity",
                 fix='by="tenure", rates={"rent": "1/10"}; or rarity=["race", "block"], rare="1/2"',
             )
         table = tuple(sorted((str(level), inner_rate(rate)) for level, rate in (rates or {}).items()))
         if len({level for level, _ in table}) < len(table):
-            raise InputError("a level has two swap rates", fix="name each level once")
+            raise InputError(
+                "a level has two swap rates",
+                why="each level of the variable has one rate",
+                fix="name each level once",
+            )
         values = {
             "by": by,
             "rates": table,
@@ -86,7 +91,7 @@ class VaryingRates(PermutationSwapping):
             object.__setattr__(self, label, value)
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's, and where the rates come from."""
+        """The PSA's parameters, and the source of the rates."""
         return {
             **PermutationSwapping.parameters(self),
             "by": self.by,
@@ -102,7 +107,7 @@ class VaryingRates(PermutationSwapping):
         return (self.rate, *special) if self.rare is None else (self.rate, *special, self.rare)
 
     def law(self, held: Sequence[str]) -> str:
-        """Which law it is: 1a while the rate looks only at held variables."""
+        """The name of the law: 1a if the rate depends only on held variables."""
         if self.rarity:
             return "1c"
         return "1a" if self.by in held else "1b"
@@ -114,15 +119,15 @@ class VaryingRates(PermutationSwapping):
         return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
 
     def promised(self, frame: Frame, census: "Census") -> Specification:
-        """The promise, where the rates look at nothing but released variables."""
+        """The promise, if the rates depend only on released variables."""
         for name in (self.by, *self.rarity):
             if name and name not in frame.roles.released:
                 raise InputError(
-                    f"no rate can look at {name}",
+                    f"no rate can depend on {name}",
                     why="the law is stated for rates that are functions of released variables",
                     fix=did_you_mean(name, frame.roles.released),
                 )
-        # levels that move along are not held, though nobody named them
+        # levels that move with a swap variable are not held, although they are not named
         return statement.specification(
             frame,
             census,
@@ -132,7 +137,7 @@ class VaryingRates(PermutationSwapping):
         )
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
-        """Law 1a at the smallest and the largest rate; laws 1b and 1c are no laws of b alone."""
+        """Law 1a at the smallest and the largest rate; laws 1b and 1c do not depend on b alone."""
         rates = self.all_rates()
         if self.law(frame.roles.held) != "1a":
             return None
@@ -197,19 +202,23 @@ class ImputedStay(PermutationSwapping):
         PermutationSwapping.__init__(self, **settings)
         no_text("levels", levels)
         if not levels:
-            raise InputError("no level marks imputed records", fix='imputed="allocated", levels=["1"]')
+            raise InputError(
+                "no level marks imputed records",
+                why="levels is empty",
+                fix='imputed="allocated", levels=["1"]',
+            )
         object.__setattr__(self, "imputed", imputed)
         object.__setattr__(self, "levels", tuple(str(level) for level in levels))
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's, and the mark of imputed records."""
+        """The PSA's parameters, and the mark of imputed records."""
         return {**PermutationSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
 
     def adapted(self, frame: Frame) -> Frame:
-        """The records, with imputed ones out of their strata."""
+        """The records, with imputed ones excluded from the strata."""
         if self.imputed not in frame.columns or self.imputed in self.swap:
             raise InputError(
-                f"{self.imputed} is no held variable that is released",
+                f"{self.imputed} is not a held variable that is released",
                 why="the mark of imputed records is an invariant and must be public",
                 fix=did_you_mean(self.imputed, frame.roles.held),
             )

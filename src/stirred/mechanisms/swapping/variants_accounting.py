@@ -1,4 +1,4 @@
-r"""What the relatives of the Permutation Swapping Algorithm sample, and what their proofs give.
+r"""The sampling laws and proved budgets of the variants of the Permutation Swapping Algorithm.
 
 Laws (one stratum of n records unless said; strata independent; "PSA(p)" is Algorithm 1 at rate p; all rates rational,
 strictly between 0 and 1). A record i has hold values $h_i$ and swap values $s_i$; a permutation g gives it $s_{g(i)}$.
@@ -76,7 +76,7 @@ def largest_rare_count(count: object) -> int:
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(
-            "rarity must look at counts of at least 1",
+            "rarity must use counts of at least 1",
             why="the count is a whole number of records",
             fix="counts_up_to=1 is uniqueness",
         )
@@ -108,7 +108,7 @@ def _spread(least: Fraction, most: Fraction) -> Fraction:
 def _renormalised(n: int, least: Fraction, most: Fraction) -> Fraction:
     """e^ν: how far the chance that nothing is redrawn moves when one record's rate does; near 1 in large strata."""
     spread = _spread(least, most)
-    # Doubles, then a margin of a millionth: the exact power would have n digits.
+    # Floats with a safety margin of a millionth: the exact power would have n digits.
     alone = Fraction(exp((n - 1) * log1p(-float(least))) * (1 + 1e-6))
     lone = alone * (1 - least) * n * odds(most)
     if lone >= 1:
@@ -158,7 +158,7 @@ def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> 
 def no_vacuous(n: int, rate: Rate) -> Budget:
     r"""Law 3: $\text{tight}(n, p) + n\ln\frac1{1-p} - \tfrac12\ln(1+o^2)$: finite, and linear in n because it must be.
 
-    From x the table of x only comes out when nobody is selected, with probability near $(1-p)^n$.
+    From x the table of x is only released when no record is selected, with probability near $(1-p)^n$.
 
     >>> no_vacuous(4, "1/2").upper(4)
     Decimal('3.5247')
@@ -194,7 +194,11 @@ def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
     """
     p, share = rate_of(rate), rate_of(alpha)
     if not 0 < share < 1:
-        raise InputError("the share of households that leave their stratum lies strictly between 0 and 1")
+        raise InputError(
+            "the share of households that leave their stratum lies strictly between 0 and 1",
+            why="at 0 none would leave, and at 1 none could stay",
+            fix='give a share such as "1/10"',
+        )
     return share * p, (1 - share) * p
 
 
@@ -220,7 +224,11 @@ def variant_bounds(
     columns = Strata.of(strata)
     kinds = columns.kinds()
     if law not in LAWS:
-        raise InputError(f"there is no law {law[:10]!r} of swapping", fix="known: " + ", ".join(LAWS))
+        raise InputError(
+            f"there is no law {law[:10]!r} of swapping",
+            why="the law decides how ε is computed",
+            fix="known: " + ", ".join(LAWS),
+        )
     if not len(kinds):
         return bounds(columns, rate)
     extremes = {rate_of(rate), fraction_of(parameters.get("highest", rate_of(rate)), "highest")}
@@ -261,7 +269,7 @@ def _upper(
             )
         others = 2 * largest_rare_count(parameters.get("counts_up_to", 1)) if law == "1c" else 0
         least, most = _rates(rate, highest)
-        # Small strata may lose more than large ones, so every size is looked at; rarity reaches into other strata.
+        # Small strata may lose more than large ones, so every size is evaluated; rarity also depends on other strata.
         sizes = [int(size) for size in np.unique(kinds[:, 0])]
         own = max(_place_factor(size, least, most) for size in sizes)
         again = max(_renormalised(size, least, most) for size in sizes) if others else Fraction(1)
@@ -295,7 +303,7 @@ def _upper(
 
 def _number(parameters: Mapping[str, object], name: str) -> Fraction:
     if name not in parameters:
-        raise InputError(f"this law of swapping needs {name}", fix=f"{name}=…")
+        raise InputError(f"this law of swapping needs {name}", why="ε is computed from it", fix=f"{name}=…")
     return fraction_of(parameters[name], name)
 
 

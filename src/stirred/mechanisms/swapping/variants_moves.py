@@ -1,4 +1,4 @@
-"""Relatives of the PSA that change how the selected move: no vacuous swaps, near places, other strata.
+"""Variants of the PSA that change how selected records move: no vacuous swaps, near places, other strata.
 
 The laws and their proofs are in proof.md; budgets come from variants_accounting.
 """
@@ -51,7 +51,7 @@ def _changed(
 
 @dataclass(frozen=True, slots=True, init=False)
 class NoVacuous(PermutationSwapping):
-    """Law 3: a draw that moves records but leaves the table of its stratum as it was is thrown away whole."""
+    """Law 3: a draw that moves records but does not change the table of its stratum is rejected as a whole."""
 
     name: ClassVar[str] = "swapping-no-vacuous"
     Config: ClassVar[type[MechanismConfig]] = NoVacuousConfig
@@ -61,10 +61,10 @@ class NoVacuous(PermutationSwapping):
         PermutationSwapping.__init__(self, **settings)
 
     def adapted(self, frame: Frame) -> Frame:
-        """The records; linked ones would have to be compared too, which is not done."""
+        """The records; linked records are refused, because they would have to be compared too."""
         if frame.roles.members:
             raise InputError(
-                "vacuous swaps cannot be told with linked records along",
+                "vacuous swaps cannot be recognised if linked records move too",
                 why="whether a table changed would depend on who lives in each household",
                 fix="carry=False, or microdata=False with tables",
             )
@@ -144,11 +144,15 @@ class NearPlaces(PermutationSwapping):
         PermutationSwapping.__init__(self, **settings)
         weight = fraction_of(preference, "preference for near places")
         if weight < 1:
-            raise InputError("the preference for near places must be at least 1", fix="give 2 or 3")
+            raise InputError(
+                "the preference for near places must be at least 1",
+                why="below 1 it would prefer far places",
+                fix="give 2 or 3",
+            )
         object.__setattr__(self, "preference", weight)
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's, and Λ."""
+        """The PSA's parameters, and Λ."""
         return {**PermutationSwapping.parameters(self), "preference": str(self.preference)}
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:
@@ -225,7 +229,7 @@ def _coins(run: Key, ids: NDArray[np.uint64], p: Fraction) -> NDArray[np.bool_]:
 class UnitMatching(PermutationSwapping):
     """Law 5: first a swap at rate αp in coarser pools, then one at (1−α)p in the strata.
 
-    ``loose`` names the match variables that the pools forget; what is counted by them and place is no longer invariant.
+    ``loose`` names the match variables that the pools ignore; tables of these by place are no longer invariant.
     """
 
     name: ClassVar[str] = "swapping-unit-matching"
@@ -242,17 +246,19 @@ class UnitMatching(PermutationSwapping):
         lacking = [name for name in loose if name not in self.match]
         if lacking or not loose:
             raise InputError(
-                "only match variables can be loosened", fix='match=["state", "size"], loose=["size"]'
+                "only match variables can be loosened",
+                why="loose is empty, or names a variable that is not matched",
+                fix='match=["state", "size"], loose=["size"]',
             )
         object.__setattr__(self, "loose", tuple(loose))
         object.__setattr__(self, "alpha", rate_of(alpha))
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's, the loosened variables and α."""
+        """The PSA's parameters, the loosened variables and α."""
         return {**PermutationSwapping.parameters(self), "loose": list(self.loose), "alpha": str(self.alpha)}
 
     def adapted(self, frame: Frame) -> Frame:
-        """The records with the pools as strata: these decide invariants and budget, and records of a pool must meet."""
+        """The records with the pools as strata: pools decide invariants and budget, and a pool must be in one part."""
         pooled = tuple(name for name in frame.roles.match if name not in self.loose)
         part = frame.strata.codes != kernel.OUT
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)

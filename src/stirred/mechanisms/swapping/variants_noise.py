@@ -1,4 +1,4 @@
-"""Relatives of the PSA with noise before or after: a noisy swap key, and noisy tables of the swapped file."""
+"""Variants of the PSA with noise before or after the swap: a noisy swap key, and noisy tables of the swapped file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,16 +49,20 @@ class NoisyKey(PermutationSwapping):
     def __init__(self, *, noisy: str, change: Rate, **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
         if noisy not in self.match:
-            raise InputError(f"{noisy} is no match variable", fix=f'match=[…, "{noisy}"]')
+            raise InputError(
+                f"{noisy} is not a match variable",
+                why="noise is added to a match variable",
+                fix=f'match=[…, "{noisy}"]',
+            )
         object.__setattr__(self, "noisy", noisy)
         object.__setattr__(self, "change", rate_of(change))
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's, and the kernel of the noise."""
+        """The PSA's parameters, and the kernel of the noise."""
         return {**PermutationSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
 
     def adapted(self, frame: Frame) -> Frame:
-        """The records, in strata without the noisy variable: only these stay invariant, and their records must meet."""
+        """The records, in strata without the noisy variable: only these stay invariant, and each must be in one part."""
         pooled = tuple(name for name in frame.roles.match if name != self.noisy)
         part = frame.strata.codes != kernel.OUT
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
@@ -78,7 +82,7 @@ class NoisyKey(PermutationSwapping):
         return variant_bounds("6a", strata, self.rate, change=self.change)
 
     def refuse_degenerate(self) -> None:
-        """Stop also where the key is never noisy: then fewer invariants are stated than are kept."""
+        """Raise an error also if the key is never noisy: then more is invariant than is stated."""
         PermutationSwapping.refuse_degenerate(self)
         if not self.change:
             raise PrivacyError(
@@ -107,7 +111,7 @@ def _uniform(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int64]
     """A number below the bound for each identifier, exactly uniform: words in the uneven rest are drawn again."""
     result = np.zeros(ids.size, np.int64)
     pending = np.arange(ids.size)
-    limit = 2**64 - 2**64 % max(bound, 1)  # no levels: no records either
+    limit = 2**64 - 2**64 % max(bound, 1)  # no levels, so there are no records
     counter = 0
     while pending.size:
         words = run.blocks("swap/level", ids[pending], counter=counter)[:, 0]
@@ -122,7 +126,7 @@ class NoisyTables(PermutationSwapping):
     r"""Law 6b: tables of the swapped file, each cell with discrete Gaussian noise of variance about $\sigma^2$.
 
     The swap's guarantee holds by post-processing. Every combination of levels gets noise, the empty ones too. The noise
-    has a guarantee of its own, in another flavor: ``noise_specification``.
+    has its own guarantee, in another flavor: ``noise_specification``.
     """
 
     name: ClassVar[str] = "swapping-noisy-tables"
@@ -136,11 +140,15 @@ class NoisyTables(PermutationSwapping):
         PermutationSwapping.__init__(self, tables=tables, microdata=False, **settings)
         variance = fraction_of(sigma_squared, "variance of the noise")
         if variance <= 0:
-            raise InputError("the variance of the noise must be positive", fix='sigma_squared="4"')
+            raise InputError(
+                "the variance of the noise must be positive",
+                why="a variance of 0 would add no noise",
+                fix='sigma_squared="4"',
+            )
         object.__setattr__(self, "sigma_squared", variance)
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's, and σ²."""
+        """The PSA's parameters, and σ²."""
         return {**PermutationSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
 
     def bounds(self, strata: Strata) -> tuple[Bound, ...]:

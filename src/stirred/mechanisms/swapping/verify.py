@@ -1,4 +1,4 @@
-"""After the run: the invariants held against what is about to leave."""
+"""Verify the invariants on the output before it is released."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -138,12 +138,12 @@ def joined(owners: NDArray[np.uint64], packed: NDArray[np.uint64]) -> NDArray[np
 
 
 def all_kept(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks, or a stop: what does not keep its invariants is not released."""
+    """Return the checks, or raise an error: a file that does not keep its invariants is not released."""
     broken = [check for check in checks if not check.kept]
     if broken:
         raise PrivacyError(
             "the swapped file does not keep its invariants; nothing was released",
             why="; ".join(check.invariant for check in broken),
-            fix="this is a fault of the program or of the machine: report it with the receipt, not with the data",
+            fix="this is a fault of the program or of the machine: report it with the receipt, without the data",
         )
     return tuple(checks)

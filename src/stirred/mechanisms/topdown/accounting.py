@@ -1,4 +1,4 @@
-"""What a workload costs, exactly: by level, by query, and seen by one attribute or one geography."""
+"""Compute the exact cost of a workload by level, by query, by attribute and by geography."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -31,13 +31,13 @@ def by_query(workload: Workload) -> dict[str, Fraction]:
 
 
 def attribute(workload: Workload, axis: str) -> Fraction:
-    """ρ² that matters when one attribute of one person changes: queries that tell two of its levels apart."""
+    """ρ² for a change of one attribute of one person: the queries that distinguish two of its levels."""
     number = workload.histogram.axes.index(workload.histogram.axis(axis))
     return _spent(workload, lambda name, _: workload.query(name).counts_for(number))
 
 
 def within(workload: Workload, level: str) -> Fraction:
-    """ρ² that matters when one person moves inside an area of ``level``: the levels strictly below it."""
+    """ρ² for a move of one person inside an area of ``level``: the levels strictly below it."""
     below = workload.levels[workload.levels.index(level) + 1 :]
     return _spent(workload, lambda _, own: own in below)
 

@@ -20,7 +20,7 @@ from stirred.mechanisms.topdown.histogram import Histogram, Query
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LARGEST = 64  # levels of the matrix axis beyond which the closed form is not worth its cubes
+LARGEST = 64  # levels of the matrix axis beyond which the closed form is too slow (its cost is cubic)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Algebra:
 
     @classmethod
     def of(cls, histogram: Histogram, queries: Sequence[Query], asymmetric: Sequence[str] = ()) -> "Algebra":
-        """``asymmetric`` names axes on which constraints tell levels apart, although no query does."""
+        """``asymmetric`` names axes on which constraints distinguish levels, although no query does."""
         matrix: list[int] = []
         symmetric: list[int] = []
         for i, axis in enumerate(histogram.axes):

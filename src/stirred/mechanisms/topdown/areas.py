@@ -1,7 +1,7 @@
-"""Which areas the tree has, and who decides it: a public file of areas, or else the records that have a home.
+"""Decide which areas the tree has: those of a public file of areas, or else those of the records with a home.
 
-A tree made of records shows in which areas there are records, of every type that was looked at. Each of these types is
-therefore an invariant. All engines take the types from ``deciding``, so that no tree is read that was not declared.
+A tree made from records shows in which areas there are records, of every type that was used. Each of these types
+is therefore an invariant. All engines take the types from ``deciding``, so that every tree is declared.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def deciding(census: "Census") -> tuple[str, ...]:
     """The record types whose records decide which areas there are; none where a public file lists the areas.
 
-    A linked record decides nothing: a person stands where its household stands.
+    A linked record has no effect: a person is where its household is.
 
     >>> from stirred.census import Census
     >>> toy = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "h"}, "person": {"household": "h"}}}
@@ -29,7 +29,7 @@ def deciding(census: "Census") -> tuple[str, ...]:
 
 
 def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
-    r"""What a tree made of records tells: $1[n_R(\ell) \ge 1]$ for every leaf $\ell$ and every deciding record type R.
+    r"""What a tree made from records reveals: $1[n_R(\ell) \ge 1]$ for every leaf $\ell$ and every deciding record type R.
 
     The levels above a leaf and the areas beside the spine that it lies in are public: the domain says that the leaf
     determines them, for every data set in the same way.

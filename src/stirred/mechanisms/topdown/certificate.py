@@ -1,4 +1,4 @@
-"""What a level's solves say about themselves: how near to the optimum, and by which method."""
+"""Record how near to the optimum each level was solved, and by which method."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from stirred.mechanisms.topdown.solve import Solution
 
 @dataclass(slots=True)
 class Certificate:
-    """How the solves of one level went: the worst certified distance, the worst violation, how often each method ran."""
+    """The solves of one level: the worst certified distance, the worst violation, how often each method ran."""
 
     level: str
     parents: int = 0

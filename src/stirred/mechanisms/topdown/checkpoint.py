@@ -1,6 +1,6 @@
-"""Finished levels on disk, so that an interrupted run goes on where it stood and ends with the same bytes.
+"""Keep finished levels on disk, so that an interrupted run continues from there and ends with the same bytes.
 
-What is kept is post-processed output, never a measurement or a confidential count; a checkpoint is taken up only by a
+What is kept is post-processed output, never a measurement or a confidential count; a checkpoint is used only by a
 run with the same key, parameters and census.
 """
 
@@ -25,21 +25,21 @@ class Checkpoint:
     identity: str
 
     def begin(self) -> None:
-        """Make the folder, or check that the one there belongs to this run."""
+        """Make the folder, or check that an existing one belongs to this run."""
         if self.folder is None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         mark = self.folder / "run"
         if mark.exists() and mark.read_text() != self.identity:
             raise PrivacyError(
-                "an interrupted run of another key, census or workload lies there",
+                "the folder holds an interrupted run of another key, census or workload",
                 why=f"the folder {self.folder.name} was begun with something else",
-                fix="finish it as it was begun, or delete that folder",
+                fix="finish that run with its own settings, or delete the folder",
             )
         mark.write_text(self.identity)
 
     def save(self, depth: int, level: Sparse, certificate: Certificate) -> None:
-        """Keep a finished level; the file appears whole or not at all."""
+        """Keep a finished level; the file is written completely or not at all."""
         if self.folder is None:
             return
         place = self.folder / f"level-{depth}.parquet"
@@ -65,6 +65,6 @@ class Checkpoint:
         return Sparse(first, table["cell"].to_numpy(), table["count"].to_numpy()), certificate
 
     def finish(self) -> None:
-        """Everything is released: the levels are no longer needed."""
+        """Delete the levels, which are no longer needed after the release."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,9 +1,9 @@
-"""Every invariant, bound, structural zero and parent sum held against the released integers, from scratch.
+"""Check every invariant, bound, structural zero and parent sum again on the released integers.
 
-Parts of the tree can be looked at apart: a level of depth d is checked by whoever holds it, and the answers are joined.
+Parts of the tree can be checked separately: each process checks the levels it holds, and the results are joined.
 
-Which areas there are is no bound on the integers and has no check here: the released records are counted by the number
-of a leaf, so they cannot stand outside the tree, and the tree is declared where it is read (``areas``).
+The set of areas is not checked here: released records are counted by the number of a leaf, so they cannot be
+outside the tree, and the tree is declared where it is read (``areas``).
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ class Findings:
 
     kept: list[bool]
     numbers: list[int]
-    possible: bool = True  # no released record stands in a cell that is empty in any census
+    possible: bool = True  # no released record is in a cell that is empty in any census
     agree: bool = True  # children add up to parents, and no count is negative
     entries: int = 0
 
     @staticmethod
     def of(constraints: Constraints, spine: Spine, levels: Sequence[Sparse], depths: range) -> "Findings":
-        """Look at these levels, and at the sums of each but the root's."""
+        """Check these levels, and the parent sums of all but the root."""
         found = Findings([True] * len(constraints.held), [0] * len(constraints.held))
         for i, held in enumerate(constraints.held):
             depth = len(held.low) - 1
@@ -61,7 +61,7 @@ class Findings:
         self.entries += other.entries
 
     def checks(self, workload: Workload, constraints: Constraints) -> tuple[Check, ...]:
-        """In words."""
+        """The findings as checks with words."""
         name = workload.name
         checks = [
             Check(invariant=f"{name}: {held.name}", kept=kept, numbers=numbers)

@@ -1,4 +1,4 @@
-"""What must hold exactly, compiled to bounds on sums of cells in every geounit, with a record of what it uses.
+"""Compile constraints to bounds on sums of cells in every geounit, and record which confidential numbers they use.
 
 The multiverse of a run's specification is derived from that record and from nothing else: a constraint that reads a
 confidential number without recording it cannot be built here, because the counts are fetched through ``Record``. What
@@ -62,19 +62,20 @@ def level_of(census: "Census", level: str) -> str:
         if name in census.schema.spine:
             return name
     raise InputError(
-        f"a rule speaks of level {level}, which the census lacks",
+        f"a rule names level {level}, which the census does not have",
         why=f"it has {', '.join(census.schema.spine)}",
+        fix="name one of these levels in the rule",
     )
 
 
 @dataclass(slots=True)
 class Record:
-    """The only way a constraint gets at confidential numbers: what is fetched is written down."""
+    """The only way a constraint reads confidential numbers: every number that is read is recorded."""
 
     used: set[Invariant] = field(default_factory=set)
 
     def tree(self, census: "Census") -> None:
-        """The areas of the tree, where records decide which there are."""
+        """Record the areas of the tree, if records decide which areas there are."""
         self.used.update(areas.tree_invariants(census))
 
     def truth(self, level: str, rule: Rule, workload: Workload, histograms: Sparse) -> Ints:
@@ -83,11 +84,11 @@ class Record:
         return answers(histograms, workload.query(rule.query))
 
     def told(self, rule: Rule, workload: Workload, level: str) -> None:
-        """The same numbers, fetched and summed where the records lie."""
+        """Record the same numbers, which were read and summed where the records are stored."""
         self.used.add(invariant(rule, workload, level))
 
     def units(self, census: "Census", rule: Rule, workload: Workload, leaf: str, codes: pl.Series) -> Ints:
-        """How many units of each kind stand in each leaf (leaves × kinds)."""
+        """How many units of each kind are in each leaf (leaves × kinds)."""
         assert rule.kinds is not None
         size = workload.query(rule.query).size
         self.used.add(invariant(rule, workload, leaf))
@@ -108,7 +109,7 @@ class Record:
 
     @property
     def multiverse(self) -> Multiverse:
-        """All universes of what was used; what a margin that is listed determines is not listed twice."""
+        """The multiverse of the numbers that were used; what a listed margin determines is not listed again."""
         margins = {m for m in self.used if isinstance(m, Margin)}
         implied = {
             i
@@ -131,7 +132,7 @@ def summed_from(whole: Margin, part: Margin) -> bool:
         return False
     if whole.where == part.where:
         return {*part.by} <= {*whole.by}
-    # other records are counted: the whole must leave out nobody and show whom the part leaves out
+    # other records are counted: the whole must include every record and show which of them the part excludes
     return whole.where is None and {*part.by, *part.conditions()} <= {*whole.by}
 
 
@@ -152,7 +153,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Everything that holds: bounds by level, cells that are empty in any census, and the record of numbers used."""
+    """All constraints: bounds by level, cells that are empty in any census, and the record of numbers used."""
 
     held: tuple[Held, ...]
     zeros: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
@@ -161,7 +162,7 @@ class Constraints:
     exact: tuple[bool, ...] | None = None  # of a part of the tree: which are equalities in the whole of it
 
     def possible(self, cells: Ints) -> NDArray[np.bool_]:
-        """Which cells may hold anybody, by the structural zeros."""
+        """Which cells may be non-zero, by the structural zeros."""
         result = np.ones(len(cells), bool)
         if not self.zeros:
             return result
@@ -175,7 +176,7 @@ class Constraints:
         return result
 
     def allowed(self, depth: int, nodes: Ints, cells: Ints) -> NDArray[np.bool_]:
-        """Which cells may hold anybody in which geounit (nodes × cells), structural zeros aside."""
+        """Which cells may be non-zero in which geounit (nodes × cells), apart from structural zeros."""
         result = np.ones((len(nodes), len(cells)), bool)
         for held in self.held:
             if depth < len(held.high):
@@ -185,7 +186,7 @@ class Constraints:
         return result
 
     def asymmetric(self) -> tuple[str, ...]:
-        """Axes on which constraints tell levels apart."""
+        """Axes on which constraints distinguish levels."""
         names = {axis for zero in self.zeros for axis, _ in zero}
         for held in self.held:
             names |= {a.name for a, kept in zip(self.histogram.axes, held.query.kept, strict=True) if kept}
@@ -219,11 +220,11 @@ def rules_of(
     *,
     first: int = 0,
 ) -> Constraints:
-    """The bounds of every rule in a tree, or in a subtree whose root stands at level ``first``."""
+    """The bounds of every rule in a tree, or in a subtree whose root is at level ``first``."""
     held: list[Held] = [] if given is None else [given]
     for rule in bounding(workload):
         depth = depth_of(rule, spine)
-        if depth < first:  # what is fixed above a subtree does not bind inside it
+        if depth < first:  # constraints above a subtree do not apply inside it
             nothing = (np.zeros((0, workload.query(rule.query).size), np.int64),) * (depth + 1)
             held.append(Held(rule.name, workload.query(rule.query), nothing, nothing))
             continue
@@ -247,13 +248,20 @@ def structural(workload: Workload) -> tuple[tuple[tuple[str, tuple[int, ...]], .
 
 
 def depth_of(rule: Rule, spine: Spine) -> int:
-    """Where a rule's level stands in the spine."""
+    """The depth of a rule's level in the spine."""
     depth = spine.depth(rule.level)
     if depth is None:
-        raise InputError(f"rule {rule.name} speaks of level {rule.level}, which the census lacks",
-                         why=f"the census has {', '.join(spine.levels)}")  # fmt: skip
+        raise InputError(
+            f"rule {rule.name} names level {rule.level}, which the census does not have",
+            why=f"the census has {', '.join(spine.levels)}",
+            fix="name one of these levels in the rule",
+        )
     if rule.kind == "facilities" and depth != len(spine.levels) - 1:
-        raise InputError(f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}")
+        raise InputError(
+            f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}",
+            why="a facility lies in one area of the lowest level",
+            fix=f'level = "{spine.levels[-1]}"',
+        )
     return depth
 
 

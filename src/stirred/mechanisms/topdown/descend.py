@@ -27,7 +27,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 TURN = 10  # steps of one kind before certificates are computed and the other kind has its turn
 FACE = 40  # conjugate gradients on one face
-FALL = 1e-4  # how far they reduce the residual's square: the face may still be the wrong one
+FALL = (
+    1e-4  # how far they reduce the squared residual: more is not useful, because the face may still be wrong
+)
 RARELY = 200
 START, ALONG, ACROSS = 0, 1, 2  # the first projection, a step of FISTA, one across the face
 
@@ -187,7 +189,7 @@ def face_step(
 
 @compiled
 def gradient(X: Floats, XH: Floats, B: Floats, bounds: Bounds, sums: Floats, G: Floats) -> None:
-    """G = X H − B, and the pull of held sums."""
+    """G = X H − B, plus the gradient of the held sums."""
     for b in range(len(X)):
         h, y, g = XH[b], B[b], G[b]
         for i in range(len(h)):

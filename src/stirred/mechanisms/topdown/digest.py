@@ -1,8 +1,8 @@
-"""A keyed digest of all that a run reads, as a tree: it can be made piece by piece and does not depend on the pieces.
+"""Compute a keyed digest of all that a run reads, as a tree, so that it can be computed in pieces of any size.
 
 A geounit's digest is made of its code, the bounds that hold in it and its children's digests in the order of the spine;
-the leaves of one parent go in together with their records. The tree counts: if a block went to another tract with all
-noise as before, the difference of the two tracts' measurements would be that block's exact answers.
+the leaves of one parent go in together with their records. The tree is part of the digest: if a block moved to another tract
+with the same noise, the difference of the tracts' measurements would be that block's exact answers.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 def reader(key: Key) -> Key:
-    """The key under which the census is digested: workers may hold it, for no noise of any run comes from it."""
+    """The key for the digest of the census; workers may hold it, because no noise is derived from it."""
     return key.bind("reader")
 
 
@@ -50,11 +50,13 @@ def nodes(
 def leaves(
     key: Key, spine: Spine, constraints: Constraints, records: Sparse, first: Sequence[int]
 ) -> list[bytes]:
-    """Digests of the leaves of each parent: codes, records by cell, bounds; ``first`` says where each parent's begin."""
+    """Digests of the leaves of each parent: codes, records by cell, bounds; ``first`` is the first leaf of each parent."""
     last = len(spine.levels) - 1
     codes = [str(code).encode() for code in spine.codes[last].cast(pl.String)]
     own = _bounds(constraints, last)
-    lengths = np.array([len(code) for code in codes], np.int64)  # so that no two lists of codes read alike
+    lengths = np.array(
+        [len(code) for code in codes], np.int64
+    )  # so that different lists of codes have different bytes
     sizes = np.diff(records.first).astype(np.int64)
     result = []
     for a, b in pairwise(first):

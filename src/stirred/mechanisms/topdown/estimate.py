@@ -1,4 +1,4 @@
-"""Top down: from each parent's integers to its children's, level by level."""
+"""Compute each child's integers from its parent's, level by level from the top."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Estimator:
         """The histogram of the root."""
         spine, workload = self.allotment.spine, self.allotment.workload
         node = np.zeros(1, np.int64)
-        if not spine.size(0):  # a census without areas holds nobody
+        if not spine.size(0):  # a census without areas has no records
             nobody = Sparse.of(node[:0], node[:0], node[:0], 0, workload.histogram.cells)
             return nobody, Certificate(spine.levels[0])
         cells = np.arange(workload.histogram.cells)
@@ -57,7 +57,7 @@ class Estimator:
         families, partition, low, high, _, _ = self._held(0, node, cells)
         for family in families:
             if (family.low == family.high).all():
-                # An exact partition of the root: every part is a simplex of its own; other rules stay as they are.
+                # An exact partition of the root: every part is its own simplex; other rules are not changed.
                 exact, sums = family.groups, family.low[0]
                 families = tuple(other for other in families if other is not family)
                 if families:
@@ -127,7 +127,7 @@ class Estimator:
         live = np.flatnonzero(allowed.any(axis=1))
         children, allowed = children[live], allowed[live]
         if not allowed.any(axis=0).all():
-            raise self._infeasible(depth, "no child may hold some cell that its parent has")
+            raise self._infeasible(depth, "no child may have a cell that its parent has")
         values = self.children(depth, children, cells, counts, allowed, certificate)
         row, column = np.nonzero(values)
         return children[row], cells[column], values[row, column]
@@ -176,7 +176,7 @@ class Estimator:
     def _by_group(
         self, x: Floats, counts: Ints, allowed: NDArray[np.bool_], partition: NDArray[np.int32], exact: Floats
     ) -> Ints:
-        """Exact groups fall apart: each is a small transport problem of its own between cells and children."""
+        """Round each exact group separately, as a small transport problem between cells and children."""
         values = np.zeros(x.shape, np.int64)
         for group in range(exact.shape[1]):
             columns = np.flatnonzero(partition == group)
@@ -192,7 +192,11 @@ class Estimator:
                 if found is not None:
                     break
             if found is None:
-                raise InfeasibleError("the children's exact sums do not add up to their parent's cells")
+                raise InfeasibleError(
+                    "the children's exact sums do not add up to their parent's cells",
+                    why="the exact sums of the levels contradict each other",
+                    fix="check the constraints of the two levels, and report this if they agree",
+                )
             values[part] = found
         return values
 
@@ -235,7 +239,7 @@ class Estimator:
         first: frozenset[str], families: tuple[Held, ...], names: Sequence[str], groups: NDArray[np.int32],
         weights: Floats, classes: NDArray[np.int32],
     ) -> Held:  # fmt: skip
-        """Totals first: on the coarsest cells that the constraints tell apart, with only the first pass's queries."""
+        """Solve totals first: on the coarsest cells that the constraints distinguish, with only the first pass's queries."""
         pattern = np.concatenate([allowed, *(held.groups[None] for held in families)]).T
         _, representative, block = np.unique(pattern, axis=0, return_index=True, return_inverse=True)
         block = block.ravel()
@@ -271,7 +275,7 @@ class Estimator:
         return result
 
     def _coarse(self, cells: Ints) -> NDArray[np.int32]:
-        """The common refinement of all small queries: cells that none of them tells apart share a group."""
+        """The common refinement of all small queries: cells that none of them distinguishes share a group."""
         label = np.zeros(len(cells), np.int64)
         for query in self.allotment.workload.queries:
             if 1 < query.size <= SMALL:
@@ -285,7 +289,7 @@ class Estimator:
         return any(held.query.size > CROWDED for held in self._here(depth))
 
     def _here(self, depth: int) -> list[Bounds]:
-        """The constraints that speak of this level."""
+        """The constraints that apply at this level."""
         return [held for held in self.constraints.held if depth < len(held.low)]
 
     def _solve(self, problem: Problem) -> Solution:
@@ -346,7 +350,7 @@ class Estimator:
         return tuple(families), partition, low, high, total_low, total_high
 
     def _check(self, depth: int, nodes: Ints, cells: Ints, values: Ints) -> None:
-        """Every bound again, on the integers; a failure stops the run."""
+        """Check every bound again on the integers; a failure is an error."""
         if (values < 0).any():
             raise self._infeasible(depth, "a rounded cell is negative")
         for held in self.constraints.held:

@@ -1,7 +1,7 @@
-"""Before anything is solved: does the census meet every constraint, and do the constraints leave room for each other?
+"""Check before solving that the census satisfies every constraint, and that the constraints do not contradict each other.
 
-The census is the witness: it meets every constraint, so the whole problem has a solution. What does not fit is counted
-geounit by geounit, so that parts of the tree can be looked at apart and their counts added.
+A census that satisfies every constraint shows that the problem has a solution. Violations are counted by geounit,
+so that parts of the tree can be checked separately and their counts added.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,21 +37,21 @@ def misfits(constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[
 def require(
     constraints: Constraints, workload: Workload, levels: Sequence[str], root: Sparse, broken: Ints, clash: Ints
 ) -> None:  # fmt: skip
-    """Raise for the first constraint that cannot hold; ``root`` is the histogram of everybody."""
+    """Raise for the first constraint that cannot hold; ``root`` is the histogram of all records."""
     for rule in (rule for rule in workload.rules if rule.kind == "zero"):
         one = Constraints((), (rule.cells,), constraints.record, constraints.histogram)
         outside = int(root.counts[~one.possible(root.cells)].sum())
         if outside:
             raise InfeasibleError(
                 f"constraint {rule.name!r} does not hold in the census",
-                why=f"{outside} {workload.record} records stand in cells it declares empty",
+                why=f"{outside} {workload.record} records are in cells that it declares empty",
                 fix="edit the records, or drop the rule",
             )
     rules = {rule.name for rule in workload.rules}
     held = constraints.held
     for i, depth in np.argwhere(broken):
         if held[i].name not in rules:
-            continue  # an earlier product: its own run is the witness, the census need not agree with it
+            continue  # an earlier product: its own run shows that it is possible, and the census need not agree with it
         raise InfeasibleError(
             f"constraint {held[i].name!r} does not hold in the census",
             why=f"{broken[i, depth]} geounits of level {levels[depth]} are outside its bounds, so no data set"

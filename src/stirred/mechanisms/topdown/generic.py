@@ -1,4 +1,4 @@
-"""The slow, independent path: PIQP for least squares, HiGHS for rounding. Fallback, and oracle of the tests."""
+"""A slow, independent solver, used as fallback and as test oracle: PIQP for least squares, HiGHS for rounding."""
 
 from typing import Any
 
@@ -100,7 +100,7 @@ def prepared(problem: Problem, parts: dict[str, Any], *, eps: float) -> tuple[An
 
 
 def piqp_solve(problem: Problem, parts: dict[str, Any] | None = None, *, eps: float = 1e-9) -> Solution:
-    """Centred PIQP: the unknown is the difference from a reference point, so no huge linear term hides the optimum."""
+    """Centred PIQP: the unknown is the difference from a reference point, so that large linear terms lose no digits."""
     parts = structure(problem) if parts is None else parts
     for accuracy in (eps, eps * 1e2, eps * 1e4):
         solver, reference = prepared(problem, parts, eps=accuracy)
@@ -131,7 +131,7 @@ def least_squares(problem: Problem, X: Floats) -> float:
 
 
 def excess(problem: Problem, X: Floats, Y: Floats) -> float:
-    """How much higher the objective is at X than at Y: from the gradients at both, where values would lose digits."""
+    """How much higher the objective is at X than at Y, from the gradients at both, because values would lose digits."""
     parts = dict(zip(("gid", "w", "diag"), merged(problem.groups, problem.weights), strict=True))
     middle = _times_hessian((X + Y) / 2, problem, parts) - problem.linear
     return float((middle * (X - Y)).sum())
@@ -162,7 +162,9 @@ def rounding_optimum(net: Network, *, integer: bool = False) -> tuple[float, NDA
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise InfeasibleError(
-            "no rounding of one parent's children keeps every sum", why="the linear programme is infeasible"
+            "no rounding of one parent's children keeps every sum",
+            why="the linear programme has no solution",
+            fix="relax one of the constraints",
         )
     flow = np.asarray(highs.getSolution().col_value)
     return float(highs.getObjectiveValue()), np.rint(flow).astype(np.int64)

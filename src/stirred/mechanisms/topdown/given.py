@@ -1,4 +1,4 @@
-"""Agreement with an earlier product: its published microdata as exact sums of the new histogram, H(Z) = P."""
+"""Make a product agree with an earlier one: its published microdata as exact sums of the new histogram, H(Z) = P."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,19 +27,20 @@ def published(packet: Path) -> Path:
     if not (folder / "data").is_dir():
         raise InputError(
             "the given packet holds no microdata",
+            why="the earlier counts are taken from its microdata",
             fix="--given a packet that stirred topdown --workload pl94 wrote",
         )
     return folder
 
 
 def promise(packet: Path) -> Specification:
-    """What the given packet promised; it is spent for already and composes with what follows."""
+    """The promise of the given packet; its budget is already spent and composes with that of the new product."""
     return load(published(packet) / "spec.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Where the earlier product lies and how its records fall into the cells of the new histogram's query."""
+    """The place of the earlier product, and the cell of the new histogram's query for each of its records."""
 
     path: Path
     query: Query
@@ -47,12 +48,13 @@ class Earlier:
 
     @staticmethod
     def of(workload: Workload, packet: Path) -> "Earlier":
-        """The microdata of a packet, looked at but not read."""
+        """The microdata of a packet; only its columns are read here."""
         earlier = Workload.preset(workload.given)
         path = published(packet) / "data" / f"{earlier.record}.parquet"
         if not path.exists():
             raise InputError(
                 f"the given packet has no {earlier.record} records",
+                why="the workload builds on these records",
                 fix=f"--given a packet of workload {workload.given}",
             )
         query = workload.histogram.query("given", tuple(target for _, target in workload.given_map))
@@ -60,7 +62,11 @@ class Earlier:
         there = pl.scan_parquet(path).collect_schema().names()
         for name, _ in names.values():
             if name not in there:
-                raise InputError(f"the given microdata have no column {name}", fix=did_you_mean(name, there))
+                raise InputError(
+                    f"the given microdata have no column {name}",
+                    why="an axis of the earlier workload needs it",
+                    fix=did_you_mean(name, there),
+                )
         shape = [size for size, kept in zip(query.shape, query.kept, strict=True) if kept]
         order = sorted(workload.given_map, key=lambda pair: _place(workload, pair[1]))
         columns = [(*names[axis], size) for (axis, _), size in zip(order, shape, strict=True)]
@@ -98,7 +104,7 @@ def agreement(census: "Census", workload: Workload, spine: Spine, packet: Path) 
 
 
 def agreement_name(workload: Workload) -> str:
-    """What the agreement is called."""
+    """The name of the agreement."""
     return f"the published {workload.given}"
 
 
@@ -113,4 +119,8 @@ def _place(workload: Workload, target: str) -> int:
     for i, axis in enumerate(workload.histogram.axes):
         if target == axis.name or target in axis.recodes:
             return i
-    raise InputError(f"the workload has no axis or recode {target}", why="given_map names it")
+    raise InputError(
+        f"the workload has no axis or recode {target}",
+        why="a line of given_map names it",
+        fix="name an axis or a recode of the workload in given_map",
+    )

@@ -4,10 +4,10 @@ Upward, a node's own measurements and the sum of its children's estimates are co
 from above is shared among its children by their covariances (Cumings-Menon 2024, in the algebra of ``algebra``).
 Everything is post-processing of the noisy measurements and exact invariants.
 
-What a node gets does not depend, to the last bit, on which other nodes are computed with it: sums over children run in
-the order of the spine, sums over cells in a fixed order (``sums``, ``spreads``), and products, inverses and eigenvalues
-of stacked matrices are one small LAPACK or BLAS call each (at most 64 × 64, below every size at which OpenBLAS starts a
-second thread). So a subtree can be computed apart and joined at its root.
+The result of a node is the same, to the last bit, whichever other nodes are computed with it: sums over children run
+in the order of the spine, sums over cells in a fixed order (``sums``, ``spreads``), and products, inverses and
+eigenvalues of stacked matrices are one small LAPACK or BLAS call each (at most 64 × 64, below every size at which
+OpenBLAS starts a second thread). So a subtree can be computed separately and joined at its root.
 """
 
 from collections.abc import Sequence

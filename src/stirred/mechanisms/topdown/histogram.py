@@ -1,4 +1,4 @@
-"""The histogram a TopDown run works on, and the marginal queries asked of it.
+"""The histogram of a TopDown run, and its marginal queries.
 
 A query is a *coarsened marginal*: each axis is kept, grouped by a recode (some levels may be dropped), or summed, and
 the groups are crossed. Its 0/1 matrix is a Kronecker product with at most one 1 in each column, so changing one
@@ -20,12 +20,12 @@ Cells = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where an axis comes from: a column, and how its values become levels 0, 1, 2 …
+    """The source of an axis: a column, and how its values become levels 0, 1, 2 …
 
     ``cuts`` makes bins of a number (18 splits into under 18 and the rest), ``values`` lists the values of each
     level, ``offset`` is subtracted from a code. ``cases`` decides by several columns: the level is the number of the
     first case whose columns all have one of the listed values. ``product`` crosses several sources with their sizes,
-    the last varying fastest. A person's column may stand with its household.
+    the last varying fastest. A person's column may come from its household.
     """
 
     column: str = ""
@@ -37,7 +37,7 @@ class Source:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column it looks at."""
+        """Every column that it uses."""
         if self.product:
             return tuple({name: None for part, _ in self.product for name in part.columns})
         return (
@@ -66,6 +66,7 @@ class Axis:
             if len(recode) != self.size or used != list(range(len(used))):
                 raise InputError(
                     f"recode {name} of axis {self.name} does not map its {self.size} levels to groups 0, 1, 2 …",
+                    why="groups are numbered without a gap",
                     fix="give every level one group number, or -1 to drop it",
                 )
 
@@ -105,7 +106,9 @@ class Histogram:
             if axis.name == name:
                 return axis
         raise InputError(
-            f"no axis {name} in the histogram", fix=did_you_mean(name, [a.name for a in self.axes])
+            f"no axis {name} in the histogram",
+            why="an axis is asked for by its name",
+            fix=did_you_mean(name, [a.name for a in self.axes]),
         )
 
     def coordinates(self, cells: Cells) -> tuple[NDArray[np.int64], ...]:
@@ -120,14 +123,18 @@ class Histogram:
                 if part == axis.name or part in axis.recodes:
                     if axis.name in by_axis:
                         raise InputError(
-                            f"query {name} uses axis {axis.name} twice", fix="name one recode of each axis"
+                            f"query {name} uses axis {axis.name} twice",
+                            why="a query counts each axis once",
+                            fix="name one recode of each axis",
                         )
                     by_axis[axis.name] = part
                     break
             else:
                 known = [n for axis in self.axes for n in (axis.name, *axis.recodes)]
                 raise InputError(
-                    f"query {name} asks for {part}, which no axis has", fix=did_you_mean(part, known)
+                    f"query {name} asks for {part}, which no axis has",
+                    why="a query names axes and recodes of the histogram",
+                    fix=did_you_mean(part, known),
                 )
         factors = tuple(
             axis.recode(by_axis[axis.name]) if axis.name in by_axis else (0,) * axis.size
@@ -186,5 +193,5 @@ class Query:
         return result
 
     def counts_for(self, axis: int) -> bool:
-        """Whether it tells levels of this axis apart: two or more rows of its factor are non-empty."""
+        """Whether it distinguishes levels of this axis: two or more rows of its factor are non-empty."""
         return len(set(self.factors[axis]) - {-1}) >= 2

@@ -1,4 +1,4 @@
-r"""The root's least-squares step, compiled, and what it shares with the step of one parent's children.
+r"""The compiled least-squares step of the root, and code shared with the step of one parent's children.
 
 Minimise $\tfrac12 x' H x - b' x$ over one histogram $x \ge 0$ with the sums of some groups fixed: FISTA with restart in
 the diagonal metric $d = H 1$, whose projection is an exact simplex projection in every group (Duchi et al. 2008;

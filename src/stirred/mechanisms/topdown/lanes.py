@@ -1,8 +1,8 @@
-r"""Four children side by side: the layout in which the compiled solver of one parent's children runs.
+r"""The memory layout of the compiled solver: the histograms of four children side by side.
 
-Histograms of four children lie interleaved (cell 0 of all four, then cell 1, …), so sums by query, which jump about
-between cells, still move four numbers at a time. Arrays have one row of 4n numbers per four children; a missing
-child or a cell that a child may not hold has an infinitely bad measurement (``NEVER``) and stays zero by itself.
+Histograms of four children are interleaved (cell 0 of all four, then cell 1, …), so sums by query, which access
+cells in no order, still process four numbers at a time. Arrays have one row of 4n numbers per four children; a missing
+child or a cell that a child may not hold has a measurement that forces it to zero (``NEVER``).
 All sums run in a fixed order.
 """
 
@@ -182,7 +182,7 @@ def thresholds(T: Floats, p: Floats, tau: Floats, count: Floats, total: Floats) 
                 s2 += t2 if t2 > level else 0.0
                 s3 += t3 if t3 > level else 0.0
             fresh = k0 + k1 + k2 + k3
-            # "Did not shrink" rather than "did not change": in floating point the count can cycle.
+            # Test for "did not shrink", not "did not change": in floating point the count can cycle.
             if fresh == 0.0 or fresh == k or (shrinks and fresh > k):
                 break
             shrinks = k > 0.0
@@ -217,7 +217,7 @@ def pull(X: Floats, bounds: Bounds, sums: Floats, G: Floats) -> None:
 
 @compiled
 def pulling(X: Floats, bounds: Bounds, sums: Floats, stiff: Floats) -> None:
-    """Which held sums pull at X: there the curvature is μ, elsewhere 0."""
+    """Which held sums are active at X: there the curvature is μ, elsewhere 0."""
     into, low, high, multiplier, mu = bounds
     for r in range(len(into)):
         for b in range(len(X)):
@@ -231,7 +231,7 @@ def pulling(X: Floats, bounds: Bounds, sums: Floats, stiff: Floats) -> None:
 
 @compiled
 def stiffness(X: Floats, into: Ints, stiff: Floats, sums: Floats, out: Floats) -> None:
-    """Add the curvature of the pulling sums along X."""
+    """Add the curvature of the active sums along X."""
     for r in range(len(into)):
         for b in range(len(X)):
             sums[:] = 0.0
@@ -244,7 +244,7 @@ def stiffness(X: Floats, into: Ints, stiff: Floats, sums: Floats, out: Floats) -
 
 @compiled
 def side_by_side(A: Floats, kept: Bools, out: Floats) -> None:
-    """Lay a child × cell array out, where kept; the rest of ``out`` stays."""
+    """Copy a child × cell array into the layout, where kept; the rest of ``out`` does not change."""
     for c in range(len(A)):
         for j in range(A.shape[1]):
             if kept[c, j]:

@@ -1,4 +1,4 @@
-"""What a run of one workload is asked and what it leaves behind, whichever way it goes."""
+"""Input and result of one workload run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One workload to run; ``approve`` is asked before any record is written, and raises where it must not be."""
+    """One workload to run; ``approve`` is called before any record is written, and raises an error if it must not be."""
 
     census: "Census"
     workload: Workload
@@ -38,7 +38,7 @@ class Task:
 
     @property
     def mode(self) -> Mode:
-        """How it estimates."""
+        """The estimation mode."""
         return self.settings.mode or self.workload.mode
 
 

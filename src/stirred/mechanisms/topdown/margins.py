@@ -1,6 +1,6 @@
-r"""The small sibling: one table of counts with exact margins, noise only where the margins leave room.
+r"""Release one table of counts with exact margins, and noise in the free cells.
 
-The data sets of one universe differ by tables with zero margins, an integer lattice whose coordinates are simply the
+The data sets of one universe differ by tables with zero margins, an integer lattice whose coordinates are the
 cells outside the last row and column. Independent discrete Gaussian noise on those coordinates, carried to the last row
 and column so that every margin stays, is the paper's Example 1 with a subspace mechanism (its Appendix A). No solver,
 no post-processing: the table is unbiased, and some cells may be negative.
@@ -57,7 +57,11 @@ class ExactMargins(Mechanism):
         if isinstance(self.rho_squared, float):
             raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="1/2"')
         if Fraction(str(self.rho_squared)) <= 0:
-            raise BudgetError("rho_squared must be positive", fix='rho_squared="1/2"')
+            raise BudgetError(
+                "rho_squared must be positive",
+                why="with a budget of 0 nothing can be measured",
+                fix='rho_squared="1/2"',
+            )
 
     @property
     def sigma_squared(self) -> Fraction:
@@ -184,12 +188,16 @@ class ExactMargins(Mechanism):
     def _table(self, census: "Census") -> tuple[Ints, list[object], list[object]]:
         counts = pl.DataFrame(census.counts(self.record, [self.rows, self.columns]))
         if counts.is_empty():
-            raise InputError(f"there are no {self.record} records to count")
-        # Levels come from the margins, which are released anyway: a level nobody has is not shown.
+            raise InputError(
+                f"there are no {self.record} records to count",
+                why="the mechanism counts them",
+                fix='record="…": name a record type that has records',
+            )
+        # Levels come from the margins, which are released anyway: a level without records is not shown.
         rows = counts[self.rows].unique().sort().to_list()
         columns = counts[self.columns].unique().sort().to_list()
         if not self.both:
-            # Which columns anybody falls in is not an invariant here, so it must not be read off the records.
+            # Which columns have records is not an invariant here, so it must not be read from the records.
             levels = census.domain.levels(self.record, self.columns)
             if levels is None:
                 raise InputError(

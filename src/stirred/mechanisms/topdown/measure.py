@@ -1,4 +1,4 @@
-r"""Noisy measurements: discrete Gaussian noise with $\sigma^2 = 1/\rho^2_{query}$, keyed by geounit, query and cell.
+r"""Measure with discrete Gaussian noise, $\sigma^2 = 1/\rho^2_{query}$, keyed by geounit, query and cell.
 
 Changing one record moves two cells of a marginal by one, so its squared sensitivity is 2 and $\rho^2 = 2/(2\sigma^2)$.
 The noise of one cell is the draw of that number in the stream of its level and query: drawing the few cells a support
@@ -46,7 +46,7 @@ def variance(sigma_squared: Fraction) -> float:
 
 @dataclass(slots=True)
 class Measurements:
-    """All measurements of a run, drawn when asked for; ``key`` None means no noise at all (infinite budget)."""
+    """All measurements of a run, drawn when needed; ``key`` None means no noise (infinite budget)."""
 
     allotment: Allotment
     truth: list[Sparse]
@@ -62,7 +62,7 @@ class Measurements:
         return {name: 1.0 / variance(1 / rho) for name, rho in self.allotment.rho[start, depth].items()}
 
     def solve_weights(self, start: int, depth: int) -> dict[str, float]:
-        """The weights of the top-down solve: as measured, but for the emphasis on the total of a leaf."""
+        """The weights of the top-down solve: as measured, except for the emphasis on the total of a leaf."""
         weights = self.weights(start, depth)
         if depth == len(self.allotment.spine.levels) - 1:
             for query in self.allotment.workload.queries:
@@ -130,5 +130,6 @@ class Measurements:
             if d == depth and self.allotment.workload.histogram.cells not in sizes:
                 raise InputError(
                     "mode gls needs the detailed query at the lowest level",
+                    why="the estimate of a leaf starts from its detailed counts",
                     fix="give it a share there, or use mode classic",
                 )

@@ -70,13 +70,23 @@ class TopDown(Mechanism):
         if isinstance(self.rho_squared, float):
             raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="2.63"')
         if self.emphasis < 1:
-            raise InputError("emphasis is at least 1", fix="emphasis=1 weighs totals as they were measured")
+            raise InputError(
+                "emphasis is at least 1",
+                why="below 1 the totals would count less than they were measured",
+                fix="emphasis=1 weighs totals as they were measured",
+            )
         if self.replicates < 0 or self.replicates == 1:
             raise InputError(
-                "replicates are none, or at least two", why="one run shows no spread", fix="replicates=20"
+                "the number of replicates is 0, or at least two",
+                why="one run shows no spread",
+                fix="replicates=20",
             )
         if self.names not in {"own", "bureau"}:
-            raise InputError(f"names={self.names!r} is unknown", fix='names="own" or names="bureau"')
+            raise InputError(
+                f"names={self.names!r} is unknown",
+                why="it decides which column names the microdata have",
+                fix='names="own" or names="bureau"',
+            )
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
@@ -112,7 +122,11 @@ class TopDown(Mechanism):
         total = sum((w.rho_squared for w in found), Fraction(0))
         wanted = Fraction(str(self.rho_squared))
         if wanted <= 0:
-            raise BudgetError("rho_squared must be positive", fix='rho_squared="2.63", or "inf" for no noise')
+            raise BudgetError(
+                "rho_squared must be positive",
+                why="with a budget of 0 nothing can be measured",
+                fix='rho_squared="2.63", or "inf" for no noise',
+            )
         return tuple(w.with_rho_squared(w.rho_squared * wanted / total) for w in found)
 
     @property
@@ -126,7 +140,7 @@ class TopDown(Mechanism):
         return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
 
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical; replicates are left out, for they must not change the noise."""
+        """The parameters in canonical JSON; replicates are left out, because they must not change the noise."""
         own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
         return own | {
             "workloads": {w.name: hashlib.sha256(repr(w).encode()).hexdigest() for w in self.workloads},
@@ -163,7 +177,7 @@ class TopDown(Mechanism):
         return total
 
     def require_given(self) -> None:
-        """A product that continues another needs its packet; refused before any noise is drawn."""
+        """Raise an error, before any noise is drawn, if a product continues another one and its packet is missing."""
         for workload in self.workloads:
             if workload.given and self.given is None:
                 raise InputError(
@@ -173,7 +187,7 @@ class TopDown(Mechanism):
                 )
 
     def _added(self, workload: Workload) -> tuple[str, ...]:
-        """Levels that the census may lack and the spine has."""
+        """Levels of the measured spine that the census may not have."""
         options = self.spine or workload.spine
         return ("block_group",) if options and options.block_groups is not None else ()
 
@@ -289,7 +303,7 @@ class TopDown(Mechanism):
         )
 
     def _made(self, task: Task) -> Made:
-        """Run one workload: in memory where it fits, else by subtrees. The release is the same, bit for bit."""
+        """Run one workload: in memory if it fits, else by subtrees. The release is the same, bit for bit."""
         engine = task.engine
         if not self._whole(engine, task.census, task.workload):
             self._require_whole(engine)
@@ -304,7 +318,7 @@ class TopDown(Mechanism):
         return engine.fits(0) and engine.fits(estimated(census, workload, mode))
 
     def _require_whole(self, engine: Engine) -> None:
-        """Some products are made of all measurements at once."""
+        """Refuse products that need all measurements at once, if the run is by subtrees."""
         for asked, what in (
             (self.keep_nmf, "the noisy measurement file"),
             (self.replicates > 0, "replicates"),
@@ -318,7 +332,7 @@ class TopDown(Mechanism):
 
 
 def _approve(stated: Specification, checks: tuple[Check, ...], record: Record) -> None:
-    """A run never conditions on more than it says, and releases nothing that breaks an invariant."""
+    """Refuse a run that used more invariants than it states, or that did not keep one."""
     more = set(record.multiverse) - set(stated.multiverse)
     if more:
         raise PrivacyError(

@@ -1,4 +1,4 @@
-"""One workload whose histograms fit in memory: the run, and what is released of it."""
+"""Run one workload in memory, and make its release."""
 
 import pyarrow as pa
 
@@ -36,7 +36,11 @@ def in_memory(task: Task, *, keep_nmf: bool = False, replicates: int = 0) -> Mad
         )  # fmt: skip
     if keep_nmf:
         if out is None:
-            raise InputError("the noisy measurement file needs a folder", fix="release(…, out=Path(…))")
+            raise InputError(
+                "the noisy measurement file needs a folder",
+                why="it is written to disk",
+                fix="release(…, out=Path(…))",
+            )
         nmf.write(out / f"nmf-{workload.name}", outcome.measurements, outcome.constraints)
     return Made(
         microdata=microdata,

@@ -1,4 +1,4 @@
-"""What leaves: microdata of the lowest level, totals of every level, estimates with intervals, certificates."""
+"""Make the released tables: microdata of the lowest level, totals, estimates with intervals, certificates."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ Z90 = 1.6448536269514722
 
 
 def column(axis: Axis, names: dict[str, str]) -> tuple[str, int]:
-    """The name a level is published under and what is added to it: the census's own code where it has one."""
+    """The published name of a level, and the offset added to its values: the census's own code if it has one."""
     if axis.name in names:
         return names[axis.name], 1 if axis.source and (axis.source.offset or axis.source.cuts) else 0
     source = axis.source
@@ -36,7 +36,7 @@ def column(axis: Axis, names: dict[str, str]) -> tuple[str, int]:
 def microdata(
     workload: Workload, spine: Spine, leaves: Sparse, *, bureau: bool = False
 ) -> Iterator[pa.Table]:
-    """One row per record, by area and cell, in pieces: an order that says nothing about the confidential file."""
+    """One row per record, by area and cell, in pieces: an order that reveals nothing about the confidential file."""
     names = dict(workload.columns) if bureau else {}
     levels = shown(spine)
     dictionaries = {d: _codes(spine, d) for d, _ in levels}
@@ -58,7 +58,7 @@ def microdata(
 
 
 def shown(spine: Spine) -> list[tuple[int, str]]:
-    """The depths and names of the levels that records carry: all but a root that stands for no area."""
+    """The depths and names of the levels in the records: all except a root that is not an area."""
     unnamed = spine.size(0) and str(spine.codes[0][0]) == ""
     first = 1 if spine.levels[0] == "root" or unnamed else 0
     return list(enumerate(spine.levels))[first:]
@@ -121,7 +121,7 @@ def _names(spine: Spine, depth: int) -> dict[str, pa.Array]:
 
 
 def certificates(parts: Sequence[Certificate]) -> pa.Table:
-    """How every level was solved."""
+    """The certificates of every level as a table."""
     return pa.table({
         "level": [c.level for c in parts],
         "parents": [c.parents for c in parts],

@@ -1,4 +1,4 @@
-"""The workload file, checked at the edge: pydantic models that mirror the TOML and turn into plain objects at once."""
+"""Read the workload file: pydantic models that mirror the TOML and become plain objects at once."""
 
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -135,7 +135,11 @@ def workload(document: dict[str, object]) -> Workload:
         problems = "; ".join(
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)
         )
-        raise InputError("the workload file is not as it should be", why=problems) from None
+        raise InputError(
+            "the workload file is not valid",
+            why=problems,
+            fix="correct these lines of the workload file",
+        ) from None
     histogram = Histogram(axes=tuple(axis.plain() for axis in model.axis))
     queries = tuple(histogram.query(q.name, q.of) for q in model.query)
     total, level_shares, query_shares = _budget(model)
@@ -167,7 +171,9 @@ def _budget(model: _Workload) -> tuple[Fraction, dict[str, Fraction], dict[str, 
     if not model.rho:
         if model.rho_squared is None:
             raise BudgetError(
-                f"workload {model.name} names no budget", fix='rho_squared = "…" and shares, or [rho.LEVEL]'
+                f"workload {model.name} names no budget",
+                why="every workload states its total ρ²",
+                fix='rho_squared = "…" and shares, or [rho.LEVEL]',
             )
         return (
             model.rho_squared,
@@ -179,6 +185,7 @@ def _budget(model: _Workload) -> tuple[Fraction, dict[str, Fraction], dict[str, 
     if model.rho_squared not in (None, total):
         raise BudgetError(
             f"the parts of ρ² of workload {model.name} sum to {total}, not to {model.rho_squared}",
+            why="the parts are the shares of one total",
             fix="correct a part or the total; both are stated exactly",
         )
     shares = {

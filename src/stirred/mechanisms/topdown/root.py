@@ -1,4 +1,4 @@
-"""The root's own histogram: non-negative least squares with its exact sums, then rounding."""
+"""Solve the root's histogram: non-negative least squares with its exact sums, then rounding."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,10 @@ def round_root(
         if result is not None:
             break
     if result is None:
-        raise InfeasibleError("the root's histogram has no rounding that keeps its exact sums")
+        raise InfeasibleError(
+            "the root's histogram has no rounding that keeps its exact sums",
+            why="the exact sums at the root contradict each other",
+            fix="remove a constraint of the root",
+        )
     values: Ints = result[0]
     return values

@@ -1,4 +1,4 @@
-r"""Controlled rounding: fractional histograms become integers that keep every sum.
+r"""Round fractional histograms to integers that keep every sum (controlled rounding).
 
 Each cell is rounded down or up; the children still add up to the parent in every cell, and every child's total and
 every held sum stay within one of their fractional values, so integer bounds that held before hold after. Child → held
@@ -6,8 +6,8 @@ group → child total is nested and crosses the parent's cells once: a network, 
 (Cox 1987) and minimum-cost flow is exact. The cost is the L1 distance, totals first.
 
 Ties are broken by rule: arcs are numbered child by child, cell by cell within a child, then groups, then totals; of two
-ways of equal cost the search of ``flow`` takes the one it reaches first in that order. Nothing depends on threads, on
-what else is rounded, or on which machine of the same kind does it.
+ways of equal cost the search of ``flow`` takes the one it reaches first in that order. The result does not depend on
+threads, on what else is rounded, or on which machine of the same kind is used.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One workload from census to integers: spine, constraints, measurements, estimate, level by level."""
+"""Run one workload in memory from census to integers: spine, constraints, measurements, estimate, level by level."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a run estimates; none of it changes what is promised, except the noise."""
+    """Settings of the estimate; none of them changes the promise, except the noise."""
 
     mode: Mode | None = None
     bypass: bool = True
@@ -39,7 +39,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Everything a workload's run has made."""
+    """All results of a workload's run."""
 
     spine: Spine
     levels: list[Sparse]
@@ -50,7 +50,7 @@ class Outcome:
     checks: tuple[Check, ...]
     checkpoint: Checkpoint
     input_digest: str
-    published: Spine  # the ordinary geography of what leaves; the same leaves in its own order
+    published: Spine  # the ordinary geography of the release; the same leaves in its own order
 
 
 def run(
@@ -64,7 +64,7 @@ def run(
     resume: Path | None = None,
     given: Path | None = None,
 ) -> Outcome:
-    """Run one workload; finished levels of an interrupted run in ``resume`` are taken up."""
+    """Run one workload; finished levels of an interrupted run in ``resume`` are used again."""
     say: Progress = progress or silent
     say(f"{workload.name}: tabulate", 0, 1)
     geography = leaf_table(census, workload)
@@ -83,7 +83,7 @@ def run(
     seen = _input_digest(key, spine, truth[-1], constraints)
     own = key.bind("input", seen)
     mode = settings.mode or workload.mode
-    # Emphasis is for the tree estimate's unbiased totals; raw ones of a leaf are too noisy to lean on.
+    # Emphasis is for the unbiased totals of the tree estimate; raw totals of a leaf are too noisy for it.
     emphasis = settings.emphasis if mode == "gls" else 1
     measurements = Measurements(allotment, truth, None if settings.noiseless else own, emphasis)
     informed: Informed | None = None
@@ -126,7 +126,7 @@ def run(
 def verify(
     workload: Workload, spine: Spine, constraints: Constraints, levels: list[Sparse]
 ) -> tuple[Check, ...]:
-    """Every invariant, bound, structural zero and parent sum held against the integers, from scratch."""
+    """Check every invariant, bound, structural zero and parent sum again on the integers."""
     found = Findings.of(constraints, spine, levels, range(len(levels)))
     return found.checks(workload, constraints)
 

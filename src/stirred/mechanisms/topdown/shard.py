@@ -1,9 +1,9 @@
-"""Neighbouring subtrees with all they need: spine, histograms, constraints and budget, as the whole tree would have them.
+"""Neighbouring subtrees with spine, histograms, constraints and budget, equal to those in the whole tree.
 
 A *shard* is the subtree below one geounit of the shard level; a *grove* is a few neighbouring shards that are worked on
-together. A grove carries the ancestors of its shards, so that depths, levels and parts of the budget are those of the
-whole tree, and its geounits keep their numbers in the whole tree for the noise (``offsets``). Nothing that comes out
-depends on which shards stand together.
+together. A grove includes the ancestors of its shards, so that depths, levels and parts of the budget are those of the
+whole tree, and its geounits keep their numbers in the whole tree for the noise (``offsets``). No result
+depends on which shards are in one grove.
 """
 
 from collections.abc import Iterator
@@ -151,11 +151,11 @@ class Grove:
         return rules_of(plan.workload, self.spine, self.truth, Record(), self._units, given, first=plan.depth)
 
     def constraints_as(self, exact: tuple[bool, ...]) -> Constraints:
-        """The same, told which of them are equalities in the whole tree."""
+        """The same, with the information which of them are equalities in the whole tree."""
         return replace(self.constraints, exact=exact)
 
     def measurements(self, key: Key | None, offsets: Ints, emphasis: int) -> Measurements:
-        """Its measurements, with the noise that its geounits have in the whole tree, where they begin at ``offsets``."""
+        """Its measurements, with the noise of its geounits in the whole tree, where they start at ``offsets``."""
         none = np.zeros(0, np.int64)
         place = tuple(
             none if d < self.plan.depth else int(offsets[d]) + np.arange(self.spine.size(d))
@@ -182,6 +182,6 @@ class Grove:
 
 
 def unknown() -> Sparse:
-    """The histograms of a level that is held elsewhere: looking one up is an error."""
+    """Histograms of a level that another process holds; reading one is an error."""
     none = np.zeros(0, np.int64)
     return Sparse(np.zeros(1, np.int64), none, none)

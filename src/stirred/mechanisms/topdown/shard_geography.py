@@ -1,4 +1,4 @@
-"""The areas of a census too large to list here: which levels there are, which one is cut at, and what is wrong with them.
+"""Divide the areas of a large census into subtrees: list the upper levels, choose the level to cut at, check the codes.
 
 This process holds the geounits from the root down to the *shard level*, never the leaves. The level is chosen from the
 geography alone, and no result depends on the choice.
@@ -30,7 +30,7 @@ LENGTH = "_length"
 MISSING = 1000
 NUMBERS = {LENGTH: pl.Int32, COUNT: pl.Int64}
 MANY = 64  # subtrees that keep every worker busy
-ROOM = 512_000_000  # bytes this process gives to the levels above and at the cut
+ROOM = 512_000_000  # bytes that this process uses for the levels above and at the cut
 NODES = 1 << 14  # geounits of the shard level at most
 
 
@@ -49,8 +49,8 @@ class Merged:
 class Heads:
     """The different beginnings of a part's areas with the number of leaves below each: the longest that are not too many.
 
-    Of a length with more than ``most`` beginnings only that is told, in a row of negative length; shorter ones follow
-    from longer ones. A row of length MISSING + i tells how many areas have no code of level i.
+    A length with more than ``most`` beginnings is only marked, by a row of negative length; shorter ones follow
+    from longer ones. A row of length MISSING + i counts the areas without a code of level i.
     """
 
     spine: tuple[str, ...]
@@ -95,7 +95,9 @@ def listed(
     spine = census.schema.spine
     if not spine:
         raise InputError(
-            "the census has no geography", fix="name its spine in census.toml: [geography] spine = […]"
+            "the census has no geography",
+            why="TopDown works from the top of a spine down to its leaves",
+            fix="name its spine in census.toml: [geography] spine = […]",
         )
     entities = tuple(name for name in (options.entities if options else ()) if name not in spine)
     for name in entities:
@@ -117,39 +119,41 @@ def listed(
 
 
 def _require(census: "Census", name: str) -> None:
-    """A geography beside the spine that every leaf has, told by the records that have homes or by a file of its own."""
+    """Check that every leaf has an area of this geography, from the records with homes or from its own file."""
     schema = census.schema
     known = {off.name: off for off in schema.geography.off_spine}
     off = known.get(name)
     if off is None:
         raise InputError(
-            f"{name} is no geography beside the spine",
+            f"{name} is not a geography beside the spine",
             why="only public geography may shape the tree, and the census declares what is geography",
             fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
         )
     if not off.of:
         raise InputError(
-            f"{name} cuts through the areas of the spine", why="each leaf must lie in one area of it"
+            f"{name} cuts through the areas of the spine",
+            why="each leaf must lie in one area of it",
+            fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
         )
     if not off.files and schema.geography.areas is not None:
         raise InputError(
             f"{name} needs a file of its own",
-            why="the tree lists all areas, and only records say where those without a file lie: the tree would "
-            "tell which areas have records",
+            why="the tree lists all areas, and without a file only records say where these are: the tree would "
+            "show which areas have records",
             fix=f"give [geography.off_spine.{name}] its files",
         )
     lacking = [record for record in deciding(census) if name not in census.columns(record)]
     if not off.files and lacking:
         raise InputError(
             f"{lacking[0]} records have no column {name}",
-            why="out of memory, every record that has a home must say where it lies beside the spine",
+            why="if the census does not fit in memory, every record with a home needs its area beside the spine",
             fix=f"give [geography.off_spine.{name}] its files, or every home the column",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The levels down to the shard level as this process holds them, and where everything below them goes."""
+    """The levels down to the shard level, which this process holds, and the part of everything below them."""
 
     columns: tuple[str, ...]  # the census's levels
     root: bool  # whether several tops have a common root above them
@@ -185,9 +189,8 @@ class Cut:
 def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) -> Cut | None:
     """Choose the shard level and number the subtrees; None where the census has no areas at all.
 
-    ``parts`` tells into how many parts that many leaves are cut, ``deepest`` how many levels from the top there are that
-    a subtree may hang below. Raises where codes are missing or stand
-    under two parents, for the levels looked at.
+    ``parts`` gives the number of parts for that many leaves, ``deepest`` the number of levels from the top at which
+    the tree may be cut. Raises an error if codes of the upper levels are missing or have two parents.
     """
     spine = areas.spine
     kernel = Heads(spine, max(1, min(deepest, len(spine) - 1)), most(cells))
@@ -243,9 +246,10 @@ def once(heads: pl.DataFrame, levels: tuple[str, ...]) -> None:
 
 
 def twofold(twice: int, level: str) -> InputError:
-    """What is said about codes under two parents."""
+    """The error for codes with two parents."""
     return InputError(
-        f"{twice} codes of level {level} stand under two parents",
+        f"{twice} codes of level {level} have two parents",
+        why="an area has one parent",
         fix="make codes unique within the level, as a GEOID is",
     )
 

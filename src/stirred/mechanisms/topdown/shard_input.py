@@ -1,4 +1,4 @@
-"""From the census's records to parts that hold whole subtrees: who lives where, and what the rules need to know."""
+"""Bring the census's records into parts that hold whole subtrees, with the counts that the rules need."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 
 PER_LEAF = 100  # records, about, when parts are cut
-FEWEST = 8  # parts, so that several workers have something to do
+FEWEST = 8  # parts, so that several workers can be busy
 MOST = (
-    32  # parts of the areas alone, which are small: each of them tells of nearly every geounit above the cut
+    32  # parts of the areas alone, which are small: each of them reports nearly every geounit above the cut
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """The parts, ready; and what this process knows about the tree."""
+    """The prepared parts, and what this process knows about the tree."""
 
     plan: Plan
     parts: Parts
@@ -53,7 +53,7 @@ class Gathered:
     ]  # geographies beside the spine, and the level whose areas lie in one each
 
     def refuse(self, troubles: Sequence[int], workload: Workload) -> None:
-        """Raise for records or areas that belong nowhere, counted over all parts."""
+        """Raise an error for records without a cell or area, counted over all parts."""
         strangers, lost, mixed = troubles
         if mixed:
             raise mixed_areas(self.beside)
@@ -81,7 +81,7 @@ def gather(task: Task) -> Gathered | None:
         )
 
         def parts(leaves: int) -> int:
-            # by public numbers alone: how many files are released must not tell how many records there were
+            # by public numbers alone: the number of released files must not reveal the number of records
             return max(engine.parts_for(needed(leaves * PER_LEAF, leaves, workload, task.mode)), FEWEST)
 
         found = cut(areas, parts, workload.histogram.cells if task.mode == "gls" else 64, deepest)
@@ -116,7 +116,7 @@ def gather(task: Task) -> Gathered | None:
     try:
         check_codes(engine, prepared, spine, found.depth + 1 - int(found.root), found.parts)
     except BaseException:
-        prepared.drop()  # nothing of the census stays behind
+        prepared.drop()  # nothing of the census stays on disk
         raise
     published = found.spine(workload.levels[0])
     return Gathered(

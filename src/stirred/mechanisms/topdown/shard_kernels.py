@@ -1,7 +1,7 @@
-"""What is done in a shard, part by part: survey it, estimate it upward, solve it. Every kernel is pure and picklable.
+"""The steps of a shard, part by part: survey it, estimate it upward, solve it. Every kernel is pure and picklable.
 
-What travels between a shard and the process that holds the tree above it is one small message for each shard: arrays by
-name, without pickled objects.
+A shard and the process that holds the tree above it exchange one small message for each shard: named arrays,
+without pickled objects.
 """
 
 import io
@@ -57,9 +57,9 @@ def messages(made: Mapping[int, Mapping[str, Array]]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the tree above must know: the histogram and bounds of the tops, how many geounits, what does not fit.
+    """What the tree above needs: histogram and bounds of the tops, numbers of geounits, counts of violations.
 
-    One more message for each part, of no shard, counts the records that belong nowhere.
+    One more message for each part, of no shard, counts the records without a cell or area.
     """
 
     plan: Plan
@@ -72,7 +72,7 @@ class Survey:
         return messages(made)
 
     def of(self, grove: Grove) -> dict[int, dict[str, Array]]:
-        """The survey of neighbouring shards; what does not fit is told with the first of them."""
+        """The survey of neighbouring shards; violations are reported with the first of them."""
         plan, held = self.plan, grove.constraints.held
         deep = [one for one in held if len(one.low) - 1 > plan.depth]
         broken, clash = misfits(grove.constraints, grove.truth, range(plan.depth + 1, plan.last + 1))
@@ -135,11 +135,11 @@ class Measured:
     exact: tuple[bool, ...]  # which constraints are equalities in the whole tree
 
     def of(self, grove: Grove) -> Measurements:
-        """All of them, drawn when asked for."""
+        """All of them, drawn when needed."""
         return grove.measurements(self.key, self.offsets[grove.first], self.emphasis)
 
     def risen(self, grove: Grove) -> Informed:
-        """Everything measured, and both what is known and how well, from the leaves up to the tops."""
+        """All measurements, with estimates and covariances from the leaves up to the tops."""
         constraints, measurements = grove.constraints_as(self.exact), self.of(grove)
         algebra = algebra_of(measurements, constraints)
         levels, leaves = tree(algebra, measurements, constraints, ALONE, self.plan.depth)
@@ -149,7 +149,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """The upward half of the tree estimate: what a shard's measurements say about its top, and its covariance."""
+    """The upward half of the tree estimate: the estimate of a shard's top from its measurements, and its covariance."""
 
     measured: Measured
 

@@ -1,6 +1,6 @@
-"""A part's areas and counts made ready once: leaves numbered in the order of their shard, counts by leaf and number.
+"""Prepare a part's areas and counts once: number the leaves in the order of their shard, and count by leaf and cell.
 
-What is kept is one table: rows of kind AREA carry the codes of a leaf, the others a count of it (see ``shard_rows``).
+The result is one table: rows of kind AREA hold the codes of a leaf, the others a count of it (see ``shard_rows``).
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from stirred.mechanisms.topdown.shard_rows import (
 )
 from stirred.mechanisms.topdown.spine_options import SpineOptions
 
-STRANGERS, LOST, MIXED = 0, 1, 2  # what can be wrong with rows: no cell, no area, two areas beside the spine
+STRANGERS, LOST, MIXED = 0, 1, 2  # faults of rows: no cell, no area, two areas beside the spine
 FIXED = [
     (KIND, pa.int32()),
     (SHARD, pa.int32()),
@@ -87,10 +87,10 @@ def prepared_schema(spine: tuple[str, ...], levels: tuple[str, ...], areas: pa.S
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The codes of the geounits below the shard level, spread by their value so that equal ones meet."""
+    """The codes of the geounits below the shard level, distributed by their value so that equal ones are in one part."""
 
     spine: tuple[str, ...]
-    above: int  # levels from the top that are looked at elsewhere
+    above: int  # levels from the top that are checked elsewhere
     parts: int
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
@@ -113,7 +113,7 @@ class Codes:
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """How many codes of each level stand under two parents, of those that met in a part."""
+    """How many codes of each level have two parents, among those in a part."""
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         found = (
@@ -142,12 +142,16 @@ def check_codes(engine: Engine, prepared: Parts, spine: tuple[str, ...], above: 
 
 
 def troubles(table: pa.Table) -> NDArray[np.int64]:
-    """How often each trouble occurs in a part."""
+    """How often each fault occurs in a part."""
     found = frame_of(table).filter(pl.col(KIND) == TROUBLE).sort(NUMBER)
     return found[COUNT].to_numpy()
 
 
 def mixed_areas(beside: tuple[tuple[str, str], ...]) -> InputError:
-    """What is said about areas that lie in several areas beside the spine."""
+    """The error for areas that lie in several areas beside the spine."""
     name, of = beside[0]
-    return InputError(f"some areas of level {of} lie in several areas of {name}")
+    return InputError(
+        f"some areas of level {of} lie in several areas of {name}",
+        why="each area must lie in one area beside the spine",
+        fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
+    )

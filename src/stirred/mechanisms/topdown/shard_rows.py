@@ -1,6 +1,6 @@
-"""Rows on their way to the part that holds their subtree: kernels over batches, in any order and cut anywhere.
+"""Kernels over batches that send rows to the part of their subtree; batches may have any order and size.
 
-Every kernel aggregates its batch and numbers the part of each row by the value of its codes, never by a place in a file.
+Every kernel aggregates its batch and chooses the part of each row by the value of its codes, not by its position.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ AREA, CELL, EARLIER, TROUBLE, UNITS = (
     3,
     4,
 )  # kinds of rows; the units of rule r are of kind UNITS + r
-NOWHERE = -1  # the shard of a row whose area the spine lacks
+NOWHERE = -1  # the shard of a row whose area is not in the spine
 COUNTS = pa.schema(
     [(PART, pa.int32()), (SHARD, pa.int32()), (KIND, pa.int32()), (LEAF, pa.string()),
      (NUMBER, pa.int64()), (COUNT, pa.int64())]
@@ -48,12 +48,12 @@ def spread(frame: pl.DataFrame, columns: tuple[str, ...], parts: int) -> pl.Seri
 class Places:
     """Which shard and part the areas below each node of the shard level belong to."""
 
-    column: str | None  # the level whose codes tell; None: there is one shard
+    column: str | None  # the level whose codes decide; None: there is one shard
     known: pa.Table  # code (text), shard, part
     parts: int
 
     def of(self, frame: pl.DataFrame, leaf: str) -> pl.DataFrame:
-        """The frame with columns for shard and part; rows of unknown areas are spread by their leaf."""
+        """The frame with columns for shard and part; rows of unknown areas are distributed by their leaf."""
         if self.column is None:
             return frame.with_columns(pl.lit(0, pl.Int32).alias(SHARD), pl.lit(0, pl.Int32).alias(PART))
         frame = frame.with_columns(pl.col(self.column).cast(pl.String).alias("_code"))
@@ -64,7 +64,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """Different areas of a batch of records, spread over parts by their parents; entities beside the spine come along."""
+    """Different areas of a batch of records, distributed over parts by their parents, with the entities beside the spine."""
 
     spine: tuple[str, ...]
     schema: pa.Schema
@@ -102,7 +102,7 @@ class Counted:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What it looks at."""
+        """The columns that it uses."""
         names = [self.places.column or self.leaf, self.leaf]
         if isinstance(self.what, Rule):
             assert self.what.kinds is not None

@@ -1,4 +1,4 @@
-"""A shard's integers from those of its top, level by level, and what is published of them."""
+"""Compute a shard's integers from those of its top, level by level, and make what is published of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from stirred.mechanisms.topdown.tabulate import Sparse, stacked
 from stirred.mechanisms.topdown.targets import Informed, Raw, Targets
 from stirred.mechanisms.topdown.workload import Workload
 
-SUMMARY = 9  # the kind of a row that carries a grove's summary
+SUMMARY = 9  # the kind of a row that holds a grove's summary
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Solve:
         return pa.concat_tables([self.schema.empty_table(), *pieces])
 
     def of(self, grove: Grove) -> pa.Table:
-        """What is kept of neighbouring shards."""
+        """The result of neighbouring shards."""
         plan = self.measured.plan
         told = [unpacked(self.tops[number]) for number in grove.numbers]
         targets = self._targets(grove, told)
@@ -121,7 +121,7 @@ class Solve:
 
 
 def _numbers(certificate: Certificate) -> list[float]:
-    """What a certificate counts, without its level."""
+    """The numbers of a certificate, without its level."""
     return [float(getattr(certificate, name)) for name in Certificate.__slots__[1:]]
 
 

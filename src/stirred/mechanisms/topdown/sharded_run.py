@@ -1,4 +1,4 @@
-"""One workload from census to release without holding it: records go to the subtree they belong to, and stay there.
+"""Run one workload by subtrees, without holding the census in one place.
 
     records ─→ parts by subtree ─→ survey ──────────┐
                      │        ─→ upward (gls) ────┐ │    one small message for each subtree
@@ -52,12 +52,12 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Sharded:
-    """A run by subtrees; ``made`` does it all."""
+    """A run by subtrees; ``made`` performs it."""
 
     task: Task
 
     def made(self) -> Made | None:
-        """What is released; None where there is nothing to cut: no area, or one."""
+        """The release; None if the tree cannot be divided: it has no area, or one."""
         self._say("tabulate", 0, 1)
         gathered = gather(self.task)
         if gathered is None:
@@ -116,7 +116,7 @@ class Sharded:
     def _levels(
         self, upper: Upper, targets: Targets, checkpoint: Checkpoint
     ) -> tuple[list[Sparse], list[Certificate]]:
-        """The integers from the root to the shards' tops; levels finished before are taken up."""
+        """The integers from the root to the shards' tops; levels finished before are used again."""
         measurements = targets.measurements  # type: ignore[attr-defined]
         weights = {pair: measurements.solve_weights(*pair) for pair in upper.allotment.rho}
         estimator = Estimator(
@@ -170,7 +170,7 @@ class Sharded:
         return tables
 
     def _records(self, gathered: Gathered, solved: Parts) -> pa.Table | pads.Dataset:
-        """The released records, written where they lie; without a folder they come here, as asked for."""
+        """Write the released records where they are stored; without a folder they are collected in this process."""
         names = dict(self.task.workload.columns) if self.task.bureau else {}
         axes = tuple(output.column(axis, names) for axis in self.task.workload.histogram.axes)
         tops = gathered.published
@@ -199,7 +199,7 @@ def _told(parts: Parts, steps: Steps | None) -> tuple[list[Arrays], list[Arrays]
 
 
 def _tops(upper: Upper, targets: Targets, tops: Sparse) -> Mapping[int, bytes]:
-    """What each shard is told: the integers of its top, and in the closed form its estimate and covariance."""
+    """The message to each shard: the integers of its top, and in the closed form its estimate and covariance."""
     made: dict[int, bytes] = {}
     cover = None
     if isinstance(targets, Informed):

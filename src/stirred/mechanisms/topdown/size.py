@@ -1,4 +1,4 @@
-"""How many bytes a run would hold in memory: a rough figure from counts alone, which only decides the way it goes."""
+"""Estimate the memory of a run from counts alone, to decide whether it runs in memory or by subtrees."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-r"""One parent's children: the best non-negative histograms that add up to it, with a certificate of optimality.
+r"""Solve one parent's children: the best non-negative histograms that add up to it, with a certificate of optimality.
 
 The problem is reduced to the parent's positive cells (elsewhere every child is zero), queries that coincide there are
 merged, and the compiled solver of ``descend`` does the rest. Sums of cells that must lie between bounds (a fixed
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 FREE = 1e300
 LARGE = 4_000  # cells
 WORK = 8e9  # additions of one parent
-CROWDED = 64  # with this many held sums per child the unconstrained optimum is no useful start
+CROWDED = 64  # with this many held sums per child the unconstrained optimum is not a useful start
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def solve(problem: Problem, *, tolerance: float = 2e-3, limit: int = 4000, round
     gid, w, diag = merged(problem.groups, problem.weights)
     d = metric(gid, w, diag)
     weakest = float(diag.min()) if diag.min() > 0 else float(problem.weights.max())
-    # Beyond some thousand cells the tolerance is meant by child and cell: nobody needs 50,000 cells to agree in sum.
+    # Beyond some thousand cells the tolerance is per child and cell: a joint tolerance for 50,000 cells is not needed.
     goal = 0.5 * weakest * tolerance * tolerance * (C * n / 400.0 if n > LARGE else 1.0)
     X = _start(problem, d) if problem.start is None else problem.start.copy()
     laid = Laid.out(problem, gid, w, diag)
@@ -212,7 +212,7 @@ def held_sums(X: Floats, held: Held) -> Floats:
 
 
 def _binding(held: Held, parent: Floats) -> Held:
-    """Only the groups whose bounds can matter: the others would make the metric heavy for nothing."""
+    """Only the groups whose bounds can be active: the others would slow the solver down."""
     inside = held.groups >= 0
     sums = np.bincount(held.groups[inside], parent[inside], minlength=held.low.shape[1])
     matters = np.asarray((held.low > 0).any(axis=0) | (held.high < sums).any(axis=0))
@@ -222,7 +222,7 @@ def _binding(held: Held, parent: Floats) -> Held:
 
 
 def _start(problem: Problem, d: Floats) -> Floats:
-    """Where to begin: the measurement read through the metric, which the first projection makes feasible."""
+    """The starting point: the measurement divided by the metric, which the first projection makes feasible."""
     shares = problem.allowed / np.maximum(problem.allowed.sum(axis=0), 1)
     result: Floats = shares * problem.parent + (problem.linear - problem.linear.mean(axis=0)) / d
     return result
@@ -240,7 +240,7 @@ def _stack(
         groups[r] = one.groups
         low[r, :, : one.low.shape[1]] = one.low
         high[r, :, : one.high.shape[1]] = one.high
-        # As stiff as the data along the same direction: a few rounds suffice and conditioning hardly suffers.
+        # As stiff as the data along the same direction: a few rounds are enough and conditioning stays good.
         inside = one.groups >= 0
         if not inside.any():
             mu[r] = 1.0

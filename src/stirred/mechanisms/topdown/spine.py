@@ -1,8 +1,8 @@
 """The tree of geounits: any depth, with the exact part of the budget every geounit spends.
 
 Where the census lacks a level of the workload, that level's part moves to the next lower level present. A geounit with
-one child is bypassed: it has the same people as its child, so its part moves down to the child, which is measured once
-with both. Either way every root-to-leaf path spends exactly the total, and that is checked.
+one child is bypassed: it has the same persons as its child, so its part moves down to the child, which is measured once
+with both. In both cases every root-to-leaf path spends exactly the total, and that is checked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {"us": ("nation", "country"), "tract_su
 
 @dataclass(frozen=True)
 class Spine:
-    """Levels from the root down; nodes of a level stand in the order of their parents.
+    """Levels from the root down; nodes of a level are in the order of their parents.
 
     >>> frame = pl.DataFrame({"state": ["a", "a", "a"], "county": ["x", "x", "y"], "block": ["1", "2", "3"]})
     >>> spine = Spine.of(frame, ("state", "county", "block"))
@@ -56,7 +56,8 @@ class Spine:
             if nodes[level].n_unique() < nodes.height:
                 twice = nodes.height - nodes[level].n_unique()
                 raise InputError(
-                    f"{twice} codes of level {level} stand under two parents",
+                    f"{twice} codes of level {level} have two parents",
+                    why="an area has one parent",
                     fix="make codes unique within the level, as a GEOID is",
                 )
             if above is None:
@@ -77,7 +78,7 @@ class Spine:
 
     @staticmethod
     def sorted(frame: pl.DataFrame, levels: Sequence[str], *, root: str | None = None) -> "Spine":
-        """The same from different leaves that stand in order and were checked before; ``root`` adds one above all.
+        """The same from distinct leaves that are sorted and checked; ``root`` adds a common root.
 
         >>> frame = pl.DataFrame({"county": ["x", "x", "y"], "block": ["1", "2", "3"]})
         >>> [parent.tolist() for parent in Spine.sorted(frame, ("county", "block"), root="state").parent]
@@ -121,7 +122,7 @@ class Spine:
         return node
 
     def depth(self, level: str) -> int | None:
-        """Where a level of a workload stands here, or None when the census lacks it."""
+        """The depth of a workload's level here, or None if the census does not have it."""
         for name in (level, *ALIASES.get(level, ())):
             if name in self.levels:
                 return self.levels.index(name)
@@ -132,7 +133,7 @@ class Spine:
 class Allotment:
     """What every geounit spends on every query, exactly.
 
-    ``start[d][i]`` is the highest level whose part node i of level d spends (d itself unless it stands for bypassed
+    ``start[d][i]`` is the highest level whose part node i of level d spends (d itself unless it also represents bypassed
     ancestors), or -1 when the node is not measured; ``rho[(a, d)]`` are the parts of ρ² of such a node by query.
     """
 
@@ -148,7 +149,7 @@ class Allotment:
     ) -> "Allotment":
         """Assign levels, move the parts of missing levels down, bypass single children, check every path.
 
-        ``above`` is for subtrees that carry their ancestors: by level, which of these have a single child in the whole
+        ``above`` is for subtrees that include their ancestors: by level, which of these have a single child in the whole
         tree.
         """
         depths = [spine.depth(level) for level in workload.levels]
@@ -163,6 +164,7 @@ class Allotment:
                     raise InputError(
                         f"the census has none of the levels of workload {workload.name}",
                         why=f"the workload has {', '.join(workload.levels)}; the census {', '.join(spine.levels)}",
+                        fix="name the levels of the spine in census.toml as the workload does",
                     )
                 depth = lower[0] if lower else upper[-1]
                 moved.append((level, spine.levels[depth]))
@@ -210,11 +212,12 @@ class Allotment:
             if spent != self.workload.rho_squared:
                 raise BudgetError(
                     f"a path of the spine spends ρ² = {spent}, not {self.workload.rho_squared}",
+                    why="every path from the root to a leaf spends the total ρ² of the workload",
                     fix="give every level of the workload a share, and let them sum to 1",
                 )
 
     def holder(self, depth: int, nodes: Ints) -> tuple[Ints, Ints]:
-        """For each node the level and number of the geounit whose measurement stands for it."""
+        """For each node the level and number of the geounit whose measurement represents it."""
         level = np.full(len(nodes), depth, np.int64)
         node = nodes.copy()
         for d in range(depth, len(self.spine.levels) - 1):

@@ -8,10 +8,10 @@ stays above them as a node that is not measured, so that *its* population is the
 **Optimized block groups.** Within a tract, leaves in the same off-spine entities (place, school district, …) form
 groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
 
-Both use the leaves of the tree and in which areas these lie, never a confidential count: the areas are public
+Both use the leaves of the tree and the areas in which these lie, never a confidential count: the areas are public
 geography, and the leaves are public or declared as an invariant (``areas``). The
-production rule also looked at which kinds of group quarters stand in a block, which is an invariant but not public
-geography; that is left out. Microdata and tables still carry the ordinary geography (``ordinary``), and every
+production rule also used which kinds of group quarters are in a block, which is an invariant but not public
+geography; that is left out. Microdata and tables still have the ordinary geography (``ordinary``), and every
 root-to-leaf path spends exactly the total (checked where the budget is allotted).
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 CUTOFF = 12  # the production system's allowance above √n
-NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files say that a block lies in no such area
+NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 PART = "_part"
 OPTIMIZED = "_optimized"
 
@@ -100,7 +100,11 @@ class SpineOptions:
         top = spine.index(self.split_at) if self.split_at in spine else 0
         if self.aian is not None:
             if len(spine) - top < 2:
-                raise InputError("the AIAN split needs a level below the one that is split")
+                raise InputError(
+                    "the AIAN split needs a level below the one that is split",
+                    why="each part of a split area needs areas below it",
+                    fix="split at a higher level, or add a level to the spine",
+                )
             inside = ~pl.col(self.aian).cast(pl.String).fill_null("").is_in(NOT_AIAN)
             flag = pl.when(inside).then(pl.lit("1")).otherwise(pl.lit("0"))
             whole = spine[top]
@@ -114,7 +118,7 @@ class SpineOptions:
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """The geographies beside the spine that it looks at."""
+        """The geographies beside the spine that it uses."""
         names = (self.aian, *(self.block_groups or ()))
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
@@ -132,7 +136,9 @@ class SpineOptions:
         above = levels[:-2] if "block_group" in spine[-2:-1] else levels[:-1]
         if not above:
             raise InputError(
-                "optimized block groups need a level above them", fix="name the tract in the census's spine"
+                "optimized block groups need a level above them",
+                why="they are made from the blocks of one tract",
+                fix="name the tract in the census's spine",
             )
         tract, name = above[-1], "block_group" + OPTIMIZED
         renamed["block_group"] = name
@@ -159,14 +165,16 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
     for name in dict.fromkeys(names):
         if name not in known:
             raise InputError(
-                f"{name} is no geography beside the spine",
+                f"{name} is not a geography beside the spine",
                 why="only public geography may shape the tree, and the census declares what is geography",
                 fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
             )
         off = known[name]
         if not off.of:
             raise InputError(
-                f"{name} cuts through the areas of the spine", why="each leaf must lie in one area of it"
+                f"{name} cuts through the areas of the spine",
+                why="each leaf must lie in one area of it",
+                fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
             )
         if off.files:
             leaves = attach(schema, leaves.lazy(), [name], census.folder).collect()
@@ -174,19 +182,27 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
         if schema.geography.areas is not None:
             raise InputError(
                 f"{name} needs a file of its own",
-                why="the tree lists all areas, and only records say where those without a file lie: the tree would "
-                "tell which areas have records",
+                why="the tree lists all areas, and without a file only records say where these are: the tree would "
+                "show which areas have records",
                 fix=f"give [geography.off_spine.{name}] its files",
             )
         holders = [record for record in deciding(census) if name in census.columns(record)]
         if not holders:
-            raise InputError(f"no record type has the column {name}")
-        # every type that has the column is asked: an area may have group quarters and no household
+            raise InputError(
+                f"no record type has the column {name}",
+                why="[geography.off_spine] names it, and it has no file",
+                fix=f"add the column {name} to the records, or give [geography.off_spine.{name}] its files",
+            )
+        # every type that has the column is read: an area may have group quarters and no household
         codes = pl.col(off.of).cast(leaves.schema[off.of]), pl.col(name).cast(pl.String)
         frames = [census.scan(record, [off.of, name]).select(codes) for record in holders]
         table = pl.concat(frames).unique().collect()
         if table[off.of].n_unique() < table.height:
-            raise InputError(f"some areas of level {off.of} lie in several areas of {name}")
+            raise InputError(
+                f"some areas of level {off.of} lie in several areas of {name}",
+                why="each area must lie in one area beside the spine",
+                fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
+            )
         leaves = leaves.join(table, on=off.of, how="left", maintain_order="left")
     return leaves
 
@@ -216,7 +232,7 @@ def _level(name: str, spine: tuple[str, ...]) -> str:
 
 
 def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str]) -> None:
-    """A rule about whole counties cannot be kept on a tree that has only their parts."""
+    """Refuse a rule about whole areas (counties) that the tree has only in parts."""
     for rule in workload.rules:
         if (
             rule.kind != "zero"
@@ -224,7 +240,7 @@ def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str])
             and _level(rule.level, spine) not in levels
         ):
             raise InputError(
-                f"rule {rule.name} speaks of level {rule.level}, which this spine cuts into parts",
+                f"rule {rule.name} names level {rule.level}, which this spine cuts into parts",
                 why="fixing the parts would make more numbers exact than the rule says",
                 fix="state the rule at the lowest level or above the split, or use the ordinary spine",
             )

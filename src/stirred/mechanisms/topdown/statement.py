@@ -1,4 +1,4 @@
-"""What a TopDown run promises: its specification, ledger and notes, from the workload and the rules alone."""
+"""State the promise of a TopDown run: its specification, ledger and notes, from the workload and the rules alone."""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ PUBLISHED = Evidence(
 
 
 def budget(rho_squared: Fraction | None) -> Budget:
-    """ρ, the square root of the usual zCDP parameter; None stands for no noise at all."""
+    """ρ, the square root of the usual zCDP parameter; None means no noise."""
     return Budget.infinite() if rho_squared is None else Budget.sqrt(rho_squared)
 
 
@@ -34,7 +34,7 @@ def specification(
     *,
     added: tuple[str, ...] = (),
 ) -> Specification:
-    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``added`` are levels that a spine of its own brings in."""
+    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``added`` are levels that its own spine adds."""
     person = "person" in census.schema.record_types
     unit = "person" if person else workload.record
     evidence = PROVED if unit == workload.record else PUBLISHED
@@ -50,7 +50,7 @@ def specification(
 
 
 def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Where the parts of levels went that the census lacks."""
+    """Where the parts of ρ² of missing levels are spent."""
     present = [
         any(n in (*census.schema.spine, *added) for n in (level, *ALIASES.get(level, ())))
         for level in workload.levels

@@ -1,4 +1,4 @@
-"""From the census's records to the workload's histogram in every block, sparse."""
+"""Count the census's records in the workload's histogram, sparse, for every block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,7 +86,9 @@ def axis_expression(axis: Axis, types: pl.Schema) -> pl.Expr:
     for column in source.columns:
         if column not in types:
             raise InputError(
-                f"axis {axis.name} needs the column {column}", fix=did_you_mean(column, types.names())
+                f"axis {axis.name} needs the column {column}",
+                why="the levels of the axis are computed from it",
+                fix=did_you_mean(column, types.names()),
             )
     if source.product:
         whole: pl.Expr = pl.lit(0, dtype=pl.Int64)
@@ -126,11 +128,13 @@ def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
 
 
 def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
-    """One row per leaf with its areas: from the public file of areas, else from the records that decide it."""
+    """One row per leaf with its areas: from the public file of areas, else from the records with a home."""
     spine = list(census.schema.spine)
     if not spine:
         raise InputError(
-            "the census has no geography", fix="name its spine in census.toml: [geography] spine = […]"
+            "the census has no geography",
+            why="TopDown works from the top of a spine down to its leaves",
+            fix="name its spine in census.toml: [geography] spine = […]",
         )
     if census.schema.geography.areas is not None:
         areas = ancestors(census.schema, census.folder).select(spine).collect()
@@ -183,7 +187,7 @@ def histograms(census: "Census", workload: Workload, spine: Spine) -> list[Spars
 
 
 def no_cell(strangers: int, workload: Workload) -> DataError:
-    """What is said about records outside the histogram."""
+    """The error for records outside the histogram."""
     return DataError(
         f"{strangers} {workload.record} records fall in no cell of workload {workload.name}",
         why="a value is missing or outside the axis",
@@ -192,5 +196,9 @@ def no_cell(strangers: int, workload: Workload) -> DataError:
 
 
 def no_area(lost: int) -> InputError:
-    """What is said about records outside the geography."""
-    return InputError(f"{lost} cells lie in areas that the spine does not have", fix="complete the geography")
+    """The error for records outside the geography."""
+    return InputError(
+        f"{lost} cells lie in areas that the spine does not have",
+        why="records name areas that the file of areas does not list",
+        fix="add these areas to the file of areas",
+    )

@@ -1,4 +1,4 @@
-"""What the top-down solve aims at: the linear terms of every geounit, from raw measurements or from the tree estimate."""
+"""Compute the linear terms of every geounit for the top-down solve, from raw measurements or from the tree estimate."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -26,7 +26,7 @@ class Targets(Protocol):
 
 @dataclass(slots=True)
 class Raw:
-    """Classic: the geounit's own measurements, drawn for the cells asked for and no others."""
+    """Classic: the geounit's own measurements, drawn for the needed cells only."""
 
     measurements: Measurements
 
@@ -136,7 +136,7 @@ class Informed:
 
 
 def algebra_of(measurements: Measurements, constraints: Constraints) -> Algebra:
-    """The closed form of a run, refused where there is none."""
+    """The closed form of a run; raises an error if there is none."""
     workload = measurements.allotment.workload
     algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
     algebra.require()
@@ -147,7 +147,7 @@ def algebra_of(measurements: Measurements, constraints: Constraints) -> Algebra:
 def tree(
     algebra: Algebra, measurements: Measurements, constraints: Constraints, engine: Engine, top: int = 0
 ) -> tuple[list[gls.Level], gls.Leaves]:
-    """The noisy tree as the two passes want it, from level ``top`` down (empty levels above)."""
+    """The noisy tree in the form of the two passes, from level ``top`` down (empty levels above)."""
     spine = measurements.allotment.spine
     last = len(spine.levels) - 1
     levels = noisy_levels(algebra, measurements, constraints, range(top, last))

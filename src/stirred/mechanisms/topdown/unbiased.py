@@ -1,7 +1,7 @@
-r"""Unbiased estimates with exact variances, for marginals of every geounit, from the estimate over the whole tree.
+r"""Compute unbiased estimates with exact variances for marginals of every geounit, from the estimate over the whole tree.
 
 The generalised least-squares estimate is linear in the noisy measurements, so it has no bias and its variance is known
-exactly from the budget alone. Negative and fractional numbers are the price: it is not the published, consistent number.
+exactly from the budget alone. It may be negative or fractional, and it is not the published, consistent number.
 """
 
 from itertools import combinations

@@ -1,12 +1,12 @@
-r"""How certain a TopDown release is, from public numbers alone: the mechanism run again on its own output.
+r"""Estimate the uncertainty of a TopDown release from public numbers alone, by running the mechanism on its own output.
 
-The released leaf histogram stands in the place of the census, the invariants are kept, fresh noise is drawn, and the
+The released leaf histogram takes the place of the census, the invariants are kept, fresh noise is drawn, and the
 same estimate is made: what a replicate does to the release shows what the release did to the census (a parametric
 bootstrap). Everything here is post-processing of the release and of numbers that are exact anyway, so it costs nothing.
 
 The noise of replicates comes from a child of the run's key bound to ("uncertainty", the released histogram, the number
-of the replicate). The replicates are published, and with the release they give their own noise away; that is safe,
-because a child key says nothing about its parent or siblings and is never used to measure the census. Bound to the
+of the replicate). The replicates are published, and with the release they reveal their own noise; that is safe,
+because a child key reveals nothing about its parent or siblings and is never used to measure the census. Bound to the
 release, not to the census, two censuses with one release get the same replicates.
 """
 
@@ -34,9 +34,9 @@ from stirred.mechanisms.topdown.workload import Workload
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-PRIOR = 4.0  # degrees of freedom with which cells of similar size lend each other their variance
-FEW = 5  # cells a size class needs before it speaks for others
-WHOLE = "_whole"  # stands for the variables of a table that has none
+PRIOR = 4.0  # degrees of freedom of the variance that is shared by cells of similar size
+FEW = 5  # cells that a size class needs before its variance is shared
+WHOLE = "_whole"  # represents the variables of a table that has none
 CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
 
 
@@ -118,7 +118,7 @@ def tables(
     bureau: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, pa.Table]:
-    """What a release carries for the uncertainty of any table: replicates, and unbiased marginals where there are."""
+    """The data of a release for the uncertainty of any table: replicates, and unbiased marginals if there are any."""
     made = replicates(
         outcome.measurements.allotment, outcome.levels[-1], outcome.constraints, settings,
         key=key, count=count, engine=engine, progress=progress,
@@ -136,7 +136,7 @@ def tables(
 def moments(count: Ints, again: Ints) -> tuple[Floats, Floats, Floats]:
     r"""Bias, standard error and degrees of freedom of every cell from its replicates (R × cells).
 
-    Cells of similar size lend each other variance, so that a cell which happened not to move is not called exact:
+    Cells of similar size share variance, so that a cell that did not change by chance is not called exact:
     $s^2 = ((R-1)s_i^2 + 4 s_0^2)/(R+3)$ with $s_0^2$ the mean over the cells of its size class.
 
     >>> bias, error, _ = moments(np.array([10, 10]), np.array([[12, 10], [10, 10], [11, 10]]))

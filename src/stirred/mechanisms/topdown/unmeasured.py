@@ -1,4 +1,4 @@
-"""Geounits without a measurement of their own: their children's measurements stand for them."""
+"""Represent geounits without their own measurement by their children's measurements."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ Ints = NDArray[np.int64]
 
 
 def split(allotment: Allotment, depth: int, nodes: Ints) -> NDArray[np.bool_]:
-    """Which of the nodes are not measured and have several children (with one child, that child stands for them)."""
+    """Which of the nodes are not measured and have several children (with one child, that child represents them)."""
     if depth == len(allotment.spine.levels) - 1:
         return np.zeros(len(nodes), bool)
     several: NDArray[np.bool_] = np.diff(allotment.spine.first_child[depth])[nodes] > 1

@@ -1,4 +1,4 @@
-"""The tree from the root down to the shards' tops, as one process holds it, and its half of a run."""
+"""The tree from the root down to the shards' tops, held by one process, and its part of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ Survey = Sequence[Mapping[str, NDArray[Any]]]  # of every shard, in order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upper:
-    """Levels 0 to the shards' tops are whole; below them stand only geounits that are measured for one above."""
+    """Levels 0 to the shards' tops are complete; below them are only geounits that are measured for one above."""
 
     plan: Plan
     spine: Spine
@@ -49,7 +49,7 @@ class Upper:
 
     @staticmethod
     def of(plan: Plan, tops: Spine, survey: Survey, key: Key, record: Record) -> "Upper":
-        """From what the shards told; raises where a constraint cannot hold."""
+        """Build it from the messages of the shards; raises an error if a constraint cannot hold."""
         sizes = np.stack([shard["sizes"] for shard in survey])
         sizes = np.concatenate([np.zeros((len(sizes), plan.depth), np.int64), sizes], axis=1)
         offsets = np.concatenate([np.zeros((1, sizes.shape[1]), np.int64), np.cumsum(sizes, axis=0)[:-1]])
@@ -97,7 +97,7 @@ class Upper:
 
 
 def _spine(plan: Plan, tops: Spine, survey: Survey, offsets: Ints) -> tuple[Spine, tuple[Ints, ...]]:
-    """The tree with the geounits below the cut that stand for others, and their numbers in the whole tree."""
+    """The tree with the geounits below the cut that represent others, and their numbers in the whole tree."""
     place = [np.arange(len(codes)) for codes in tops.codes]
     parents, codes = list(tops.parent), list(tops.codes)
     shown: list[dict[tuple[int, int], int]] = [{} for _ in plan.levels]

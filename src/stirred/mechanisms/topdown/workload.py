@@ -1,4 +1,4 @@
-"""What a TopDown run measures: histogram, queries, exact budget shares by level, constraints; written in TOML."""
+"""The workload of a TopDown run: histogram, queries, exact budget shares by level, constraints; written in TOML."""
 
 import tomllib
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ class Rule:
     """One constraint as declared: what is held, where, and with which right-hand side.
 
     ``exact``: the query's answers at the level equal the census's. ``facilities``: the answers lie between the number
-    of units of each kind and ``largest`` times it. ``zero``: the listed cells hold nobody, in any census.
+    of units of each kind and ``largest`` times it. ``zero``: the listed cells are empty in any census.
     ``at-least``, ``at-most``: a public number per answer.
     """
 
@@ -32,7 +32,7 @@ class Rule:
     cells: tuple[tuple[str, tuple[int, ...]], ...] = ()
     values: tuple[int, ...] = ()
     largest: int = 99_999
-    lower: tuple[int, ...] = ()  # by answer, 1 where every facility houses somebody
+    lower: tuple[int, ...] = ()  # by answer, 1 if every facility has at least one resident
     units: str = ""  # the record type of the facilities
     kinds: Source | None = None  # how a unit's own columns sort it by answer
 
@@ -78,6 +78,7 @@ class Workload:
                     if name not in names:
                         raise InputError(
                             f"level {level} gives a share to query {name}, which is not declared",
+                            why="only a declared query can be measured",
                             fix=did_you_mean(name, names),
                         )
 
@@ -87,7 +88,9 @@ class Workload:
             if query.name == name:
                 return query
         raise InputError(
-            f"no query {name} in workload {self.name}", fix=did_you_mean(name, [q.name for q in self.queries])
+            f"no query {name} in workload {self.name}",
+            why="a query is asked for by its name",
+            fix=did_you_mean(name, [q.name for q in self.queries]),
         )
 
     def rho(self, level: str, query: str) -> Fraction:
@@ -105,7 +108,9 @@ class Workload:
         known = presets()
         if name not in known:
             raise InputError(
-                f"there is no workload {name}", fix=did_you_mean(name, known) + ", or give a TOML file"
+                f"there is no workload {name}",
+                why="a workload is asked for by its name, or by a TOML file",
+                fix=did_you_mean(name, known) + ", or give a TOML file",
             )
         text = (resources.files(__package__) / "presets" / f"{name}.toml").read_text("utf8")
         return cls.parse(text)
@@ -123,7 +128,9 @@ class Workload:
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError("the workload is not valid TOML", why=str(error)) from None
+            raise InputError(
+                "the workload is not valid TOML", why=str(error), fix="correct the line that the reason names"
+            ) from None
         return workload(document)
 
 

@@ -1,0 +1,129 @@
+"""Every error of Stirred says what happened, why, and how to fix it: the source is searched for errors that do not."""
+
+import ast
+from pathlib import Path
+
+import stirred
+from stirred import errors
+
+SOURCE = Path(stirred.__file__).parent
+NAMES = {
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.StirredError)
+}
+
+# Errors that still lack a part, by file. A count may only become smaller: correct it when an error is completed.
+UNFINISHED: dict[str, int] = {
+    "cli/assess.py": 3,
+    "cli/budget.py": 4,
+    "cli/lookup.py": 1,
+    "cli/packet.py": 1,
+    "cli/plan.py": 2,
+    "cli/reproduce.py": 1,
+    "cli/spec_check.py": 2,
+    "cli/spec_compare.py": 2,
+    "cli/spec_export.py": 2,
+    "cli/spec_sources.py": 3,
+    "cli/swap.py": 1,
+    "cli/topdown.py": 2,
+    "publish/accuracy.py": 1,
+    "publish/answers.py": 1,
+    "publish/export/registry.py": 3,
+    "publish/internal.py": 2,
+    "publish/lookup.py": 2,
+    "publish/packet.py": 1,
+    "publish/plan.py": 5,
+    "publish/side_by_side.py": 1,
+    "publish/tables.py": 1,
+    "publish/tune.py": 1,
+    "spec/budget.py": 3,
+    "spec/chaining.py": 1,
+    "spec/composition.py": 1,
+    "spec/divergences.py": 1,
+    "spec/domain.py": 2,
+    "spec/exact.py": 2,
+    "spec/files.py": 1,
+    "spec/files_parts.py": 6,
+    "spec/group.py": 1,
+    "spec/ledger.py": 3,
+    "spec/multiverse.py": 3,
+    "spec/neighbours.py": 1,
+    "spec/numerals.py": 1,
+    "spec/premetrics.py": 3,
+    "spec/propositions.py": 2,
+    "spec/readings.py": 1,
+    "spec/rounding.py": 1,
+    "spec/size_laws.py": 3,
+    "spec/specification.py": 2,
+    "spec/statement.py": 2,
+    "spec/writing.py": 1,
+}
+
+
+def incomplete(tree: ast.AST) -> list[int]:
+    """The lines that make an error without what, why or fix; ``**parts`` does not count as given."""
+    lines = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _name(node.func) in NAMES:
+            given = {keyword.arg: keyword.value for keyword in node.keywords}
+            parts = [*node.args[:1], *(given[part] for part in ("why", "fix") if part in given)]
+            if len(parts) < 3 or any(_empty(part) for part in parts):
+                lines.append(node.lineno)
+        elif isinstance(node, ast.Raise) and _name(node.exc) in NAMES:
+            lines.append(node.lineno)  # raise InputError: a class without any words
+    return sorted(lines)
+
+
+def _name(node: ast.AST | None) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _empty(part: ast.expr) -> bool:
+    """An empty text, also one that stands at the end of ``reason or ""``, or arguments that are not written out."""
+    if isinstance(part, ast.BoolOp):
+        return any(_empty(value) for value in part.values)
+    return isinstance(part, ast.Starred) or (isinstance(part, ast.Constant) and not part.value)
+
+
+def test_every_error_has_what_why_and_fix() -> None:
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        lines = incomplete(ast.parse(path.read_text(encoding="utf-8")))
+        if lines:
+            found[path.relative_to(SOURCE).as_posix()] = lines
+    grown = {file: lines for file, lines in found.items() if len(lines) > UNFINISHED.get(file, 0)}
+    assert not grown, f"these lines make an error without what, why or fix: {grown}"
+    shrunk = {
+        file: len(found.get(file, [])) for file, n in UNFINISHED.items() if len(found.get(file, [])) < n
+    }
+    assert not shrunk, f"errors were completed: correct UNFINISHED to {shrunk}"
+
+
+def test_the_search_finds_what_is_missing() -> None:
+    lines = [
+        'raise InputError("what", why="why", fix="fix")',
+        'raise InputError("what", why="why")',
+        'raise errors.BudgetError("what", fix="fix")',
+        'error = PlanError("what", why="", fix="fix")',
+        'error = PlanError("what", why=reason or "", fix="fix")',
+        'error = PlanError("what", **parts)',
+        "raise InputError",
+        'raise ValueError("what")',
+        "raise error",
+    ]
+    assert incomplete(ast.parse("\n".join(lines))) == [2, 3, 4, 5, 6, 7]
+
+
+def test_errors_of_stirred_are_only_made_from_its_tree() -> None:
+    """A subclass outside errors.py would escape the search."""
+    outside = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.name != "errors.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and any(_name(base) in NAMES for base in node.bases)
+    ]
+    assert not outside, outside
