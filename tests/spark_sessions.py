@@ -85,7 +85,7 @@ class Sessions:
         if self.kind != "cluster":
             return
         context = self.session.sparkContext._jsc.sc()
-        for _ in range(600):
+        for _ in range(6000):  # whoever is busy has the time to start them
             if context.getExecutorMemoryStatus().size() == 3:  # the driver is one of them
                 return
             time.sleep(0.2)

@@ -1,7 +1,6 @@
 """From plan to packet with the real command: sealed, resumable, public parts that know nothing of the truth."""
 
 import json
-import random
 import shutil
 import signal
 import subprocess
@@ -45,27 +44,26 @@ def test_a_copy_with_the_internal_part_is_not_public(packet: Path, command: Comm
 
 
 def test_an_interrupted_run_resumes_to_the_same_bytes(packet: Path, town: Path) -> None:
-    """SIGKILL at five random moments of the run's life, then one run to the end."""
+    """SIGKILL when a run has begun, is swapping, has its records, its tables and its report; then one run to the end."""
     out, key = town / "resumed", town / "town.key"
+    part = town / "resumed.part"
     words = [str(STIRRED), "run", str(town / "plan.toml"), "--out", str(out), "--key", str(key)]
-    rng = random.Random(3)
+    marks = ("state/run", "state/data.work", "public/data", "public/tables/*.parquet", "public/report.html")
     killed = 0
-    while killed < 5:
+    for mark in marks:
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        begun = time.monotonic()
-        # wait until it has begun to write, then a random moment more
-        while (
-            process.poll() is None and not (town / "resumed.part").exists() and time.monotonic() - begun < 120
-        ):
-            time.sleep(0.01)
-        time.sleep(rng.random() * 1.2)
-        if process.poll() is not None:
-            if out.exists():
-                shutil.rmtree(out)  # it was quicker: begin again
+        while process.poll() is None and not list(part.glob(mark)):
+            time.sleep(0.001)  # leaves the processor to the run
+        if process.poll() is not None:  # it was quicker than this test
+            shutil.rmtree(out)
             continue
         process.send_signal(signal.SIGKILL)
         process.wait()
+        if out.exists():  # it finished in between
+            shutil.rmtree(out)
+            continue
         killed += 1
+    assert killed
     assert subprocess.run(words, capture_output=True, check=False).returncode == 0
     assert contents(out / "public") == contents(packet / "public")
     assert contents(out / "internal") == contents(packet / "internal")
