@@ -95,7 +95,9 @@ def _save(release: "Release", mechanism: "Mechanism", out: Path, made: Path, eng
 def _require_room(out: Path | None) -> None:
     if out is None:
         raise InputError(
-            "there is no place for the packet", fix="--out packet/, or --promise to see only the promise"
+            "there is no place for the packet",
+            why="--out is not given",
+            fix="--out packet/, or --promise to see only the promise",
         )
     if out.exists():
         raise InputError(

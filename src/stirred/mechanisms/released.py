@@ -39,7 +39,9 @@ def joined(release: Release, schema: Schema, record_type: str) -> pl.LazyFrame:
     """Released records of a type, with the household's variables where they are linked to one."""
     if record_type not in release.microdata:
         raise InputError(
-            f"the release has no {record_type} records", fix=did_you_mean(record_type, release.microdata)
+            f"the release has no {record_type} records",
+            why="its mechanism did not publish them",
+            fix=did_you_mean(record_type, release.microdata),
         )
     own = lazy(release.microdata[record_type])
     record = schema.record(record_type)
