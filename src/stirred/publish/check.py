@@ -1,5 +1,6 @@
 """What a plan promises and costs, told before anything runs: reads at most the counts that the promise needs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stirred.census import Census
@@ -7,7 +8,7 @@ from stirred.engine import Engine
 from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Mechanism
-from stirred.publish.plan import Plan
+from stirred.publish.plan import Plan, Reason
 from stirred.publish.run import promise
 from stirred.publish.tables import check_variables
 from stirred.spec import Invariant, NormalizedRenyi, Specification
@@ -72,8 +73,7 @@ def explain(plan: Plan, census: Census | None = None, engine: Engine | None = No
     kept = tuple(
         Kept(words=invariant.words(), numbers=_numbers(invariant, census)) for invariant in whole.multiverse
     )
-    given = " ".join(reason.invariant.lower() for reason in plan.reasons)
-    unexplained = tuple(k.words for k in kept if k.words.lower() not in given) if not plan.reasons else ()
+    unexplained = tuple(k.words for k in kept if reason_for(k.words, plan.reasons) is None)
     card = Card(whole, title=plan.title)
     records = sum(census.count(record.name) for record in census.schema.records)
     return Explanation(
@@ -88,6 +88,34 @@ def explain(plan: Plan, census: Census | None = None, engine: Engine | None = No
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
         memory=FLOOR_BYTES + max(m.bytes_per_record for m in plan.mechanisms) * records,
     )
+
+
+def reason_for(invariant: str, reasons: Sequence[Reason]) -> Reason | None:
+    """The plan's reason for an invariant: the variables may stand in any order.
+
+    >>> law = Reason(invariant="households by size × state", kind="law", text="a law", citation="")
+    >>> reason_for("households by state × size", [law]) is law
+    True
+    >>> reason_for("persons by state", [law]) is None
+    True
+    """
+    return next((reason for reason in reasons if same_invariant(reason.invariant, invariant)), None)
+
+
+def same_invariant(first: str, second: str) -> bool:
+    """Whether two texts name the same invariant, in any order of its variables and in any case.
+
+    >>> same_invariant("Households by county × size", "households by size × county")
+    True
+    """
+    return _parts(first) == _parts(second)
+
+
+def _parts(words: str) -> tuple[str, tuple[str, ...], str]:
+    """What is counted, by which variables, and where."""
+    named, _, where = " ".join(words.lower().split()).partition(" where ")
+    counted, _, by = named.partition(" by ")
+    return counted, tuple(sorted(name.strip() for name in by.split("×"))), where
 
 
 def _part(name: str, specification: Specification) -> tuple[str, str, str]:

@@ -68,8 +68,9 @@ def verify(packet: Path, *, public: bool = False) -> list[Finding]:
     """Hold a packet against its checksums; with ``public`` refuse one that still holds the internal part."""
     if public:
         folder = packet / PUBLIC if (packet / PUBLIC).is_dir() else packet
-        held = [path for path in (packet / INTERNAL, folder / INTERNAL) if path.exists()]
-        if held or any("internal" in path.name for path in files(folder)):
+        # the folder decides what is internal; a file may have any name
+        inside = any(INTERNAL in path.relative_to(folder).parts[:-1] for path in files(folder))
+        if inside or (packet / INTERNAL).exists() or folder.resolve().name == INTERNAL:
             raise PrivacyError(
                 "this copy is not public",
                 why="it still holds the internal part, computed with the confidential data",
@@ -105,12 +106,24 @@ class Packet:
         return sorted(path.stem for path in (self.public / "tables").glob("*.parquet"))
 
     def tables(self) -> dict[str, str]:
-        """The published tables with the record type each counts, as the packet's plan states them."""
-        plan = tomllib.loads((self.public / "plan.toml").read_text(encoding="utf-8"))
-        stated = {
-            str(item["name"]): str(item.get("record_type", "household")) for item in plan.get("table", [])
-        }
-        return {name: stated.get(name, "household") for name in self.table_names()}
+        """The published tables with the record type each counts, as the plan states them, or else the receipt."""
+        path = self.public / "plan.toml"
+        if path.exists():
+            try:
+                plan = tomllib.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                raise InputError(
+                    "this is no packet",
+                    why="plan.toml is damaged",
+                    fix="give the folder stirred run wrote",
+                ) from None
+            stated: object = {
+                item["name"]: item.get("record_type", "household") for item in plan.get("table", [])
+            }
+        else:
+            stated = self.receipt().get("tables")
+        known = stated if isinstance(stated, dict) else {}
+        return {name: str(known.get(name, "household")) for name in self.table_names()}
 
     def read_tables(self) -> dict[str, pa.Table]:
         """The published tables themselves."""
@@ -138,5 +151,9 @@ class Packet:
                 fix="give the folder stirred run wrote",
             ) from None
         if not isinstance(document, dict):
-            raise InputError("this is no packet", why=f"{name} holds something else")
+            raise InputError(
+                "this is no packet",
+                why=f"{name} holds something else",
+                fix="give the folder stirred run wrote",
+            )
         return document

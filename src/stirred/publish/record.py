@@ -1,6 +1,6 @@
 """The decision record: two pages for an ethics or legal file, without legal conclusions."""
 
-from stirred.publish.check import Explanation
+from stirred.publish.check import Explanation, reason_for, same_invariant
 from stirred.publish.plan import Plan
 from stirred.spec.card import Card
 
@@ -9,7 +9,6 @@ def decision_record(plan: Plan, explanation: Explanation) -> str:
     """What is protected, what is exact and why, what is not protected, what else was tried: Markdown."""
     spec = explanation.specification
     card = Card(spec, title=plan.title)
-    reasons = {reason.invariant.lower(): reason for reason in plan.reasons}
     lines = [
         f"# Decision record: {plan.title}",
         "",
@@ -39,10 +38,7 @@ def decision_record(plan: Plan, explanation: Explanation) -> str:
         "|---|---|---|",
     ]
     for kept in explanation.kept:
-        found = next(
-            (r for words, r in reasons.items() if words in kept.words.lower() or kept.words.lower() in words),
-            None,
-        )
+        found = reason_for(kept.words, plan.reasons)
         why = (
             "NO REASON GIVEN"
             if found is None
@@ -52,9 +48,9 @@ def decision_record(plan: Plan, explanation: Explanation) -> str:
             f"| {kept.words} | {'all' if kept.numbers is None else format(kept.numbers, ',')} | {why} |"
         )
     others = [
-        r
-        for words, r in reasons.items()
-        if not any(words in k.words.lower() or k.words.lower() in words for k in explanation.kept)
+        reason
+        for reason in plan.reasons
+        if not any(same_invariant(reason.invariant, kept.words) for kept in explanation.kept)
     ]
     if others:
         lines += ["", "Reasons given for the invariants together:", ""]

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
@@ -27,6 +26,7 @@ from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Mechanism, Release
 from stirred.mechanisms.released import own_table
 from stirred.publish import documents
+from stirred.publish.csv_files import write_csv
 from stirred.publish.packet import INTERNAL, PUBLIC, Packet, seal
 from stirred.publish.plan import Plan, TablePlan
 from stirred.publish.receipt import receipt, write_json
@@ -265,7 +265,7 @@ def _tables(
     folder = public / "tables"
     folder.mkdir(exist_ok=True)
     made: dict[str, pa.Table] = {}
-    writers: dict[str, Callable[[pa.Table, Path], None]] = {"parquet": pq.write_table, "csv": _write_csv}
+    writers: dict[str, Callable[[pa.Table, Path], None]] = {"parquet": pq.write_table, "csv": write_csv}
     for index, table in enumerate(plan.tables):
         progress("tables", index, len(plan.tables))
         source = next((i for i, release in enumerate(releases) if _has(release, table)), 0)
@@ -281,17 +281,8 @@ def _has(release: Release, table: TablePlan) -> bool:
     return table.record_type in release.microdata or own_table(release, table.by) is not None
 
 
-def _write_csv(table: pa.Table, path: Path) -> None:
-    flat = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    pa.csv.write_csv(pa.Table.from_arrays(flat, names=table.column_names), path)
-
-
 def _microdata_csv(releases: list[Release], public: Path) -> None:
     for index, release in enumerate(releases):
         folder = public / ("data" if len(releases) == 1 else f"data-{index + 1}")
         for name, data in release.microdata.items():
-            table = data.to_table() if isinstance(data, pads.Dataset) else data
-            _write_csv(table, folder / f"{name}.csv")
+            write_csv(data, folder / f"{name}.csv")
