@@ -20,13 +20,13 @@ VERBS: dict[str, tuple[str, str]] = {
     "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.catalog", "the published specifications"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
-    "demo": ("stirred.cli.demo", "two specifications side by side, in the terminal and as a page"),
+    "demo": ("stirred.cli.demo", "three releases of a synthetic census, compared in one report"),
     "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
     "packet": ("stirred.cli.packet", "verify and compare packets"),
     "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
     "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),
     "run": ("stirred.cli.run", "run a plan: plan → packet"),
-    "spec": ("stirred.cli.spec", "show, compose, compare, convert and export specifications"),
+    "spec": ("stirred.cli.spec", "show, compare, check, compose, convert and export specifications"),
 }
 
 
