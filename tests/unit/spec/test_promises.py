@@ -23,6 +23,7 @@ from stirred.catalog import catalog
 from stirred.census import Census
 from stirred.errors import BudgetError, IncompatibleError, VoidError
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.topdown import constraints
 from stirred.mechanisms.topdown.constraints import Record
 from stirred.mechanisms.topdown.margins import ExactMargins
 from stirred.spec import (
@@ -53,6 +54,7 @@ from stirred.spec.card_odds import allowed
 from stirred.spec.functions import FunctionOrder
 from stirred.spec.invariants.distance import Distance
 from stirred.spec.refinement import determined
+from stirred.spec.verdicts import pairs
 from stirred.spec.verdicts.check import check_implication
 
 UNIT = "household"
@@ -163,7 +165,7 @@ def test_a_ledger_adds_delta(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ten_entries_fit()
 
 
-def test_what_a_constraint_without_variables_says_is_not_ignored() -> None:
+def test_what_a_constraint_without_variables_says_is_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pair of data sets is known to meet it, so that a no has no witness; "unknown" is the answer."""
     size = Constraint(words="exactly 100 households", record_type=UNIT, kind="size")
     zero = Constraint(words="a = 0 for everybody", record_type=UNIT)
@@ -174,6 +176,10 @@ def test_what_a_constraint_without_variables_says_is_not_ignored() -> None:
         assert first.implies(second).answer is Answer.UNKNOWN
         free = replace(first, domain=TOY), replace(second, domain=TOY)
         assert proved(*free) == "no"
+        with monkeypatch.context() as old:
+            # the old witness: a constraint without variables does not count
+            old.setattr(pairs, "inadmissible", lambda *_: "")
+            assert first.implies(second).answer is Answer.NO
 
 
 def test_a_multiverse_that_fixes_everything_and_an_invariant_given_and_taken_back() -> None:
@@ -409,7 +415,7 @@ def test_a_chain_keeps_the_invariants_of_its_first_step(monkeypatch: pytest.Monk
 # --- I: a restricted statistic, and the constants between units
 
 
-def test_a_restricted_statistic_is_declared() -> None:
+def test_a_restricted_statistic_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brute force: two data sets agree on block × kind and differ on block × kind where vacant."""
     vacant = Margin(UNIT, ("block", "kind"), {"vacant": ["1"]})
     coarse, kinds = Custom("coarse kinds where vacant", (vacant,)), Margin(UNIT, ("block", "kind"))
@@ -418,6 +424,9 @@ def test_a_restricted_statistic_is_declared() -> None:
     shown, asked = Table(("block", "kind")), Table(("block", "kind"), (("vacant", ("1",)),))
     assert not determines([shown], asked, small.names, small.records)
     assert determined([kinds], vacant, domain_of(small)).answer is Answer.NO
+    # the old rule looks at the variables of the table alone, and drops the statistic
+    monkeypatch.setattr(constraints, "summed_from", lambda whole, part: {*part.by} <= {*whole.by})
+    assert {*Record({coarse, kinds}).multiverse} != {coarse, kinds}
 
 
 def test_constants_between_changed_and_added_records() -> None:
