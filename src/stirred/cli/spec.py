@@ -19,7 +19,7 @@ named with a swap rate: NAME@RATE.
   stirred spec export pl-2020 --spec --out spec.json
 
 Every one takes --json. Numbers are rounded up; exact budgets stand in the column "exactly" and in spec.json.
-`spec check` ends with 0 where every proof is verified (an open question is no fault) and with 1 where one is not.
+`spec check` ends with 0 where every proof is verified (an open question is not a fault) and with 1 where one is not.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""``stirred spec check``: every derivation is verified by a checker that shares no code with what found it."""
+"""``stirred spec check``: every derivation is verified by a checker with code of its own."""
 
 import argparse
 from collections.abc import Iterator

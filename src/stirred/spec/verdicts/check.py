@@ -1,4 +1,4 @@
-"""Checking a verdict: its derivation is verified step by step, by code that shares nothing with what found it.
+"""Checking a verdict: its derivation is verified step by step, by code of its own.
 
 Numbers are compared with fifty digits of mpmath and a margin, tables and witnesses by counting. A problem is one sentence;
 no problem means that the derivation proves the verdict.

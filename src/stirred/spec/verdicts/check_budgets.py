@@ -10,7 +10,7 @@ from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.premetrics import Hamming, InputPremetric, SymmetricDifference
 from stirred.spec.verdicts.check_numbers import at_most, quadratics_ordered
-from stirred.spec.verdicts.check_tables import Given, determines, readable
+from stirred.spec.verdicts.check_tables import Given, determines, determines_all, readable
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.witness import DataSet
 
@@ -189,7 +189,11 @@ def _parts(first: "Specification", second: "Specification") -> str:
 
 def determines_freely(part: Any, second: "Specification") -> bool:
     """Whether the second's invariants fix all that a part is computed from."""
-    return bool(second.multiverse.refines(Multiverse.of(*part.measures), second.domain))
+    wanted = Multiverse.of(*part.measures)
+    found = second.multiverse.refines(wanted, second.domain)  # where to look; what it says is verified here
+    if not found or found.derivation is None:
+        return False
+    return not determines_all(found.derivation, Given(second.multiverse.invariants), wanted, second.domain)
 
 
 def _unit_factor(mine: InputPremetric, theirs: InputPremetric) -> Fraction | None:

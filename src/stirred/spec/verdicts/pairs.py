@@ -1,6 +1,7 @@
 """Checking a witness: two data sets of the domain that agree on some invariants and differ on another.
 
-This module shares no code with what finds witnesses. It counts records and reads the domain; nothing else.
+It uses no code of the search for witnesses; the search asks it before it answers "no". It counts records and reads the
+domain; nothing else.
 """
 
 from collections.abc import Iterable, Sequence
