@@ -76,7 +76,7 @@ class Sessions:
         self.stop()
         self.kind = kind
         if kind != "own":
-            from stirred.engine.spark_session import start
+            from stirred.engine.spark.session import start
 
             self.session = start(MASTERS[kind], self.config)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from spark_sessions import SESSIONS
-from stirred.engine import Spark, spark_session
+from stirred.engine import Spark
+from stirred.engine.spark import session as spark_session
 from stirred.errors import InputError, MissingExtraError, StirredError
 
 

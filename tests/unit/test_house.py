@@ -14,6 +14,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "errors",
     "compiled",
+    "frames",
     "spec",
     "chance",
     "census",

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import polars as pl
 import pyarrow as pa
 
 from stirred.census import parse
+from stirred.census.domain import domain_of
 from stirred.census.failures import explain
 from stirred.census.geography import attach
 from stirred.census.once import require_once
@@ -16,10 +17,8 @@ from stirred.census.readers import open_source, to_lazy
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import loosely, raw, typed
 from stirred.errors import DataError, InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from stirred.spec.domain import Domain
-
+from stirred.frames import collected
+from stirred.spec.domain import Domain
 
 HOMES_AT_ONCE = (
     20_000_000  # households held in memory when persons are counted by variables of their household
@@ -62,11 +61,9 @@ class Census:
         return Census(schema=schema, files={name: to_lazy(table) for name, table in tables.items()})
 
     @property
-    def domain(self) -> "Domain":
+    def domain(self) -> Domain:
         """The data sets that could have been collected, as the schema describes them."""
-        from stirred.census.domain import domain_of
-
-        return domain_of(self)
+        return domain_of(self.schema, lambda record_type: self.file(record_type).collect_schema())
 
     def file(self, record_type: str) -> pl.LazyFrame:
         """The columns of the files, unchanged."""
@@ -281,9 +278,7 @@ class redact_errors:  # noqa: N801 — used as a function in a with statement
 
 def _collect(frame: pl.LazyFrame, record_type: str) -> pl.DataFrame:
     with redact_errors(record_type):
-        result = frame.collect(engine="streaming")
-        assert isinstance(result, pl.DataFrame)
-        return result
+        return collected(frame, streaming=True)
 
 
 def _arrow(frame: pl.DataFrame) -> pa.Table:

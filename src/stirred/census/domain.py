@@ -1,24 +1,27 @@
 """Build the domain of a specification from a schema, without reading any record."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from stirred.census.census import Census
+import polars as pl
+
 from stirred.census.schema import RecordSchema, Schema, Variable
 from stirred.census.typed import variables_of
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType
 from stirred.spec.domain import Variable as SpecVariable
 
 
-def domain_of(census: Census) -> Domain:
+def domain_of(schema: Schema, columns: Callable[[str], pl.Schema]) -> Domain:
     """Record types with their levels, functional dependencies from geography and links, edit constraints.
 
+    ``columns`` gives the columns of a record type's files.
+
+    >>> from stirred.census import Census
     >>> census = Census.of({"geography": {"spine": ["state", "county"]}, "record": {"household": {"size": "size"}}},
     ...                    {"household": {"state": ["a"], "county": ["a1"], "size": [2]}})
     >>> sorted(census.domain.closure("household", ["county"]))
     ['county', 'state']
     """
-    schema = census.schema
-    own = {record.name: _variables(census, record) for record in schema.records}
+    own = {record.name: _variables(schema, record, columns(record.name)) for record in schema.records}
     types = []
     for record in schema.records:
         variables = dict(own[record.name])
@@ -51,10 +54,9 @@ def largest_household(schema: Schema) -> int | None:
     return None
 
 
-def _variables(census: Census, record: RecordSchema) -> dict[str, Variable]:
-    columns = census.file(record.name).collect_schema()
-    found = {variable.name: variable for variable in variables_of(census.schema, record, columns)}
-    geography = census.schema.geography
+def _variables(schema: Schema, record: RecordSchema, columns: pl.Schema) -> dict[str, Variable]:
+    found = {variable.name: variable for variable in variables_of(schema, record, columns)}
+    geography = schema.geography
     if geography.areas is not None and geography.names and geography.names[-1] in found:
         above = {level.name: Variable(name=level.name, label=level.label) for level in geography.spine}
         found = {**above, **found}

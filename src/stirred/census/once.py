@@ -4,6 +4,7 @@ import polars as pl
 
 from stirred.census.schema import RecordSchema
 from stirred.errors import DataError
+from stirred.frames import collected
 
 PART = 20_000_000  # identifiers held at once
 BATCH = 1 << 20
@@ -26,10 +27,9 @@ def used_again(ids: pl.LazyFrame, rows: int) -> int:
     surplus = 0
     for part in range(parts):
         some = named if parts == 1 else named.filter(key.hash() % parts == part)
-        counted = some.select(pl.len().cast(pl.Int64) - key.n_unique().cast(pl.Int64)).collect(
-            engine="streaming"
+        counted = collected(
+            some.select(pl.len().cast(pl.Int64) - key.n_unique().cast(pl.Int64)), streaming=True
         )
-        assert isinstance(counted, pl.DataFrame)
         surplus += int(counted.item())
     return surplus
 

@@ -1,10 +1,10 @@
-"""Progress events of long steps in this package, with the same signature as ``stirred.engine.Progress``."""
+"""Progress events of long steps; the terminal, the web page and the log show the same events."""
 
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """Receives progress events of a named step."""
+    """Receives progress events of named steps."""
 
     def __call__(self, step: str, done: int, total: int) -> None: ...
 

@@ -8,13 +8,14 @@ result depends only on their arguments and on the values they were built with, s
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-if TYPE_CHECKING:
-    from stirred.census import Census
+from stirred.census import Census
+from stirred.census.progress import Progress as Progress
+from stirred.census.progress import silent as silent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,19 +23,6 @@ R = TypeVar("R")
 BatchKernel = Callable[[pa.Table], pa.Table]
 PartKernel = Callable[..., pa.Table]  # (part, one table for each exchanged flow) -> table
 Steps = Callable[[int, int], None]  # called with the number of finished parts and of all parts
-
-
-class Progress(Protocol):
-    """Receives progress events of named steps; the terminal, the web page and the log show the same events."""
-
-    def __call__(self, step: str, done: int, total: int) -> None: ...
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """Ignore progress events.
-
-    >>> silent("read", 0, 1)
-    """
 
 
 class Flow(Protocol):
@@ -104,15 +92,15 @@ class Engine(Protocol):
         """The best number of parts for that many bytes."""
         ...
 
-    def read(self, path: str | Path) -> "Census":
+    def read(self, path: str | Path) -> Census:
         """The census that a census.toml describes, counted by this engine."""
         ...
 
-    def census(self, census: "Census") -> "Census":
+    def census(self, census: Census) -> Census:
         """The same census, counted by this engine."""
         ...
 
-    def records(self, census: "Census", record_type: str, columns: Sequence[str]) -> Flow:
+    def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
         """A flow of records, as ``census.table`` gives them but without dictionaries."""
         ...
 

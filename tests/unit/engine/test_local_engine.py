@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from flow_kernels import PART, Numbered, Sorted, refusing
-from stirred.engine import Local, local_flow
+from stirred.engine import Local
 from stirred.engine.choice import engine_named
-from stirred.engine.local_flow import LocalFlow, LocalParts
-from stirred.engine.memory import LIBRARIES, bytes_of
-from stirred.engine.threads import in_order
+from stirred.engine.local import flow as local_flow
+from stirred.engine.local.flow import LocalFlow, LocalParts
+from stirred.engine.local.memory import LIBRARIES, bytes_of
+from stirred.engine.local.threads import in_order
 from stirred.errors import DataError, InputError
 
 

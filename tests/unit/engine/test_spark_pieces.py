@@ -12,12 +12,12 @@ import pytest
 from flow_kernels import Sorted, sizes
 from stirred.engine.placing import PART, Placed, hashed, of_text
 from stirred.engine.plain import plain
-from stirred.engine.spark_flow import SparkParts
-from stirred.engine.spark_kernels import LookedUp
-from stirred.engine.spark_read import known
-from stirred.engine.spark_tasks import Held, Parted, Read, Sent, error_line, guarded
-from stirred.engine.spark_watch import explained
-from stirred.engine.spark_wire import MARK, MESSAGE, cut, mark, messages, parts_in, unpacked, wire
+from stirred.engine.spark.flow import SparkParts
+from stirred.engine.spark.reading.kernels import LookedUp
+from stirred.engine.spark.reading.tables import known
+from stirred.engine.spark.tasks import Held, Parted, Read, Sent, error_line, guarded
+from stirred.engine.spark.watch import explained
+from stirred.engine.spark.wire import MARK, MESSAGE, cut, mark, messages, parts_in, unpacked, wire
 from stirred.errors import DataError, InputError, StirredError
 
 TABLE = pa.table({"id": pa.array([5, 1, 4, 3], pa.uint64()), "part": [1, 0, 1, 0]})

@@ -10,7 +10,7 @@ import pytest
 
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.engine.local_flow import LocalParts
+from stirred.engine.local.flow import LocalParts
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import load, run, verify
 

@@ -13,7 +13,7 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Flow, Local
-from stirred.engine.local_flow import LocalFlow
+from stirred.engine.local.flow import LocalFlow
 from stirred.engine.plain import plain
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Release

@@ -13,7 +13,7 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.engine.local_flow import LocalFlow, LocalParts
+from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.errors import DataError, PrivacyError
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import (

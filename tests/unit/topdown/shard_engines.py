@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 from stirred.census import Census
 from stirred.engine import Local
 from stirred.engine.base import Flow, Steps
-from stirred.engine.local_flow import LocalFlow, LocalParts
+from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.mechanisms.base import Release
 
 

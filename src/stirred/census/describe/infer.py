@@ -14,6 +14,7 @@ from stirred.census.readers import delimited, open_source
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.paths import resolve
 from stirred.census.schema import Source
+from stirred.frames import collected
 
 Document = dict[str, object]
 FEW = 100  # a column with at most this many values is guessed to be a category
@@ -169,8 +170,7 @@ def _facts(frame: pl.LazyFrame, schema: pl.Schema, *, confidential: bool) -> dic
             asked.append(value.approx_n_unique().alias(f"{column}\x00distinct"))
     if not asked:
         return {}
-    result = frame.select(asked).collect(engine="streaming")
-    assert isinstance(result, pl.DataFrame)
+    result = collected(frame.select(asked), streaming=True)
     return {key: int(value) for key, value in result.row(0, named=True).items()}
 
 
@@ -187,8 +187,7 @@ def _identifier(name: str, frame: pl.LazyFrame, schema: pl.Schema, facts: Mappin
             if name != "person" or "person" in column.lower():
                 return column
             continue
-        exact = frame.select(pl.col(column).n_unique()).collect(engine="streaming")
-        assert isinstance(exact, pl.DataFrame)
+        exact = collected(frame.select(pl.col(column).n_unique()), streaming=True)
         if int(exact.item()) == facts[""]:
             return column
     return ""
@@ -223,8 +222,7 @@ def _variable(
     if dtype.is_float() or dtype.is_nested() or facts[f"{column}\x00distinct"] > FEW + FEW // 10:
         return result
     value = _filled(pl.col(column)).cast(pl.Int64) if digits else pl.col(column)
-    found = frame.select(value.drop_nulls().unique().sort()).collect(engine="streaming")
-    assert isinstance(found, pl.DataFrame)
+    found = collected(frame.select(value.drop_nulls().unique().sort()), streaming=True)
     values = [value for value in found.to_series().to_list() if value != ""]
     if not values or len(values) > FEW or not isinstance(values[0], int | str) or isinstance(values[0], bool):
         return result

@@ -13,6 +13,7 @@ from stirred.census.readers.extras import optional
 from stirred.census.readers.paths import resolve
 from stirred.census.schema import Source
 from stirred.errors import DataError, SchemaError, did_you_mean
+from stirred.frames import frame_of
 
 ROWS = 100_000
 
@@ -39,8 +40,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
                 fix=did_you_mean(source.table, names or ("(no tables)",)),
             )
         empty = connection.sql(f"SELECT * FROM {_quoted(source.table)} LIMIT 0").to_arrow_table()
-    frame = pl.from_arrow(empty)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(empty)
     schema = dict(frame.schema)
 
     def chunks(
@@ -53,8 +53,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
             query += f" LIMIT {int(rows)}"
         with _redact_errors(library, path), _connect(library, path) as connection:
             for part in connection.sql(query).to_arrow_reader(batch or ROWS):
-                piece = pl.from_arrow(part)
-                assert isinstance(piece, pl.DataFrame)
+                piece = frame_of(part)
                 yield piece if predicate is None else piece.filter(predicate)
 
     return register_io_source(chunks, schema=schema)

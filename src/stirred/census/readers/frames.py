@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.errors import DataError, InputError
+from stirred.frames import frame_of
 
 
 def to_lazy(frame: object) -> pl.LazyFrame:
@@ -53,6 +54,5 @@ def _converted(frame: object) -> pl.LazyFrame:
 
 
 def _from_arrow(table: pa.Table) -> pl.LazyFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)  # a table is never a series
+    frame = frame_of(table)
     return frame.lazy()

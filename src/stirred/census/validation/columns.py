@@ -8,6 +8,7 @@ from stirred.census.census import Census
 from stirred.census.schema import Levels, RecordSchema, Variable
 from stirred.census.typed import absent, loosely, present, variables_of, wanted_type
 from stirred.census.validation.problems import Problem
+from stirred.frames import collected
 
 
 def check_columns(census: Census, record: RecordSchema) -> tuple[int, list[Problem]]:
@@ -22,11 +23,13 @@ def check_columns(census: Census, record: RecordSchema) -> tuple[int, list[Probl
             variable = next(v for v in known if v.name == name)
             shaped = shaped.filter(_value(variable, types[name]).is_in(list(codes)))
     tests = [test for variable in known for test in _tests(variable, types[variable.name], record)]
-    counted = shaped.select(
-        pl.len().alias("\x00"),
-        *(broken.sum().alias(str(index)) for index, (_, _, broken) in enumerate(tests)),
-    ).collect(engine="streaming")
-    assert isinstance(counted, pl.DataFrame)
+    counted = collected(
+        shaped.select(
+            pl.len().alias("\x00"),
+            *(broken.sum().alias(str(index)) for index, (_, _, broken) in enumerate(tests)),
+        ),
+        streaming=True,
+    )
     row = counted.row(0, named=True)
     problems = [
         Problem(

@@ -12,6 +12,7 @@ from stirred.census.domain import largest_household
 from stirred.census.once import PART, used_again
 from stirred.census.schema import RecordSchema
 from stirred.census.validation.problems import Problem
+from stirred.frames import collected
 
 USED_TWICE = "identifiers used before by another record"
 
@@ -37,8 +38,7 @@ def _part(frame: pl.LazyFrame, key: str, part: int, parts: int) -> pl.LazyFrame:
 
 
 def _one(frame: pl.LazyFrame) -> int:
-    result = frame.collect(engine="streaming")
-    assert isinstance(result, pl.DataFrame)
+    result = collected(frame, streaming=True)
     return int(result.item() or 0)
 
 
@@ -70,8 +70,7 @@ def _sizes_alone(census: Census, record: RecordSchema) -> Iterator[Problem]:
     if not tests:
         return
     frame = census.scan(record.name).select(test.sum().alias(str(i)) for i, (_, test) in enumerate(tests))
-    result = frame.collect(engine="streaming")
-    assert isinstance(result, pl.DataFrame)
+    result = collected(frame, streaming=True)
     for (rule, _), count in zip(tests, result.row(0), strict=True):
         if count:
             yield Problem(record_type=record.name, column=record.size, rule=rule, count=int(count))

@@ -11,7 +11,7 @@ from stirred.census.typed import loosely, present, variables_of, wanted_type
 
 def loose(census: Census, record_types: list[str]) -> Census:
     """The same census with unfit values empty, columns renamed and codes composed; absent columns are left out."""
-    files = {name: frame_of(census, census.schema.record(name)) for name in record_types}
+    files = {name: declared_loosely(census, census.schema.record(name)) for name in record_types}
     kept = {name: frozenset(frame.collect_schema().names()) for name, frame in files.items()}
     records = tuple(
         _settled(record, kept[record.name]) for record in census.schema.records if record.name in files
@@ -29,7 +29,7 @@ def loose(census: Census, record_types: list[str]) -> Census:
     return Census(schema=schema, files=files, folder=census.folder)
 
 
-def frame_of(census: Census, record: RecordSchema) -> pl.LazyFrame:
+def declared_loosely(census: Census, record: RecordSchema) -> pl.LazyFrame:
     """The records of one type, leniently typed, restricted as the schema says."""
     file = census.file(record.name)
     shaped = present(census.schema, record, file)

@@ -7,6 +7,7 @@ import polars as pl
 from stirred.census.census import Census
 from stirred.census.schema import EditRule
 from stirred.census.validation.problems import Problem
+from stirred.frames import collected
 
 
 def check_rules(census: Census, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
@@ -25,8 +26,7 @@ def check_rules(census: Census, *, unlinked: Collection[str] = ()) -> Iterator[P
             columns = list(dict.fromkeys(name for rule in group for name in rule.variables))
             frame = census.scan(record.name, columns)
             result = frame.select(_broken(rule).sum().alias(str(i)) for i, rule in enumerate(group))
-            counted = result.collect(engine="streaming")
-            assert isinstance(counted, pl.DataFrame)
+            counted = collected(result, streaming=True)
             for rule, count in zip(group, counted.row(0), strict=True):
                 if count:
                     column = ", ".join(rule.variables if len(rule.variables) <= 4 else rule.variables[:1])

@@ -9,6 +9,7 @@ import polars as pl
 from stirred.census.census import Census
 from stirred.census.geography import area_table, crosswalk
 from stirred.census.validation.problems import Problem
+from stirred.frames import collected
 
 TWO_PARENTS = "areas that lie in two areas of the level above"
 JOIN = 'if codes repeat between parents, join them: [geography.level.NAME] columns = ["parent", "child"]'
@@ -29,8 +30,7 @@ def _spine(census: Census, record_type: str) -> Iterator[Problem]:
     beside = [off for off in geography.off_spine if not off.files and off.name in there]
     named = [*levels, *(off.name for off in beside)]
     if named:
-        distinct = census.scan(record_type).select(named).unique().collect(engine="streaming")
-        assert isinstance(distinct, pl.DataFrame)
+        distinct = collected(census.scan(record_type).select(named).unique(), streaming=True)
         for coarse, fine in pairwise(levels):
             yield from _function(distinct, record_type, fine, coarse, TWO_PARENTS, JOIN)
         for off in beside:
@@ -91,8 +91,7 @@ def _unknown(
 
 
 def _areas(census: Census) -> Iterator[Problem]:
-    table = area_table(census.schema, census.folder).collect(engine="streaming")
-    assert isinstance(table, pl.DataFrame)
+    table = collected(area_table(census.schema, census.folder), streaming=True)
     spine = census.schema.spine
     pairs = table.select("code", "parent").drop_nulls("code").unique(maintain_order=True)
     parents = pairs.group_by("code").agg(pl.len().alias("n")).filter(pl.col("n") > 1).height

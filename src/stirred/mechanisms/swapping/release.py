@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred.engine import Engine, Progress
-from stirred.engine.local_flow import GROUP
+from stirred.engine.local.flow import GROUP
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.swapping import verify
 from stirred.mechanisms.swapping.kernel_moves import Moves

@@ -15,7 +15,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
-from stirred.engine.threads import in_order
+from stirred.engine.local.threads import in_order
 from stirred.errors import InputError
 
 if sys.platform != "win32":

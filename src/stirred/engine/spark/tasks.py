@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, PartKernel
-from stirred.engine.local_flow import GROUP
-from stirred.engine.spark_wire import cut, mark, messages, parts_in, unpacked, wire
+from stirred.engine.local.flow import GROUP
+from stirred.engine.spark.wire import cut, mark, messages, parts_in, unpacked, wire
 from stirred.errors import StirredError
 
 Batches = Iterable[pa.RecordBatch]

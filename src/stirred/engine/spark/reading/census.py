@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -14,13 +13,13 @@ from stirred.census.census import Census, _asked, _codes
 from stirred.census.schema import RecordSchema
 from stirred.engine.placing import PART, Placed
 from stirred.engine.plain import plain
-from stirred.engine.spark_kernels import KEY, OLDEST, Keyed, used_before
-from stirred.engine.spark_records import records, size_of
-from stirred.engine.spark_sources import addresses, own, streamed
-from stirred.engine.spark_tasks import Read
-
-if TYPE_CHECKING:
-    from stirred.engine.spark import Spark
+from stirred.engine.spark.cluster import Cluster
+from stirred.engine.spark.flow import SparkParts
+from stirred.engine.spark.reading.files import addresses, own, streamed
+from stirred.engine.spark.reading.kernels import KEY, Keyed, used_before
+from stirred.engine.spark.reading.records import records, size_of
+from stirred.engine.spark.tasks import Read
+from stirred.frames import arrow_of, frame_of
 
 NUMBER = pa.schema([("count", pa.int64())])
 
@@ -35,10 +34,10 @@ class SparkCensus(Census):
     only Spark knows (``hdfs:``, ``s3a:``); their order is then Spark's.
     """
 
-    engine: "Spark"
+    engine: Cluster
 
     @staticmethod
-    def on(engine: "Spark", census: Census) -> "SparkCensus":
+    def on(engine: Cluster, census: Census) -> "SparkCensus":
         """A census counted by an engine."""
         return SparkCensus(
             schema=census.schema,
@@ -49,7 +48,7 @@ class SparkCensus(Census):
         )
 
     @staticmethod
-    def read(engine: "Spark", path: Path) -> "SparkCensus":
+    def read(engine: Cluster, path: Path) -> "SparkCensus":
         """The census that a census.toml describes; its files may be where only Spark can read them."""
         path = path / "census.toml" if path.is_dir() else path
         census = SparkCensus(schema=parse.load(path), folder=path.parent, engine=engine)
@@ -80,18 +79,17 @@ class SparkCensus(Census):
     ) -> pa.Table:
         names, wanted = _asked(by, where, extra)
         flow = records(self.engine, self, record_type, wanted or self.columns(record_type)[:1])
-        empty = pl.from_arrow(flow.schema.empty_table())
-        assert isinstance(empty, pl.DataFrame)
+        empty = frame_of(flow.schema.empty_table())
         codes = {name: _codes(some, empty.schema[name], name) for name, some in (where or {}).items()}
-        cells = Cells(tuple(names), value, tuple(codes.items()))
+        cells = BatchCells(tuple(names), value, tuple(codes.items()))
         schema = cells(flow.schema.empty_table()).schema
         partial = flow.map(cells, schema)
         if not names:
             return _sorted(summed(partial.gathered(), ()), names)
         parts = self.engine.parts_for(size_of(flow))
         placed = Placed(tuple(names), parts)
-        together = self.engine.exchange(partial.map(placed, placed.schema(schema)), by=PART, parts=parts)
-        return _sorted(together.map(Summed(tuple(names)), schema).gathered(), names)
+        together = SparkParts.of(self.engine, (partial.map(placed, placed.schema(schema)),), PART, parts)
+        return _sorted(together.map(CellSums(tuple(names)), schema).gathered(), names)
 
     def _require_once(self, record: RecordSchema) -> None:
         """Check once, on Spark, that the identifiers of a record type are unique."""
@@ -103,7 +101,7 @@ class SparkCensus(Census):
         )
         parts = self.engine.parts_for(size_of(flow))
         placed = Placed((KEY,), parts)
-        met = self.engine.exchange(keyed.map(placed, placed.schema(keyed.schema)), by=PART, parts=parts)
+        met = SparkParts.of(self.engine, (keyed.map(placed, placed.schema(keyed.schema)),), PART, parts)
         again = pc.sum(met.map(repeated, NUMBER).gathered().column("count")).as_py()
         if again:
             raise used_before(record, f"{again:,}")
@@ -111,7 +109,7 @@ class SparkCensus(Census):
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class BatchCells:
     """The cells of a batch with their values, for the records that have the requested codes."""
 
     names: tuple[str, ...]
@@ -120,29 +118,27 @@ class Cells:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """One row for each cell."""
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)
+        frame = frame_of(table)
         for name, codes in self.codes:
             frame = frame.filter(pl.col(name).is_in(codes.implode()))
         cells = frame.group_by(self.names).agg(self.value) if self.names else frame.select(self.value)
-        return plain(cells.to_arrow(compat_level=OLDEST))
+        return plain(arrow_of(cells))
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class CellSums:
     """The cells of a part, each with its sum."""
 
     names: tuple[str, ...]
 
     def __call__(self, _part: int, table: pa.Table) -> pa.Table:
         """One row for each cell."""
-        return plain(summed(table.drop_columns([PART]), self.names).to_arrow(compat_level=OLDEST))
+        return plain(arrow_of(summed(table.drop_columns([PART]), self.names)))
 
 
 def summed(table: pa.Table, names: Sequence[str]) -> pl.DataFrame:
     """The sums of the last column, grouped by the others."""
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
+    frame = frame_of(table)
     total = pl.col(frame.columns[-1]).sum()
     return frame.group_by(names).agg(total) if names else frame.select(total)
 
@@ -167,7 +163,6 @@ def repeated(_part: int, table: pa.Table) -> pa.Table:
 
 
 def _sorted(cells: pl.DataFrame | pa.Table, names: list[str]) -> pa.Table:
-    frame = cells if isinstance(cells, pl.DataFrame) else pl.from_arrow(cells)
-    assert isinstance(frame, pl.DataFrame)
+    frame = cells if isinstance(cells, pl.DataFrame) else frame_of(cells)
     frame = frame.sort(names, nulls_last=False) if names else frame
-    return frame.to_arrow(compat_level=OLDEST)
+    return arrow_of(frame)

@@ -5,18 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from stirred.census import Census, read
 from stirred.engine.base import Flow
-from stirred.engine.local_flow import LocalFlow, LocalParts
-from stirred.engine.memory import LIBRARIES, available, bound
+from stirred.engine.local.flow import LocalFlow, LocalParts
+from stirred.engine.local.memory import LIBRARIES, available, bound
 from stirred.engine.plain import ROWS, plain, plain_schema, streamed
-
-if TYPE_CHECKING:
-    from stirred.census import Census
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,17 +62,15 @@ class Local:
         """As many as let every worker hold a part and its results, with a factor of four to spare."""
         return max(1, -(-4 * self.workers * size // self.room))
 
-    def read(self, path: str | Path) -> "Census":
+    def read(self, path: str | Path) -> Census:
         """The census that a census.toml describes."""
-        from stirred.census import read
-
         return read(path)
 
-    def census(self, census: "Census") -> "Census":
+    def census(self, census: Census) -> Census:
         """Return the census itself, which already counts on this machine by streaming."""
         return census
 
-    def records(self, census: "Census", record_type: str, columns: Sequence[str]) -> Flow:
+    def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
         """Records as they stream from their files."""
         names = list(columns)
 

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,20 +12,18 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
-from stirred.engine.spark_tasks import Exchanged, Held, Mapped, Parted, Sent, Tables, Written, guarded
-from stirred.engine.spark_watch import in_our_words
-from stirred.engine.spark_wire import MARK, WIRE_WORDS, unpacked
+from stirred.engine.spark.cluster import Cluster
+from stirred.engine.spark.tasks import Exchanged, Held, Mapped, Parted, Sent, Tables, Written, guarded
+from stirred.engine.spark.watch import in_our_words
+from stirred.engine.spark.wire import MARK, WIRE_WORDS
 from stirred.errors import InputError
-
-if TYPE_CHECKING:
-    from stirred.engine.spark import Spark
 
 
 @dataclass(frozen=True, slots=True)
 class SparkFlow:
     """The partitions of a data frame, through ``source`` and ``kernels``."""
 
-    engine: "Spark"
+    engine: Cluster
     frame: Any
     source: Tables
     schema: pa.Schema
@@ -60,7 +58,7 @@ class SparkFlow:
 class SparkParts:
     """Messages in partitions by part number, with kernels that run when rows are asked for."""
 
-    engine: "Spark"
+    engine: Cluster
     frame: Any
     schemas: tuple[pa.Schema, ...]
     number: int
@@ -68,7 +66,7 @@ class SparkParts:
     held: bool = False
 
     @staticmethod
-    def of(engine: "Spark", flows: Sequence[Flow], by: str, parts: int) -> "SparkParts":
+    def of(engine: Cluster, flows: Sequence[Flow], by: str, parts: int) -> "SparkParts":
         """Exchange flows, all in one shuffle."""
         from pyspark.sql import functions as sf
 
@@ -178,10 +176,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def table_of(wired: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows of gathered messages, in the order of the parts."""
-    if wired.num_rows:
-        wired = wired.take(pc.sort_indices(wired.column("part")))  # equal parts stay in their order
-    return pa.concat_tables([schema.empty_table(), *unpacked(wired.to_batches(), schema)])

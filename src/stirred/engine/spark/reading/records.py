@@ -1,25 +1,23 @@
 """Read records on Spark, with the columns that come from their household and from files of areas."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 
+from stirred.census import Census
 from stirred.census.geography import ancestors, crosswalk
 from stirred.census.schema import RecordSchema
 from stirred.engine.placing import PART, Placed
-from stirred.engine.spark_flow import SparkFlow
-from stirred.engine.spark_kernels import KEY, OLDEST, Joined, Keyed, LookedUp, Selected
-from stirred.engine.spark_sources import own
+from stirred.engine.spark.cluster import Cluster
+from stirred.engine.spark.flow import SparkFlow, SparkParts
+from stirred.engine.spark.reading.files import own
+from stirred.engine.spark.reading.kernels import KEY, Joined, Keyed, LookedUp, Selected
 from stirred.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from stirred.census import Census
-    from stirred.engine.spark import Spark
+from stirred.frames import arrow_of, collected
 
 
-def records(engine: "Spark", census: "Census", record_type: str, columns: Sequence[str]) -> SparkFlow:
+def records(engine: Cluster, census: Census, record_type: str, columns: Sequence[str]) -> SparkFlow:
     """The records with exactly these columns, as ``Census.scan`` resolves them."""
     record = census.schema.record(record_type)
     asked = list(dict.fromkeys(columns))
@@ -54,7 +52,7 @@ def records(engine: "Spark", census: "Census", record_type: str, columns: Sequen
 
 
 def linked(
-    engine: "Spark", census: "Census", record: RecordSchema, keep: list[str], wanted: list[str]
+    engine: Cluster, census: Census, record: RecordSchema, keep: list[str], wanted: list[str]
 ) -> SparkFlow:
     """Add columns of linked records: one shuffle brings both sides together by the hash of the link."""
     other = census.schema.record(record.linked_to)
@@ -73,10 +71,10 @@ def linked(
     columns = (*keep, *wanted)
     schema = pa.schema([(left if name in keep else right).schema.field(name) for name in columns])
     joined = Joined(record, other, tuple(wanted), columns)
-    return engine.exchange(*sides, by=PART, parts=parts).map(joined, schema).flow()
+    return SparkParts.of(engine, sides, PART, parts).map(joined, schema).flow()
 
 
-def lookups(census: "Census", lacking: list[str], there: list[str]) -> list[LookedUp]:
+def lookups(census: Census, lacking: list[str], there: list[str]) -> list[LookedUp]:
     """Kernels that find missing geographic columns by the code of the level that determines them."""
     schema, folder = census.schema, census.folder
     geography = schema.geography
@@ -94,9 +92,8 @@ def lookups(census: "Census", lacking: list[str], there: list[str]) -> list[Look
 
 
 def _small(table: pl.LazyFrame, key: str, names: list[str]) -> LookedUp:
-    frame = table.select(key, *names).collect()
-    assert isinstance(frame, pl.DataFrame)
-    return LookedUp(key, frame.to_arrow(compat_level=OLDEST), tuple(names))
+    frame = collected(table.select(key, *names))
+    return LookedUp(key, arrow_of(frame), tuple(names))
 
 
 def size_of(flow: SparkFlow) -> int:

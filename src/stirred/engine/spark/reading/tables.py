@@ -4,20 +4,18 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.engine.plain import plain, plain_schema
-from stirred.engine.spark_flow import SparkFlow
-from stirred.engine.spark_tasks import Messages, Read
-from stirred.engine.spark_watch import in_our_words
-from stirred.engine.spark_wire import WIRE, messages
-
-if TYPE_CHECKING:
-    from stirred.engine.spark import Spark
+from stirred.engine.spark.cluster import Cluster
+from stirred.engine.spark.flow import SparkFlow
+from stirred.engine.spark.tasks import Messages, Read
+from stirred.engine.spark.watch import in_our_words
+from stirred.engine.spark.wire import WIRE, messages
 
 GLOB = set("{}[]*?\\")  # Spark would read a path with one of these characters as a pattern
 
@@ -33,17 +31,17 @@ class Cast:
         return table.cast(self.schema)
 
 
-def laid(engine: "Spark", tables: Iterable[pa.Table], schema: pa.Schema) -> SparkFlow:
+def laid(engine: Cluster, tables: Iterable[pa.Table], schema: pa.Schema) -> SparkFlow:
     """Write tables that only this process can read to scratch, one by one, and return a flow over them."""
     path = engine.scratch / f"{uuid.uuid4().hex}.parquet"
     with pq.ParquetWriter(path, WIRE) as writer:
         for table in tables:
             for message in messages(table.cast(schema), 0, 0):
                 writer.write_batch(message)
-    return SparkFlow(engine, frame_of(engine, [path]), Messages(schema), schema)
+    return SparkFlow(engine, opened(engine, [path]), Messages(schema), schema)
 
 
-def frame_of(engine: "Spark", paths: Sequence[Path | str], *, base: str = "") -> Any:
+def opened(engine: Cluster, paths: Sequence[Path | str], *, base: str = "") -> Any:
     """A data frame over Parquet files; names are local paths or addresses that Spark knows."""
     reader = engine.session.read
     if base:
@@ -87,13 +85,13 @@ def known(kind: pa.DataType) -> bool:
     return bool(plainly or text)
 
 
-def released(engine: "Spark", data: pa.Table | pads.Dataset) -> SparkFlow:
+def released(engine: Cluster, data: pa.Table | pads.Dataset) -> SparkFlow:
     """Released records, from their Parquet files or from copies in scratch."""
     schema = plain_schema(data.schema)
     if isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat):
         paths = [Path(name) for name in data.files]
         if readable(paths, data.schema) and all(path.exists() for path in paths):
-            frame = frame_of(engine, paths).select(*(quoted(name) for name in schema.names))
+            frame = opened(engine, paths).select(*(quoted(name) for name in schema.names))
             return SparkFlow(engine, frame, Read(), schema, (Cast(schema),))
     return laid(engine, (plain(batch) for batch in data.to_batches()), schema)
 

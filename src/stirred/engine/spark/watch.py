@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from stirred import errors
 from stirred.engine.base import Steps
-from stirred.engine.spark_tasks import TOLD
+from stirred.engine.spark.tasks import TOLD
 from stirred.errors import StirredError
 
 T = TypeVar("T")

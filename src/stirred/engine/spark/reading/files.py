@@ -2,42 +2,37 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.census.census import redact_errors
+from stirred.census.census import Census, redact_errors
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
 from stirred.census.readers.paths import far, resolve
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import typed, variables_of
 from stirred.engine.plain import plain, plain_schema
-from stirred.engine.spark_flow import SparkFlow
-from stirred.engine.spark_kernels import OLDEST, Typed, widened
-from stirred.engine.spark_read import frame_of, laid, quoted, readable
-from stirred.engine.spark_tasks import Read
+from stirred.engine.spark.cluster import Cluster
+from stirred.engine.spark.flow import SparkFlow
+from stirred.engine.spark.reading.kernels import Typed, widened
+from stirred.engine.spark.reading.tables import laid, opened, quoted, readable
+from stirred.engine.spark.tasks import Read
 from stirred.errors import DataError, SchemaError
-
-if TYPE_CHECKING:
-    from stirred.census import Census
-    from stirred.engine.spark import Spark
+from stirred.frames import arrow_of, frame_of
 
 
-def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str]) -> SparkFlow:
+def own(engine: Cluster, census: Census, record_type: str, names: Sequence[str]) -> SparkFlow:
     """The record type's own columns, with the schema's types."""
     record = census.schema.record(record_type)
     raw = census.file(record_type).collect_schema()
     scanned = typed(census.schema, record, census.file(record_type)).select(names)
-    empty = pl.DataFrame(schema=scanned.collect_schema()).to_arrow(compat_level=OLDEST)
+    empty = arrow_of(pl.DataFrame(schema=scanned.collect_schema()))
     schema = plain_schema(empty.schema)
     paths = addresses(record) or parquet_files(census, record)
     sources = sources_of(census.schema, record, raw, names)
-    raw_kinds = (
-        pl.DataFrame(schema={name: raw[name] for name in sources}).to_arrow(compat_level=OLDEST).schema
-    )
+    raw_kinds = arrow_of(pl.DataFrame(schema={name: raw[name] for name in sources})).schema
     if paths is None or not readable(paths, raw_kinds):
         key = (
             id(census.schema),
@@ -50,9 +45,10 @@ def own(engine: "Spark", census: "Census", record_type: str, names: Sequence[str
             batches = (plain(batch) for batch in census.batches(record_type, names))
             # the census is kept so that its id() is not reused
             engine.kept_tables[key] = (laid(engine, batches, schema), census)
-        return engine.kept_tables[key][0]
+        kept: SparkFlow = engine.kept_tables[key][0]
+        return kept
     require_alike(paths, sources, record_type)
-    frame = frame_of(engine, paths, base=base_of(paths)).select(*(quoted(name) for name in sources))
+    frame = opened(engine, paths, base=base_of(paths)).select(*(quoted(name) for name in sources))
     return SparkFlow(
         engine, frame, Read(), schema, (Typed(census.schema, record_type, tuple(raw.items()), tuple(names)),)
     )
@@ -70,7 +66,7 @@ def addresses(record: RecordSchema) -> list[str]:
     return found
 
 
-def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:
+def streamed(engine: Cluster, record: RecordSchema) -> pl.LazyFrame:
     """The columns of files that only Spark can open, as they stream through this process.
 
     Order and types are Spark's: it has no dictionaries (they become text), and unsigned integers become wider ones.
@@ -78,7 +74,7 @@ def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:
     from polars.io.plugins import register_io_source
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    frame = frame_of(engine, addresses(record))
+    frame = opened(engine, addresses(record))
     schema = widened(to_arrow_schema(frame.schema, timezone="UTC").empty_table()).schema
 
     def rows(
@@ -89,8 +85,7 @@ def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:
             engine, frame.select(*(quoted(name) for name in kept.names)), Read(), kept, (widened,)
         )
         for table in flow.streamed():
-            made = pl.from_arrow(table)
-            assert isinstance(made, pl.DataFrame)
+            made = frame_of(table)
             made = made if predicate is None else made.filter(predicate)
             made = made if n is None else made.head(n)
             n = None if n is None else n - made.height
@@ -98,12 +93,11 @@ def streamed(engine: "Spark", record: RecordSchema) -> pl.LazyFrame:
             if n == 0:
                 return
 
-    empty = pl.from_arrow(schema.empty_table())
-    assert isinstance(empty, pl.DataFrame)
+    empty = frame_of(schema.empty_table())
     return register_io_source(rows, schema=empty.schema)
 
 
-def parquet_files(census: "Census", record: RecordSchema) -> list[Path] | None:
+def parquet_files(census: Census, record: RecordSchema) -> list[Path] | None:
     """The Parquet files of a record type, or None if it has another format."""
     if record.name in census.files or not record.source.files:
         return None

@@ -10,8 +10,8 @@ from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import typed
 from stirred.engine.plain import plain, plain_schema
 from stirred.errors import DataError
+from stirred.frames import OLDEST, arrow_of, collected, frame_of
 
-OLDEST = pl.CompatLevel.oldest()
 KEY = "stirred:key"
 
 
@@ -27,15 +27,14 @@ class Typed:
     def __call__(self, table: pa.Table) -> pa.Table:
         """The typed variables."""
         with redact_errors(self.record_type):
-            frame = pl.from_arrow(widened(table))
-            assert isinstance(frame, pl.DataFrame)
+            frame = frame_of(widened(table))
             columns = [
                 pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
                 for name, dtype in self.raw
             ]
             record = self.schema.record(self.record_type)
             shaped = typed(self.schema, record, frame.lazy().select(columns)).select(self.names)
-            return plain(shaped.collect().to_arrow(compat_level=OLDEST))
+            return plain(arrow_of(collected(shaped)))
 
 
 def widened(table: pa.Table) -> pa.Table:
@@ -58,15 +57,13 @@ class Joined:
 
     def __call__(self, _part: int, left: pa.Table, right: pa.Table) -> pa.Table:
         """All records; the columns are empty where the link names no record."""
-        here, there = pl.from_arrow(left), pl.from_arrow(right)
-        assert isinstance(here, pl.DataFrame)
-        assert isinstance(there, pl.DataFrame)
+        here, there = frame_of(left), frame_of(right)
         ids = there.get_column(KEY).drop_nulls()
         again = len(ids) - ids.n_unique()
         if again:
             raise used_before(self.other, f"at least {again:,}")
         made = here.join(there.select(KEY, *self.names), on=KEY, how="left", maintain_order="left")
-        return plain(made.select(self.columns).to_arrow(compat_level=OLDEST))
+        return plain(arrow_of(made.select(self.columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +93,11 @@ class LookedUp:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The table with the codes in more columns."""
-        frame, small = pl.from_arrow(table), pl.from_arrow(self.table)
-        assert isinstance(frame, pl.DataFrame)
-        assert isinstance(small, pl.DataFrame)
+        frame, small = frame_of(table), frame_of(self.table)
         small = small.select(pl.col(self.key).cast(frame.schema[self.key], strict=False), *self.names)
         small = small.unique(subset=self.key, keep="first", maintain_order=True)
         made = frame.join(small, on=self.key, how="left", maintain_order="left")
-        return plain(made.to_arrow(compat_level=OLDEST))
+        return plain(arrow_of(made))
 
     def schema(self, before: pa.Schema) -> pa.Schema:
         """The columns after."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stirred.errors import InputError, StirredError
 
@@ -113,3 +114,10 @@ def parts_in(
             part,
             tuple(pa.Table.from_batches(some, schema) for some, schema in zip(pieces, schemas, strict=True)),
         )
+
+
+def table_of(wired: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows of gathered messages, in the order of the parts."""
+    if wired.num_rows:
+        wired = wired.take(pc.sort_indices(wired.column("part")))  # equal parts stay in their order
+    return pa.concat_tables([schema.empty_table(), *unpacked(wired.to_batches(), schema)])

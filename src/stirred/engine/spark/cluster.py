@@ -1,0 +1,89 @@
+"""A Spark session with what a run keeps beside it: scratch files, progress, and the workers that took part."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stirred.engine.base import Steps
+from stirred.engine.spark.session import own, require_pyspark, start
+from stirred.engine.spark.watch import Watch
+from stirred.engine.spark.wire import table_of
+
+PART = 96_000_000  # bytes of a part: a task holds one part and its results in Python's memory
+
+
+class Cluster:
+    """A session of the user's, or one that is started at ``master`` and stopped again."""
+
+    def __init__(
+        self,
+        session: Any = None,
+        *,
+        master: str | None = None,
+        scratch: Path | str | None = None,
+        config: Mapping[str, str] | None = None,
+        probe: Callable[[int], object] | None = None,
+    ) -> None:
+        require_pyspark()
+        self._started = session is None
+        given = start(master, config or {}) if session is None else session
+        try:
+            self.session = own(given)
+        except BaseException:
+            if self._started:
+                given.stop()
+            raise
+        self.context = self.session.sparkContext
+        self.watch = Watch(self.context)
+        self.workers = self.context.accumulator(set(), _union())
+        self.probe = probe
+        self.gathered_rows = 0
+        self.kept_tables: dict[tuple[object, ...], Any] = {}  # flows over what was written to scratch
+        self.scratch = Path(tempfile.mkdtemp(prefix="stirred-", dir=scratch))  # mode 0700
+        self._clean = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def stop(self) -> None:
+        """Remove what was written to scratch, and stop the session if it was started here."""
+        self._clean()
+        self.kept_tables.clear()
+        if self._started:
+            self.session.stop()
+
+    def parts_for(self, size: int) -> int:
+        """As many as keep a task small and every core busy."""
+        return max(-(-size // PART), int(self.context.defaultParallelism), 2)
+
+    def gather(self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0) -> pa.Table:
+        """Collect the rows of a data frame of messages in this process, and count them in ``gathered_rows``."""
+        table = table_of(self.watch.run(wired.toArrow, steps, total), schema)
+        self.gathered_rows += table.num_rows
+        return table
+
+    @property
+    def seen(self) -> set[tuple[str, int]]:
+        """Which processes have run part kernels: executor and number of the Python process."""
+        found: set[tuple[str, int]] = self.workers.value
+        return set(found)
+
+    def shuffled(self) -> int:
+        """How many bytes were written for shuffles so far."""
+        return sum(self.watch.written.values())
+
+
+def _union() -> Any:
+    """An accumulator that joins sets of workers."""
+    from pyspark import AccumulatorParam
+
+    class Union(AccumulatorParam[set[object]]):
+        def zero(self, value: set[object]) -> set[object]:  # noqa: ARG002 — Spark's
+            return set()
+
+        def addInPlace(self, one: set[object], other: set[object]) -> set[object]:  # noqa: N802 — Spark's
+            return one | other
+
+    return Union()

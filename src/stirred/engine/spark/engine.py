@@ -1,0 +1,74 @@
+"""The engine that runs on a cluster: Apache Spark reads, shuffles, stores and retries; the kernels are the local ones."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.census import Census
+from stirred.engine.base import Flow
+from stirred.engine.local import Local
+from stirred.engine.spark.cluster import Cluster
+from stirred.engine.spark.flow import SparkParts
+from stirred.engine.spark.reading.census import SparkCensus
+from stirred.engine.spark.reading.records import records
+from stirred.engine.spark.reading.tables import released
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Spark(Cluster):
+    """Runs kernels on Spark: in a session of the user's, or in one it starts at ``master`` and stops again.
+
+    ``scratch`` is a folder that the executors share; tables that Spark cannot read itself are written there (default:
+    the system's folder for temporary files, which is enough when all processes run on one machine). ``config`` adds
+    settings to a session that is started. ``probe``, for tests, is called in the executor with the number of each part.
+
+    The same key gives the same bytes as on this machine alone: kernels depend on nothing but their arguments, so a
+    task that Spark runs again, or twice, returns the same.
+
+    >>> Spark.name
+    'spark'
+    """
+
+    name: ClassVar[str] = "spark"
+
+    def __enter__(self) -> "Spark":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """Results in the order of the tasks; small jobs stay in this process."""
+        return Local().map(kernel, tasks)
+
+    def fits(self, size: int) -> bool:  # noqa: ARG002 — the protocol's
+        """Return False: records stay on the cluster."""
+        return False
+
+    def exchange(self, *flows: Flow, by: str, parts: int) -> SparkParts:
+        """Partitions of Spark, by one shuffle."""
+        return SparkParts.of(self, flows, by, parts)
+
+    def read(self, path: Path | str) -> Census:
+        """The census that a census.toml describes, counted on Spark; files may be addresses (``hdfs:``, ``s3a:``)."""
+        return SparkCensus.read(self, Path(path))
+
+    def census(self, census: Census) -> Census:
+        """The same census, counted on Spark."""
+        return SparkCensus.on(self, census)
+
+    def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
+        """A flow of records: Parquet is read by Spark, other formats are first written to scratch."""
+        return records(self, census, record_type, columns)
+
+    def released(self, data: pa.Table | pads.Dataset) -> Flow:
+        """A flow of released records, read by Spark from their Parquet files or from copies in scratch."""
+        return released(self, data)

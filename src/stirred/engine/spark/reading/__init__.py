@@ -1,0 +1,1 @@
+"""Read and count the records of a census on Spark."""
