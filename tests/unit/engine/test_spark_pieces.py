@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flow_kernels import Sorted, sizes
-from stirred.engine.placing import PART, Placed, hashed, of_text
+from stirred.engine.placing import PART, Placed, hashed
 from stirred.engine.plain import plain
 from stirred.engine.spark.flow import SparkParts
 from stirred.engine.spark.reading.kernels import LookedUp
@@ -155,17 +155,6 @@ def test_errors_of_spark_show_their_name_only() -> None:
     assert "OSError" in words
 
 
-def test_text_is_hashed_as_fnv_1a_says() -> None:
-    # the published test vectors of 64-bit FNV-1a: "", "a", "foobar"
-    text = np.frombuffer(b"afoobar", np.uint8)
-    found = of_text(np.array([0, 0, 1, 7], np.int64), text)
-    assert [hex(word) for word in found.tolist()] == [
-        "0xcbf29ce484222325",
-        "0xaf63dc4c8601ec8c",
-        "0x85944171f73967e8",
-    ]
-
-
 def test_equal_values_hash_alike_wherever_they_stand() -> None:
     kinds = {
         "text": ["x", None, "yy", "x", None, ""],
@@ -175,6 +164,8 @@ def test_equal_values_hash_alike_wherever_they_stand() -> None:
         "none": pa.array([np.nan, None, 1.5, np.copysign(np.nan, -1), None, 2.0]),
         "yes": [True, None, False, True, None, False],
         "day": pa.array([1, None, 2, 1, None, 3], pa.date32()),
+        "span": pa.array([1, None, 2, 1, None, 3], pa.duration("us")),
+        "decimal": pa.array([1, None, 2, 1, None, 3], pa.decimal128(20, 2)),
     }
     table = pa.table(kinds)
     for name in [*kinds, None]:

@@ -12,6 +12,7 @@ import pytest
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.chance.words import Hasher, Words, identities, row_words, siphash
 from stirred.engine import Local
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.errors import DataError, PrivacyError
@@ -26,7 +27,6 @@ from stirred.mechanisms.swapping import (
 from stirred.mechanisms.swapping import mechanism as mechanism_module
 from stirred.mechanisms.swapping.kernel_moves import Moves
 from stirred.mechanisms.swapping.sharded_size import size_of
-from stirred.mechanisms.swapping.values import Hasher, Words, identities, row_words, siphash
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},

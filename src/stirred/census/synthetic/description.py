@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from stirred.census.synthetic.codes import CODE_VALUES, GQ_CODES, LABELS, NOT_HISPANIC_CODE
-from stirred.census.synthetic.plans import Plan
+from stirred.census.synthetic.plans import PopulationPlan
 from stirred.census.synthetic.quarters import LARGEST_FACILITY
 from stirred.census.synthetic.states import LEVELS
 
@@ -86,7 +86,7 @@ def _variables() -> tuple[Document, Document]:
     return household, person
 
 
-def schema_of(plan: Plan, *, files: bool = True) -> Document:
+def schema_of(plan: PopulationPlan, *, files: bool = True) -> Document:
     """The schema of a census with households and persons, in the shape of census.toml; in memory it names no files."""
     household, person = _variables()
     geography: Document = {"spine": list(LEVELS), "type": "integer" if plan.integer_codes else "text"}

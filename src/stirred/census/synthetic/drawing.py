@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.census.synthetic.neighbourhoods import state_shares
-from stirred.census.synthetic.plans import Plan
+from stirred.census.synthetic.plans import PopulationPlan
 from stirred.census.synthetic.spine import coordinates, places
 from stirred.census.synthetic.states import LEVELS, State, draw_state, tables
 from stirred.chance import Key
@@ -53,7 +53,7 @@ class Drawn:
             person += made["person"].num_rows
 
 
-def draw(census: Plan, key: Key) -> list[Drawn]:
+def draw(census: PopulationPlan, key: Key) -> list[Drawn]:
     """Draw all states, without their persons."""
     shares = state_shares(census.states, census.shares, key)
     first = {"county": 0, "tract": 0, "block_group": 0, "block": 0, "unit": 1, "person": 1}

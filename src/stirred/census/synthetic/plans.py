@@ -56,7 +56,7 @@ class StatePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PopulationPlan:
     """All states of a preset; one key gives one census."""
 
     name: str
@@ -119,7 +119,7 @@ STATE = StatePlan(code=92, counties=5, tracts=250, block_groups=800, blocks=25_0
 PRESETS = ("demo", "state", "nation", "massachusetts-1940")
 
 
-def plan(preset: str, households: int | None = None) -> Plan:
+def plan(preset: str, households: int | None = None) -> PopulationPlan:
     """The plan of a preset, with its own number of households or another.
 
     >>> nation = plan("nation")
@@ -136,7 +136,7 @@ def plan(preset: str, households: int | None = None) -> Plan:
         )
     if preset == "nation":
         states = _nation(households or NATION_HOUSEHOLDS)
-        return Plan(
+        return PopulationPlan(
             name=preset,
             states=states,
             shares=NATIONAL,
@@ -153,4 +153,4 @@ def plan(preset: str, households: int | None = None) -> Plan:
     one = DEMO if preset == "demo" else STATE
     if households is not None and households != one.households:
         one = one.scaled(households)
-    return Plan(name=preset, states=(one,), shares=NEW_ENGLAND, title=f"Synthetic {preset} census")
+    return PopulationPlan(name=preset, states=(one,), shares=NEW_ENGLAND, title=f"Synthetic {preset} census")

@@ -14,7 +14,7 @@ from stirred.census.progress import Progress, silent
 from stirred.census.synthetic import massachusetts
 from stirred.census.synthetic.description import schema_of, toml
 from stirred.census.synthetic.drawing import Drawn, areas_table, draw, geography_table
-from stirred.census.synthetic.plans import Plan, plan
+from stirred.census.synthetic.plans import PopulationPlan, plan
 from stirred.chance import Key
 from stirred.errors import InputError
 
@@ -153,7 +153,7 @@ def write_preset(
     }
 
 
-def _write_states(census: Plan, out: Path, key: Key, progress: Progress) -> dict[str, int]:
+def _write_states(census: PopulationPlan, out: Path, key: Key, progress: Progress) -> dict[str, int]:
     drawn = draw(census, key)
     total, done = sum(one.state.units for one in drawn), 0
     integer_codes = census.integer_codes

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.chance.multiset import MultisetDigest
+from stirred.chance.words import Hasher, Words, is_text, missing, null_bits
 from stirred.mechanisms.swapping.release_columns import Codes, Column
-from stirred.mechanisms.swapping.values import Hasher, Words, is_text, missing, null_bits
 
 Hashers = tuple[Hasher, Hasher]
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance import Key
+from stirred.chance.words import identities
 from stirred.engine import Engine
 from stirred.errors import DataError
 from stirred.mechanisms.swapping import kernel
@@ -17,7 +18,6 @@ from stirred.mechanisms.swapping.release_members import Members, members
 from stirred.mechanisms.swapping.release_order import canonical_ids
 from stirred.mechanisms.swapping.release_roles import Roles
 from stirred.mechanisms.swapping.release_stays import Released, Stay, by_kind, refuse, released
-from stirred.mechanisms.swapping.values import identities
 from stirred.mechanisms.swapping.verify import Fingerprint, Margin
 
 if TYPE_CHECKING:

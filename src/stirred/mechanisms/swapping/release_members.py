@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.chance.multiset import MultisetDigest
+from stirred.chance.words import comparable, null_bits
 from stirred.compiled import compiled
 from stirred.engine import Engine
 from stirred.errors import DataError
 from stirred.mechanisms.swapping.release_columns import Column
 from stirred.mechanisms.swapping.release_digest import Digested, hashers, value_tables
 from stirred.mechanisms.swapping.release_packing import Digit, Words, layout, packed_words, unpacked
-from stirred.mechanisms.swapping.values import comparable, null_bits
 
 if TYPE_CHECKING:
     from stirred.census import Census

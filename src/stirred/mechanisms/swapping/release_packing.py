@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stirred.chance.words import one
 from stirred.mechanisms.swapping.release_columns import plain
-from stirred.mechanisms.swapping.values import one
 
 if TYPE_CHECKING:
     from stirred.census import Census

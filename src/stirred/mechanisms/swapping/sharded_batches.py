@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.chance import Key
+from stirred.chance.words import Hasher, Words, comparable, missing, one, row_words
 from stirred.engine.placing import PART as PART
 from stirred.mechanisms.swapping.kernel_moves import ROWS
 from stirred.mechanisms.swapping.release_columns import of_table
 from stirred.mechanisms.swapping.release_digest import hashers
 from stirred.mechanisms.swapping.release_stays import Released
 from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, flat
-from stirred.mechanisms.swapping.values import Hasher, Words, comparable, missing, one, row_words
 from stirred.mechanisms.swapping.verify import Fingerprint
 
 NUMBERS = pa.list_(pa.uint64())

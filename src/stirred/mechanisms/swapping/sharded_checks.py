@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stirred.chance.words import Hasher, Words, missing, one
 from stirred.mechanisms.swapping.release_columns import level_codes, of_table
-from stirred.mechanisms.swapping.values import Hasher, Words, missing, one
 from stirred.mechanisms.swapping.verify import Fingerprint, fold
 
 ROWS = 1 << 18  # rows processed together

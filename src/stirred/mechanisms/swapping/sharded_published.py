@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance import Key
+from stirred.chance.words import Words
 from stirred.engine.plain import plain
 from stirred.mechanisms.swapping.release import HELD
 from stirred.mechanisms.swapping.release_frame import repetitions
@@ -18,7 +19,6 @@ from stirred.mechanisms.swapping.release_members import NOWHERE, Members, Owners
 from stirred.mechanisms.swapping.release_packing import layout_of, packed_words
 from stirred.mechanisms.swapping.sharded_batches import NUMBERS, first_words, words_of
 from stirred.mechanisms.swapping.sharded_checks import Looker, flat
-from stirred.mechanisms.swapping.values import Words
 from stirred.mechanisms.swapping.verify import Fingerprint
 
 LOOKED = pa.schema(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.chance import Key
+from stirred.chance.words import is_text
 from stirred.engine import Engine, Flow
 from stirred.errors import DataError, InputError
 from stirred.mechanisms.swapping.release import HELD
@@ -30,7 +31,6 @@ from stirred.mechanisms.swapping.sharded_checks import Looker, Scatter, ValueMar
 from stirred.mechanisms.swapping.sharded_published import Linked
 from stirred.mechanisms.swapping.sharded_size import Size
 from stirred.mechanisms.swapping.sharded_strata import Job
-from stirred.mechanisms.swapping.values import is_text
 from stirred.mechanisms.swapping.verify import Fingerprint
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.chance import Key
+from stirred.chance.words import one
 from stirred.engine import Engine, Local
 from stirred.engine.plain import plain
 from stirred.mechanisms.swapping import release_statement as statement
@@ -18,7 +19,6 @@ from stirred.mechanisms.swapping.release_frame import Frame, framed
 from stirred.mechanisms.swapping.release_roles import Roles
 from stirred.mechanisms.swapping.sharded_batches import PART, first_words, part_of
 from stirred.mechanisms.swapping.sharded_checks import Looker
-from stirred.mechanisms.swapping.values import one
 
 if TYPE_CHECKING:
     from stirred.census.schema import Kinds

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.chance import Key
+from stirred.chance.key import Key
 from stirred.compiled import compiled
 from stirred.errors import DataError
 
@@ -132,17 +132,23 @@ class Hasher:
 
 
 def numbers(array: pa.Array) -> Words:
-    """Whole numbers, truth values, dates and floats as words; an empty one is 0."""
+    """Whole numbers, truth values, dates and floats as words; an empty one is 0, and all NaN have one word.
+
+    >>> [hex(word) for word in numbers(pa.array([-0.0, float("nan"), None]))]
+    ['0x0', '0x7ff8000000000000', '0x0']
+    """
     kind = array.type
     if pa.types.is_null(kind):
         return np.zeros(len(array), np.uint64)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+    if pa.types.is_temporal(kind):
         array = pc.cast(array, pa.int32() if kind.bit_width == 32 else pa.int64())
     if array.null_count:
         array = array.fill_null(False if pa.types.is_boolean(kind) else 0)
     values = array.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "f":
-        return np.asarray((values.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0 turns −0 into 0
+        reals = values.astype(np.float64) + 0.0  # turns −0 into 0
+        reals[np.isnan(reals)] = np.nan  # there are many bit patterns for NaN, and all of them are one value
+        return np.asarray(reals.view(np.uint64))
     if values.dtype.kind not in "iub":
         raise DataError(
             f"values of type {kind} cannot be compared",
@@ -161,9 +167,13 @@ def missing(array: pa.Array) -> NDArray[np.bool_]:
 
 def one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    whole = column.combine_chunks()
+    # text beyond 2 GB stays in chunks: its offsets must be wider
+    return whole if isinstance(whole, pa.Array) else one(column.cast(pa.large_string()))
 
 
 def identities(column: pa.Array | pa.ChunkedArray, *, name: str) -> Words:
