@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.chance.words import Hasher, one
+from stirred.chance.words import Hasher, missing, one
 from stirred.compiled import compiled
 
 PART = "stirred:part"
@@ -43,7 +43,10 @@ def hashed(table: pa.Table, keys: Sequence[str]) -> NDArray[np.uint64]:
         column = one(table.column(name))
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.string())
-        mix(state, Hasher().words(column))
+        words = Hasher().words(column)
+        if column.null_count:
+            words = np.where(missing(column), STEP, words)  # so that empty values and zeros are spread
+        mix(state, words)
     return state
 
 
