@@ -1,0 +1,142 @@
+"""Write a stand-in as files with their own census.toml, and say what it was made of."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from stirred.census.parse import load, parse
+from stirred.census.schema import RecordSchema, Schema
+from stirred.census.synthetic.description import toml
+from stirred.census.synthetic.like.draws import PublicTable
+from stirred.census.synthetic.like.population import Figures, stand_in
+from stirred.errors import InputError, did_you_mean
+from stirred.frames import arrow_of
+
+READING = ("files", "format", "separator", "header", "encoding", "table", "ddi", "columns", "where")
+
+
+def write_stand_in(
+    census: Path,
+    out: Path,
+    *,
+    households: int = 10_000,
+    areas: Mapping[str, int] | None = None,
+    levels: Mapping[str, int] | None = None,
+    tables: Sequence[Path] = (),
+    seed: int = 1,
+) -> dict[str, object]:
+    """Write the stand-in of a census.toml into a folder; no file of records is opened."""
+    census = census / "census.toml" if census.is_dir() else census
+    out = Path(out)
+    if (out / "census.toml").exists():
+        raise InputError(
+            f"{out.name} holds a census already",
+            why="its files would be replaced",
+            fix="choose another folder, or empty it first",
+        )
+    schema = load(census)
+    figures = Figures(
+        households=households,
+        areas=areas or {},
+        levels=levels or {},
+        tables=tuple(public_table(path, schema) for path in tables),
+        seed=seed,
+    )
+    made = stand_in(schema, figures, census.parent)
+    document = _document(tomllib.loads(census.read_text(encoding="utf-8")), schema)
+    parse(document, folder=out)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, frame in made.items():
+        pq.write_table(arrow_of(frame), out / f"{name}.parquet")
+    used = _used(census, figures, tables)
+    note = "".join(f"# {line}\n" for line in used)
+    (out / "census.toml").write_text(note + toml(document), encoding="utf-8")
+    return {
+        "census": str(out / "census.toml"),
+        "rows": {name: frame.height for name, frame in made.items()},
+        "made of": "; ".join(used[1:]),
+    }
+
+
+def public_table(path: Path, schema: Schema) -> PublicTable:
+    """Read a published table of counts from a CSV or Parquet file."""
+    try:
+        frame = (
+            pl.read_parquet(path)
+            if path.suffix == ".parquet"
+            else pl.read_csv(path, infer_schema_length=None)
+        )
+    except (OSError, pl.exceptions.PolarsError):
+        raise InputError(
+            f"cannot read the table {path.name}",
+            why="it is no readable CSV or Parquet file",
+            fix="check the path; a table has one column for each variable and a column count",
+        ) from None
+    known = {v.name for record in schema.records for v in record.variables} | set(schema.spine)
+    known |= {record.size for record in schema.records} | {r.kinds.column for r in schema.records if r.kinds}
+    strange = [name for name in frame.columns if name not in known and name != "count"]
+    if "count" not in frame.columns or strange:
+        raise InputError(
+            f"the table {path.name} cannot be used",
+            why="it has no column count" if not strange else f"the census has no variable {strange[0]}",
+            fix="name the column with the counts count"
+            if not strange
+            else did_you_mean(strange[0], sorted(known)),
+        )
+    return PublicTable(frame)
+
+
+def _document(original: dict[str, object], schema: Schema) -> dict[str, object]:
+    """The census.toml of the stand-in: the same variables under their own names, in files of its own."""
+    geography = dict(original.get("geography", {}))  # type: ignore[call-overload]
+    for key in ("level", "code", "preset", "areas"):
+        geography.pop(key, None)
+    beside = {
+        name: {**off, "files": [str(Path(file).name) for file in off.get("files", [])]}
+        for name, off in geography.pop("off_spine", {}).items()
+        if not off.get("files") and not off.get("column")
+    }
+    geography = {**geography, "spine": list(schema.spine), **({"off_spine": beside} if beside else {})}
+    document = {key: value for key, value in original.items() if key not in {"geography", "record"}}
+    if schema.spine:
+        document["geography"] = geography
+    records: dict[str, object] = {}
+    given: dict[str, dict[str, object]] = original.get("record", {})  # type: ignore[assignment]
+    for record in schema.records:
+        kept = {key: value for key, value in given[record.name].items() if key not in (*READING, "variables")}
+        variables = {v.name: _variable(given[record.name], v.name, record) for v in record.variables}
+        records[record.name] = {
+            "files": [f"{record.name}.parquet"],
+            **kept,
+            **({"variables": variables} if variables else {}),
+        }
+    document["record"] = records
+    return document
+
+
+def _variable(given: Mapping[str, object], name: str, record: RecordSchema) -> object:
+    """A variable as it was written, without the name of its column and with levels in place of a file of codes."""
+    written = given["variables"][name]  # type: ignore[index]
+    if not isinstance(written, dict):
+        return written
+    kept = {key: value for key, value in written.items() if key not in {"column", "codes_from"}}
+    levels = record.variable(name).levels
+    if "codes_from" in written and levels is not None:
+        kept["levels"] = list(levels)
+    return kept
+
+
+def _used(census: Path, figures: Figures, tables: Sequence[Path]) -> list[str]:
+    """What the stand-in was made of, in sentences."""
+    found = [
+        "A stand-in: no record describes anyone, and no file of records was opened to make it.",
+        f"codebook {census.name}",
+        f"{figures.households:,} households, seed {figures.seed}",
+    ]
+    found += [f"{number:,} areas of the level {name}" for name, number in figures.areas.items()]
+    found += [f"{number:,} values of {name}" for name, number in figures.levels.items()]
+    found += [f"published table {path.name}" for path in tables]
+    return found
