@@ -9,11 +9,13 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.census import parse
+from stirred.census.canonical import Forms, forms_of, open_columns, shaped
 from stirred.census.domain import domain_of
 from stirred.census.failures import explain
 from stirred.census.geography import attach
 from stirred.census.once import require_once
 from stirred.census.readers import open_source, to_lazy
+from stirred.census.readers.dispatch import format_of
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import loosely, raw, typed
 from stirred.errors import DataError, InputError, did_you_mean
@@ -41,6 +43,7 @@ class Census:
     _linkable: set[str] = field(
         default_factory=set, repr=False
     )  # record types whose identifiers are known to be unique
+    _forms: dict[str, Forms] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(schema: Schema | Mapping[str, object], tables: Mapping[str, object]) -> "Census":
@@ -65,12 +68,29 @@ class Census:
         """The data sets that could have been collected, as the schema describes them."""
         return domain_of(self.schema, lambda record_type: self.file(record_type).collect_schema())
 
-    def file(self, record_type: str) -> pl.LazyFrame:
+    def source(self, record_type: str) -> pl.LazyFrame:
         """The columns of the files, unchanged."""
         self.schema.record(record_type)
         if record_type in self.files:
             return self.files[record_type]
         return open_source(self.schema.record(record_type).source, self.folder)
+
+    def forms(self, record_type: str) -> Forms:
+        """The form of every column whose type the schema leaves open; found once, by reading those columns."""
+        if record_type not in self._forms:
+            record, source = self.schema.record(record_type), self.source(record_type)
+            with redact_errors(record_type):
+                asked, codes = open_columns(self.schema, record, source.collect_schema())
+                untyped = record_type not in self.files and format_of(record.source, self.folder) == "csv"
+                # a weight that is no number is a fault, which validation reports
+                kept = {record.weight: "kept"} if record.weight else {}
+                self._forms[record_type] = {**forms_of(source, asked, codes, untyped=untyped), **kept}
+        return self._forms[record_type]
+
+    def file(self, record_type: str) -> pl.LazyFrame:
+        """The columns of the files, with every value in its one form."""
+        with redact_errors(record_type):
+            return shaped(self.source(record_type), self.forms(record_type))
 
     def raw(self, record_type: str) -> pl.LazyFrame:
         """The variables under their names, with the types of the file; used by validation."""
@@ -245,6 +265,7 @@ class Census:
                 files={**self.files, **some},
                 folder=self.folder,
                 _linkable=self._linkable,
+                _forms={**self._forms, **{name: {} for name in some}},  # these have their forms already
             )
 
 

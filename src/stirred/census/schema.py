@@ -113,7 +113,7 @@ class Geography:
     spine: tuple[Area, ...] = ()
     off_spine: tuple[OffSpine, ...] = ()
     areas: Areas | None = None
-    typed_as: Literal["text", "integer"] = "text"
+    typed_as: Literal["text", "integer", ""] = ""  # of the codes; empty: as the files have them
 
     @property
     def names(self) -> tuple[str, ...]:

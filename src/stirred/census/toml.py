@@ -146,7 +146,7 @@ class GeographyModel(Strict):
     preset: str = ""
     spine: list[Name] = []
     code: str = ""  # one column that holds the whole code; the preset gives the length of each level
-    type: Literal["text", "integer"] = "text"
+    type: Literal["text", "integer", ""] = ""
     level: dict[str, LevelModel] = {}
     off_spine: dict[str, OffSpineModel] = {}
     areas: AreasModel | None = None

@@ -11,7 +11,8 @@ INTEGER, NUMBER = pl.Int64(), pl.Float64()
 def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[Variable, ...]:
     """Every column of the record type, special ones included; without declared variables, all columns of the file."""
     geography = {level.name for level in schema.geography.spine if _derivable(level, columns)}
-    open_kind: Kind = "integer" if schema.geography.typed_as == "integer" else "text"
+    stated: dict[str, Kind] = {"integer": "integer", "text": "category"}  # a category is always text
+    open_kind = stated.get(schema.geography.typed_as, "text")
     declared = {variable.name: variable for variable in record.variables}
     found = (
         {} if declared else {name: Variable(name=name, kind=_kind(dtype)) for name, dtype in columns.items()}

@@ -112,6 +112,8 @@ def _unreadable(name: str, error: BaseException) -> Problem:
 
 
 def _why(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, StirredError) and error.what.startswith("cannot read the "):
+        return error.why, error.fix  # the report names the records already
     if isinstance(error, StirredError):
         return (f"{error.what}: {error.why}" if error.why else error.what), error.fix
     return reason(error)

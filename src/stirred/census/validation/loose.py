@@ -26,7 +26,7 @@ def loose(census: Census, record_types: list[str]) -> Census:
             off_spine=tuple(off if off.files else replace(off, column="") for off in geography.off_spine),
         ),
     )
-    return Census(schema=schema, files=files, folder=census.folder)
+    return Census(schema=schema, files=files, folder=census.folder, _forms={name: {} for name in files})
 
 
 def declared_loosely(census: Census, record: RecordSchema) -> pl.LazyFrame:

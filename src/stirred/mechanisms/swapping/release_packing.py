@@ -104,8 +104,7 @@ def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[li
         )
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type).unique().sort()
-        values = plain(column.combine_chunks())
-        values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+        values = plain(one(column))
         found.add(name, values.type, len(values) + gap, 0, values)
     return found.digits, frozenset(name for name in names if facts[f"{name}\x00empty"])
 

@@ -44,6 +44,7 @@ class SparkCensus(Census):
             files=census.files,
             folder=census.folder,
             _linkable=census._linkable,
+            _forms=census._forms,
             engine=engine,
         )
 
@@ -56,11 +57,11 @@ class SparkCensus(Census):
             census.scan(record.name)
         return census
 
-    def file(self, record_type: str) -> pl.LazyFrame:
+    def source(self, record_type: str) -> pl.LazyFrame:
         """The columns of the files as they are."""
         if record_type not in self.files and addresses(self.schema.record(record_type)):
             return streamed(self.engine, self.schema.record(record_type))
-        return Census.file(self, record_type)
+        return Census.source(self, record_type)
 
     def count(self, record_type: str) -> int:
         """How many records there are."""

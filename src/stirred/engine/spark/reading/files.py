@@ -26,7 +26,7 @@ from stirred.frames import arrow_of, frame_of
 def own(engine: Cluster, census: Census, record_type: str, names: Sequence[str]) -> SparkFlow:
     """The record type's own columns, with the schema's types."""
     record = census.schema.record(record_type)
-    raw = census.file(record_type).collect_schema()
+    raw = census.source(record_type).collect_schema()
     scanned = typed(census.schema, record, census.file(record_type)).select(names)
     empty = arrow_of(pl.DataFrame(schema=scanned.collect_schema()))
     schema = plain_schema(empty.schema)
@@ -49,9 +49,10 @@ def own(engine: Cluster, census: Census, record_type: str, names: Sequence[str])
         return kept
     require_alike(paths, sources, record_type)
     frame = opened(engine, paths, base=base_of(paths)).select(*(quoted(name) for name in sources))
-    return SparkFlow(
-        engine, frame, Read(), schema, (Typed(census.schema, record_type, tuple(raw.items()), tuple(names)),)
+    kernel = Typed(
+        census.schema, record_type, tuple(raw.items()), tuple(census.forms(record_type).items()), tuple(names)
     )
+    return SparkFlow(engine, frame, Read(), schema, (kernel,))
 
 
 def addresses(record: RecordSchema) -> list[str]:

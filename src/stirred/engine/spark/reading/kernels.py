@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from stirred.census import canonical
 from stirred.census.census import redact_errors
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.typed import typed
@@ -22,6 +23,7 @@ class Typed:
     schema: Schema
     record_type: str
     raw: tuple[tuple[str, pl.DataType], ...]
+    forms: tuple[tuple[str, str], ...]
     names: tuple[str, ...]
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -33,7 +35,9 @@ class Typed:
                 for name, dtype in self.raw
             ]
             record = self.schema.record(self.record_type)
-            shaped = typed(self.schema, record, frame.lazy().select(columns)).select(self.names)
+            shaped = typed(
+                self.schema, record, canonical.shaped(frame.lazy().select(columns), dict(self.forms))
+            ).select(self.names)
             return plain(arrow_of(collected(shaped)))
 
 

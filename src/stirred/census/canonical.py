@@ -1,0 +1,134 @@
+"""Give every value one form, whatever file it comes from: the number 7 is the same in CSV, Parquet, SPSS and pandas.
+
+A text file has no types, SPSS has no whole numbers, and pandas turns whole numbers with gaps into decimals. The form of
+a column decides the draw and the released bytes. The schema states it; where the schema leaves it open, the column
+is read once:
+
+- in a text file, whole numbers as they are usually written (7, never 07 or +7) are whole numbers, and other numbers are
+  numbers, unless the column holds identifiers or codes; a format with types keeps its text;
+- decimals that are all whole become whole numbers; NaN is an empty value;
+- truth values become the words true and false; dates become text as in 2020-04-01.
+"""
+
+from collections.abc import Collection, Mapping
+
+import polars as pl
+
+from stirred.census.schema import RecordSchema, Schema
+from stirred.errors import DataError
+from stirred.frames import collected
+
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$"
+TRUTH = ("true", "false")
+EXACT = 2.0**53  # whole decimals below it are exact
+
+Forms = Mapping[str, str]  # column → the form it takes
+
+
+def open_columns(
+    schema: Schema, record: RecordSchema, columns: pl.Schema
+) -> tuple[list[str], frozenset[str]]:
+    """The columns of a file whose type the schema leaves open, and which of them hold identifiers or codes."""
+    closed = {v.source for v in record.variables if v.levels is not None or v.kind in ("integer", "number")}
+    closed |= {name for name in (record.size, record.weight) if name}
+    geography = schema.geography
+    spine = {name for level in geography.spine for name in (level.columns or (level.name,))}
+    closed |= spine if geography.typed_as else set()
+    closed |= {record.kinds.column} if record.kinds is not None else set()
+    codes = {record.id, record.household, *spine}
+    codes |= {off.column or off.name for off in geography.off_spine}
+    return [name for name in columns.names() if name not in closed], frozenset(codes)
+
+
+def forms_of(
+    frame: pl.LazyFrame, asked: Collection[str], codes: Collection[str], *, untyped: bool
+) -> dict[str, str]:
+    """The form of each open column, found in one pass over those whose type does not tell it.
+
+    >>> frame = pl.LazyFrame({"id": ["1", "20"], "zip": ["01", "20"], "rent": ["1.5", ""], "n": [1.0, float("nan")]})
+    >>> forms_of(frame, ["id", "zip", "rent", "n"], ["id", "zip"], untyped=True)
+    {'id': 'whole', 'rent': 'number', 'n': 'whole'}
+    """
+    types = frame.collect_schema()
+    found: dict[str, str] = {}
+    tests: dict[tuple[str, str], pl.Expr] = {}
+    for name in asked:
+        dtype, value = types[name], pl.col(name)
+        if dtype == pl.Boolean:
+            found[name] = "truth"
+        elif dtype == pl.Date or dtype == pl.Time:
+            found[name] = "text"
+        elif isinstance(dtype, pl.Datetime):
+            found[name] = "moment"
+            tests[name, "day"] = value.dt.date().cast(pl.Datetime("us")) == value.dt.replace_time_zone(
+                None
+            ).cast(pl.Datetime("us"))
+        elif isinstance(dtype, pl.Decimal):
+            found[name] = "number"
+        elif dtype.is_float():
+            tests[name, "whole"] = (
+                value.is_nan() | ((value == value.floor()) & (value.abs() < EXACT))
+            ).fill_null(value=True)
+        elif dtype == pl.String and untyped:
+            empty = (value == "").fill_null(value=True)
+            tests[name, "whole"] = value.str.contains(WHOLE) | empty
+            tests[name, "truth"] = value.str.to_lowercase().is_in(TRUTH) | empty
+            if name not in codes:
+                tests[name, "number"] = value.str.contains(NUMBER) | empty
+            tests[name, "filled"] = empty  # a column without any value stays text
+    if not tests:
+        return found
+    likely = _holding(frame.head(1000), tests)
+    sure = _holding(frame, {key: tests[key] for key in likely}) if likely else set()
+    for name in asked:
+        for form in ("whole", "number", "truth", "day"):
+            if (name, form) in sure and (name, "filled") not in sure:
+                found[name] = form
+                break
+    return {name: found[name] for name in asked if name in found}
+
+
+def _holding(frame: pl.LazyFrame, tests: Mapping[tuple[str, str], pl.Expr]) -> set[tuple[str, str]]:
+    """The tests that hold in every row."""
+    asked = [test.all().alias(str(i)) for i, test in enumerate(tests.values())]
+    row = collected(frame.select(asked), streaming=True).row(0)
+    return {key for key, holds in zip(tests, row, strict=True) if holds}
+
+
+def shaped(frame: pl.LazyFrame, forms: Forms) -> pl.LazyFrame:
+    """The frame with its open columns in their forms, and NaN as empty values."""
+    types = frame.collect_schema()
+    changed = [_formed(name, types[name], forms.get(name, "")) for name in types.names()]
+    return frame.with_columns([value for value in changed if value is not None])
+
+
+def _formed(name: str, dtype: pl.DataType, form: str) -> pl.Expr | None:
+    value = pl.col(name)
+    if isinstance(dtype, pl.List | pl.Struct | pl.Array | pl.Duration) or dtype in (pl.Binary, pl.Object):
+        raise DataError(
+            f"column {name} holds values of type {dtype.base_type()}",
+            why="a census variable holds text, numbers or dates",
+            fix="cast the column to text, or leave it out of the file",
+        )
+    if form == "kept":
+        return None
+    if dtype.is_float():
+        value = value.fill_nan(None)
+        return value.cast(pl.Int64) if form == "whole" else value
+    if form in ("whole", "number"):
+        target = pl.Int64() if form == "whole" else pl.Float64()
+        return (
+            value.cast(target)
+            if dtype != pl.String
+            else pl.when(value != "").then(value).cast(target).alias(name)
+        )
+    if form == "truth":
+        return value.cast(pl.String).str.to_lowercase()
+    if form == "day":
+        return value.dt.date().cast(pl.String)
+    if form == "moment":
+        return value.dt.replace_time_zone(None).dt.to_string("%Y-%m-%d %H:%M:%S%.f")
+    if form == "text" or dtype == pl.Null:
+        return value.cast(pl.String)
+    return None
