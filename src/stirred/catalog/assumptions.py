@@ -8,7 +8,7 @@ from stirred.catalog.census_edited_file import SETS
 from stirred.errors import IncompatibleError
 from stirred.spec import NormalizedRenyi, Specification
 from stirred.spec.card import Card, Variant
-from stirred.spec.card_words import small
+from stirred.spec.card.words import small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

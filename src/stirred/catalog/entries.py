@@ -11,9 +11,9 @@ from stirred.catalog.published import DELTA, UNSTATED, Unstated
 from stirred.errors import InputError
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specification, rho_squared_to_epsilon
 from stirred.spec.card import Card, Piece
-from stirred.spec.card_odds import allowed
-from stirred.spec.card_words import decimal
-from stirred.spec.rounding import number
+from stirred.spec.card.odds import allowed
+from stirred.spec.card.words import decimal
+from stirred.spec.numbers.rounding import number
 
 Row = dict[str, object]
 _TITLES = {

@@ -30,8 +30,8 @@ from stirred.spec import (
     Specification,
     compose,
 )
-from stirred.spec.budget import Status
-from stirred.spec.size_laws import TIGHT_SIZE, TIGHT_THEOREM_1
+from stirred.spec.laws.sizes import TIGHT_SIZE, TIGHT_THEOREM_1
+from stirred.spec.numbers.budget import Status
 
 UNITS_NOTE = (
     "a unit is a household's whole record; a vacant unit or an empty facility is a unit of its own, and a person's "

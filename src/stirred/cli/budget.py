@@ -30,9 +30,9 @@ from stirred.mechanisms.swapping.accounting import (
     theorem_1,
     tight,
 )
-from stirred.spec import odds
-from stirred.spec.budget import Budget
-from stirred.spec.numerals import digits, text_of
+from stirred.spec.card import factors as odds
+from stirred.spec.numbers.budget import Budget
+from stirred.spec.numbers.numerals import digits, text_of
 
 
 class Flavor(TypedDict):

@@ -14,8 +14,8 @@ from fractions import Fraction
 from stirred.catalog import DELTA, catalog
 from stirred.cli.output import console, print_json, table
 from stirred.spec import Budget
-from stirred.spec.card_words import decimal, small
-from stirred.spec.numerals import fraction_of
+from stirred.spec.card.words import decimal, small
+from stirred.spec.numbers.numerals import fraction_of
 
 Row = dict[str, object]
 

@@ -42,9 +42,9 @@ from stirred.cli.spec_sources import (
 )
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, reading
 from stirred.spec.card import Card, shortened
-from stirred.spec.card_words import decimal, small
+from stirred.spec.card.words import decimal, small
 from stirred.spec.files import save, to_json
-from stirred.spec.rounding import number
+from stirred.spec.numbers.rounding import number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

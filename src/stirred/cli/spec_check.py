@@ -10,9 +10,9 @@ from stirred.cli.spec_compare import add_pair, compared, hint_of, pair_of
 from stirred.cli.spec_sources import Found, Json, budget_json, resolve
 from stirred.errors import InputError
 from stirred.spec import Budget, Specification
-from stirred.spec.invariants.distance import smallest_distance
+from stirred.spec.nearest.distance import smallest_distance
 from stirred.spec.verdict import Answer
-from stirred.spec.verdicts.check import check_implication
+from stirred.spec.verdicts.checker.check import check_implication
 from stirred.spec.verdicts.derivation import Derivation
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from stirred.errors import InputError, SpecificationError, did_you_mean
 from stirred.spec import Multiplicative, NormalizedRenyi, Specification, compose, reading
 from stirred.spec.card import Card
 from stirred.spec.files import load
-from stirred.spec.numerals import fraction_of
-from stirred.spec.rounding import number
+from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.numbers.rounding import number
 
 Json = dict[str, object]
 

@@ -11,7 +11,7 @@ from stirred.report.compared import Compared, Implication
 from stirred.report.document import Block, Facts, Markup, Note, Section, Words, shown, table
 from stirred.spec import Comparison, Specification
 from stirred.spec.card import Card
-from stirred.spec.card_formats import styled_fragment
+from stirred.spec.card.formats import styled_fragment
 from stirred.spec.verdict import Answer
 
 

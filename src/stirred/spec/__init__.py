@@ -1,21 +1,15 @@
 """What is promised: exact specifications, pure mathematics, no data."""
 
-from stirred.spec.budget import Bound, Budget
-from stirred.spec.chaining import Chain, chain
+from stirred.spec.algebra.chaining import Chain, chain
+from stirred.spec.algebra.composition import compose
+from stirred.spec.algebra.propositions import exact_release
+from stirred.spec.algebra.statement import BudgetFunction, Evidence, Part
 from stirred.spec.compare import Comparison, Finding, Relation, compare
-from stirred.spec.composition import compose
-from stirred.spec.divergences import (
-    Approximate,
-    Multiplicative,
-    NormalizedRenyi,
-    OutputPremetric,
-    rho_squared_to_epsilon,
-)
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
-from stirred.spec.functions import FunctionOrder, compare_functions
-from stirred.spec.group import GroupReading, at_distance
-from stirred.spec.largest_stratum import LargestStratum
-from stirred.spec.law_order import LawOrder, compare_laws
+from stirred.spec.laws.functions import FunctionOrder, compare_functions
+from stirred.spec.laws.order import LawOrder, compare_laws
+from stirred.spec.laws.sizes import SizeLaw
+from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.ledger import Entry, Ledger
 from stirred.spec.multiverse import (
     AtLeast,
@@ -27,12 +21,18 @@ from stirred.spec.multiverse import (
     SupportsCounts,
 )
 from stirred.spec.neighbours import Neighbours
+from stirred.spec.numbers.budget import Bound, Budget
+from stirred.spec.outputs.divergences import (
+    Approximate,
+    Multiplicative,
+    NormalizedRenyi,
+    OutputPremetric,
+    rho_squared_to_epsilon,
+)
+from stirred.spec.outputs.group import GroupReading, at_distance
+from stirred.spec.outputs.readings import Reading, reading
 from stirred.spec.premetrics import Constant, Hamming, InputPremetric, RecordPremetric, SymmetricDifference
-from stirred.spec.propositions import exact_release
-from stirred.spec.readings import Reading, reading
-from stirred.spec.size_laws import SizeLaw
 from stirred.spec.specification import Specification
-from stirred.spec.statement import BudgetFunction, Evidence, Part
 from stirred.spec.universe import Universe, universe
 from stirred.spec.verdict import Answer, Verdict
 

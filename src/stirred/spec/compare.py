@@ -7,9 +7,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from stirred.errors import IncompatibleError
-from stirred.spec.brief import brief, joined
-from stirred.spec.budget import Budget
-from stirred.spec.functions import compare_functions
+from stirred.spec.invariants.brief import brief, joined
+from stirred.spec.laws.functions import compare_functions
+from stirred.spec.numbers.budget import Budget
 from stirred.spec.refinement import determined, fixes_everything
 from stirred.spec.verdict import Answer, Verdict
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from stirred.errors import BudgetError
-from stirred.spec.budget import Budget
-from stirred.spec.divergences import Approximate, Multiplicative, OutputPremetric
-from stirred.spec.numerals import fraction_of, text_of
+from stirred.spec.numbers.budget import Budget
+from stirred.spec.numbers.numerals import fraction_of, text_of
+from stirred.spec.outputs.divergences import Approximate, Multiplicative, OutputPremetric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

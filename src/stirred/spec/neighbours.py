@@ -15,8 +15,8 @@ from stirred.spec.premetrics import HOUSEHOLDS, PERSON, Constant, Hamming, Input
 from stirred.spec.verdict import Verdict
 
 if TYPE_CHECKING:
+    from stirred.spec.algebra.statement import Part
     from stirred.spec.domain import Domain
-    from stirred.spec.statement import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ sets that agree on everything given and differ on what is wanted. Anything else 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from stirred.spec.brief import brief
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import Axis, Model, UndecidedError, models
+from stirred.spec.invariants.brief import brief
 from stirred.spec.invariants.determine import Signed, combinations_for, pairs
 from stirred.spec.invariants.reading import by_homes, by_size, read_off
 from stirred.spec.multiverse import AtLeast, Invariant, Margin, Multiverse

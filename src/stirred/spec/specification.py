@@ -10,12 +10,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from stirred.errors import BudgetError, SpecificationError
-from stirred.spec.budget import Bound, Budget
-from stirred.spec.divergences import NormalizedRenyi, OutputPremetric
+from stirred.spec.algebra.statement import BudgetFunction, Evidence, Part
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Invariant, Margin, Multiverse
+from stirred.spec.numbers.budget import Bound, Budget
+from stirred.spec.outputs.divergences import NormalizedRenyi, OutputPremetric
 from stirred.spec.premetrics import InputPremetric
-from stirred.spec.statement import BudgetFunction, Evidence, Part
 
 if TYPE_CHECKING:
     from stirred.spec.verdict import Verdict
@@ -105,13 +105,13 @@ class Specification:
         """Publish both outputs: budgets compose in the output premetric's own way, invariants join."""
         if not isinstance(other, Specification):
             return NotImplemented
-        from stirred.spec.composition import compose
+        from stirred.spec.algebra.composition import compose
 
         return compose([self, other])
 
     def given(self, more: "Multiverse | Invariant") -> "Specification":
         """The same promise inside smaller universes (Proposition 5, second half): weaker, at the same budget."""
-        from stirred.spec.composition import given
+        from stirred.spec.algebra.composition import given
 
         return given(self, more)
 
@@ -121,7 +121,7 @@ class Specification:
         ``released`` says that they are published exactly all the same. Then no finite budget holds (Proposition 1), unless
         the rest determines them.
         """
-        from stirred.spec.composition import without
+        from stirred.spec.algebra.composition import without
 
         return without(self, dropped, released=released)
 
@@ -133,7 +133,7 @@ class Specification:
         copies: int | None = None,
     ) -> "Specification":
         """The same promise for another unit, with the constant that relates the two."""
-        from stirred.spec.composition import per
+        from stirred.spec.algebra.composition import per
 
         return per(self, unit, link=link, copies=copies)
 
@@ -143,7 +143,7 @@ class Specification:
 
     def under(self, output_premetric: OutputPremetric) -> "Specification":
         """The same promise in another output premetric, where a conversion holds at every distance."""
-        from stirred.spec.composition import under
+        from stirred.spec.algebra.composition import under
 
         return under(self, output_premetric)
 
@@ -169,7 +169,7 @@ class Specification:
 
     def then(self, other: "Specification", *, stability: int | Fraction | None = None) -> "Specification":
         """Chaining: ``other`` reads this one's output and nothing else."""
-        from stirred.spec.chaining import chain
+        from stirred.spec.algebra.chaining import chain
 
         return chain(self, other, stability=stability).specification
 
@@ -181,18 +181,18 @@ class Specification:
         record_types: Mapping[str, str] | None = None,
     ) -> "Specification":
         """The same promise on another domain, with this one's variables named as the other's."""
-        from stirred.spec.restating import on
+        from stirred.spec.algebra.restating import on
 
         return on(self, domain, mapping, record_types=record_types)
 
     def implies(self, other: "Specification") -> "Verdict":
         """Whether every mechanism that satisfies this specification satisfies the other."""
-        from stirred.spec.implication import implies
+        from stirred.spec.verdicts.implication import implies
 
         return implies(self, other)
 
     def __str__(self) -> str:
-        from stirred.spec.brief import brief
+        from stirred.spec.invariants.brief import brief
 
         kept = ", ".join(brief(invariant, self.domain) for invariant in self.multiverse)
         rest = (self.input_premetric, self.output_premetric, self.shown_budget)

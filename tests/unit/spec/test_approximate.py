@@ -30,8 +30,8 @@ from stirred.spec import (
     compose,
 )
 from stirred.spec.card import Card
-from stirred.spec.card_odds import allowed
-from stirred.spec.group import rounded_up, scaled_delta
+from stirred.spec.card.odds import allowed
+from stirred.spec.outputs.group import rounded_up, scaled_delta
 
 TOY = Domain(
     name="toy",

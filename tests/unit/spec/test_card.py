@@ -26,11 +26,11 @@ from stirred.spec import (
     SymmetricDifference,
     Variable,
     compare,
-    odds,
 )
 from stirred.spec.card import Card, page
-from stirred.spec.card_words import decimal
-from stirred.spec.invariants.distance import smallest_distance
+from stirred.spec.card import factors as odds
+from stirred.spec.card.words import decimal
+from stirred.spec.nearest.distance import smallest_distance
 
 DOMAIN = Domain(
     name="toy",

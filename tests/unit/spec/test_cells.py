@@ -7,8 +7,8 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from stirred.spec import Constraint, Domain, Margin, Multiverse, RecordType, Variable
-from stirred.spec.invariants import cells as room
-from stirred.spec.invariants.cells import Range, cell_range, is_singleton
+from stirred.spec.nearest import cells as room
+from stirred.spec.nearest.cells import Range, cell_range, is_singleton
 from stirred.spec.verdicts.witness import DataSet
 
 UNIT = "household"

@@ -25,8 +25,8 @@ from stirred.spec import (
     Specification,
     Variable,
     chain,
-    chaining,
 )
+from stirred.spec.algebra import chaining
 
 Record = tuple[int, int]
 Data = tuple[Record, ...]

@@ -40,7 +40,7 @@ from stirred.spec import (
     Verdict,
 )
 from stirred.spec.refinement import determined, refines
-from stirred.spec.verdicts.check import check_implication, check_refinement
+from stirred.spec.verdicts.checker.check import check_implication, check_refinement
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.witness import DataSet, Pair
 

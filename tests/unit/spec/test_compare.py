@@ -20,8 +20,8 @@ from stirred.spec import (
     Variable,
     compare,
 )
-from stirred.spec.largest_stratum import LargestStratum
-from stirred.spec.size_laws import SizeLaw
+from stirred.spec.laws.sizes import SizeLaw
+from stirred.spec.laws.stratum import LargestStratum
 
 SPINE = ("state", "county", "block")
 DOMAIN = Domain(

@@ -30,9 +30,9 @@ from stirred.spec import (
     Variable,
 )
 from stirred.spec.card import Card
-from stirred.spec.invariants.distance import Distance, smallest_distance
-from stirred.spec.invariants.joint_records import own_tables
-from stirred.spec.invariants.lightest import Table, lightest, shortest
+from stirred.spec.nearest.distance import Distance, smallest_distance
+from stirred.spec.nearest.joint_records import own_tables
+from stirred.spec.nearest.lightest import Table, lightest, shortest
 
 UNIT = "household"
 Levels = dict[str, tuple[str, ...]]

@@ -21,12 +21,12 @@ from oracles.promises import Law, Promise, kullback_leibler, on_square
 from oracles.rank import determines
 from oracles.sweep import Library, Outcome, sweep
 from stirred.spec import Domain, Multiverse
-from stirred.spec.functions import FunctionOrder
-from stirred.spec.implication_pairs import different_pair
+from stirred.spec.laws.functions import FunctionOrder
+from stirred.spec.outputs.transfer import Transfer
 from stirred.spec.refinement import determined
 from stirred.spec.verdict import Verdict
-from stirred.spec.verdicts.check import check_refinement
-from stirred.spec.verdicts.transfer import Transfer
+from stirred.spec.verdicts.checker.check import check_refinement
+from stirred.spec.verdicts.examples import different_pair
 
 pytestmark = pytest.mark.xdist_group("exhaustive")  # one process: the families are counted together
 MOST_UNKNOWN = 0.02

@@ -24,10 +24,10 @@ from stirred.spec import (
     Specification,
     compare_functions,
     compare_laws,
-    functions,
 )
 from stirred.spec.files import from_json, to_json
-from stirred.spec.functions import Promised
+from stirred.spec.laws import functions
+from stirred.spec.laws.functions import Promised
 
 MOST = 5000
 STATISTIC = LargestStratum("household", ("size",), ("tenure",), ("block",))

@@ -31,7 +31,7 @@ from stirred.spec import (
     neighbours,
 )
 from stirred.spec.card import Card
-from stirred.spec.card_odds import allowed
+from stirred.spec.card.odds import allowed
 from stirred.spec.files import dumps, from_json, to_json
 from stirred.spec.verdict import Verdict
 

@@ -45,17 +45,17 @@ from stirred.spec import (
     SymmetricDifference,
     Variable,
     Verdict,
-    chaining,
     compare,
     compose,
 )
+from stirred.spec.algebra import chaining
 from stirred.spec.card import Card
-from stirred.spec.card_odds import allowed
-from stirred.spec.functions import FunctionOrder
-from stirred.spec.invariants.distance import Distance
+from stirred.spec.card.odds import allowed
+from stirred.spec.laws.functions import FunctionOrder
+from stirred.spec.nearest.distance import Distance
 from stirred.spec.refinement import determined
 from stirred.spec.verdicts import pairs
-from stirred.spec.verdicts.check import check_implication
+from stirred.spec.verdicts.checker.check import check_implication
 
 UNIT = "household"
 TOY = Domain(
@@ -287,7 +287,7 @@ def test_two_joint_releases_are_four_apart(monkeypatch: pytest.MonkeyPatch) -> N
     def two(*_: object) -> Distance:
         return replace(honest, value=2)
 
-    from stirred.spec.invariants.distance import smallest_distance
+    from stirred.spec.nearest.distance import smallest_distance
 
     honest = smallest_distance(joint().domain, joint().multiverse, joint().input_premetric)
     everywhere(monkeypatch, "smallest_distance", two)
@@ -308,7 +308,7 @@ def test_restricted_tables_are_two_apart(untouched: str, monkeypatch: pytest.Mon
     assert truth == 2
     assert card_is_safe(spec, truth)
 
-    from stirred.spec.invariants.distance import smallest_distance
+    from stirred.spec.nearest.distance import smallest_distance
 
     honest = smallest_distance(spec.domain, spec.multiverse, spec.input_premetric)
     everywhere(monkeypatch, "smallest_distance", lambda *_: replace(honest, value=1))

@@ -18,15 +18,14 @@ from stirred.spec import (
     Multiverse,
     NormalizedRenyi,
     Specification,
-    composition,
-    divergences,
     premetrics,
     reading,
     refinement,
-    rounding,
-    tight,
     units,
 )
+from stirred.spec.algebra import composition
+from stirred.spec.numbers import rounding
+from stirred.spec.outputs import divergences, tight
 from stirred.spec.premetrics import Constant
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.derivation import Derivation

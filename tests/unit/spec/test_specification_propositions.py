@@ -22,19 +22,19 @@ from stirred.spec import (
     OutputPremetric,
     exact_release,
 )
-from stirred.spec.encodings import (
-    data_sets,
-    distance,
-    through_multiverse,
-    through_neighbours,
-    through_premetric,
-)
-from stirred.spec.propositions import (
+from stirred.spec.algebra.propositions import (
     largest_coarse_budgets,
     lemma_1,
     loss_is_no_smaller,
     only_invariants_are_free,
     smallest_fine_budgets,
+)
+from stirred.spec.invariants.encodings import (
+    data_sets,
+    distance,
+    through_multiverse,
+    through_neighbours,
+    through_premetric,
 )
 
 POINTS = range(4)  # data sets on a line: d(x, y) = |x − y|

@@ -38,7 +38,7 @@ from stirred.mechanisms.swapping.variants_accounting import (
     unit_matching_rates,
     variant_bounds,
 )
-from stirred.spec.budget import Budget
+from stirred.spec.numbers.budget import Budget
 
 RATES = [
     (Fraction(1, 20), Fraction(1, 10)),

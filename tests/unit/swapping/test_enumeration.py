@@ -25,7 +25,7 @@ from stirred.mechanisms.swapping.enumerate import (
 )
 from stirred.mechanisms.swapping.margins import margins_closed, margins_exact
 from stirred.mechanisms.swapping.reduction import phi_exact
-from stirred.spec.budget import Budget
+from stirred.spec.numbers.budget import Budget
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(4, 5)]
 SIX = [  # margins of six records: the paper's witness, all different, repeated values, two types

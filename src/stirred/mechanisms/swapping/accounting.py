@@ -12,8 +12,7 @@ from fractions import Fraction
 import mpmath
 
 from stirred.errors import BudgetError, InputError
-from stirred.spec.budget import Budget
-from stirred.spec.size_laws import (
+from stirred.spec.laws.sizes import (
     HALF,
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
@@ -23,6 +22,7 @@ from stirred.spec.size_laws import (
     odds,
     rate_of,
 )
+from stirred.spec.numbers.budget import Budget
 
 __all__ = [
     "HALF",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stirred.mechanisms.swapping.accounting import odds
 from stirred.mechanisms.swapping.derangements import derangements
-from stirred.spec.budget import Budget
+from stirred.spec.numbers.budget import Budget
 
 Permutation = tuple[int, ...]
 Labels = tuple[int, ...]

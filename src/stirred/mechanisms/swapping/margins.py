@@ -17,7 +17,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.swapping.accounting import HALF, Rate, odds, rate_of, stratum_of, tight
 from stirred.mechanisms.swapping.derangements import derangements
 from stirred.mechanisms.swapping.reduction import Ratio, ratio_exact, ratio_interval
-from stirred.spec.budget import Budget
+from stirred.spec.numbers.budget import Budget
 
 CLOSED_UP_TO = Fraction(2, 3)  # the swap rate up to which the closed form is proved (o ≤ 2)
 FRACTIONS_UP_TO = 24  # records up to which the reduction is evaluated in fractions

@@ -30,7 +30,7 @@ from stirred.mechanisms.swapping.margins import (
     margins_closed,
     reduced,
 )
-from stirred.spec.budget import Bound, Budget
+from stirred.spec.numbers.budget import Bound, Budget
 
 Counts = NDArray[np.int64]
 MOST_WORK = 1_000_000_000  # products spent on exact reductions; strata left over keep their closed bound

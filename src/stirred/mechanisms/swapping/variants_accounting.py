@@ -41,9 +41,9 @@ from stirred.mechanisms.swapping.accounting import HALF, Rate, odds, rate_of, st
 from stirred.mechanisms.swapping.derangements import EXACT_UP_TO, derangements
 from stirred.mechanisms.swapping.enumerate_variants import found_loss
 from stirred.mechanisms.swapping.strata import Strata, Stratum, bounds
-from stirred.spec.budget import Bound, Budget
-from stirred.spec.numerals import fraction_of
-from stirred.spec.size_laws import SizeLaw
+from stirred.spec.laws.sizes import SizeLaw
+from stirred.spec.numbers.budget import Bound, Budget
+from stirred.spec.numbers.numerals import fraction_of
 
 UPPER_ONLY = "not known to be tight; the largest loss found by enumeration is printed beside it"
 

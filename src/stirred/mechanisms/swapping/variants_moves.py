@@ -28,7 +28,7 @@ from stirred.mechanisms.swapping.release_frame import Frame
 from stirred.mechanisms.swapping.strata import Strata
 from stirred.mechanisms.swapping.variants_accounting import unit_matching_rates, variant_bounds
 from stirred.spec import Bound, SizeLaw
-from stirred.spec.numerals import fraction_of
+from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
     pass

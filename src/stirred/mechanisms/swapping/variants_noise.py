@@ -26,7 +26,7 @@ from stirred.mechanisms.swapping.strata import Strata
 from stirred.mechanisms.swapping.variants_accounting import variant_bounds
 from stirred.mechanisms.swapping.variants_moves import _coins
 from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, SizeLaw, Specification
-from stirred.spec.numerals import fraction_of
+from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
     from stirred.census import Census

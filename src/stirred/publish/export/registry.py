@@ -14,11 +14,11 @@ import yaml
 from stirred.errors import InputError, did_you_mean
 from stirred.spec import Approximate, Hamming, Multiplicative, Neighbours, NormalizedRenyi, OutputPremetric
 from stirred.spec.card import Card
-from stirred.spec.card_words import STATUS, counted
+from stirred.spec.card.words import STATUS, counted
 from stirred.spec.files import digest
-from stirred.spec.group import rounded_up
-from stirred.spec.numerals import text_of
-from stirred.spec.rounding import number
+from stirred.spec.numbers.numerals import text_of
+from stirred.spec.numbers.rounding import number
+from stirred.spec.outputs.group import rounded_up
 
 PRODUCT_TYPES = (
     "Summary statistics",

@@ -1,1 +1,1 @@
-"""The geometry of invariants: linear maps on the table of counts, mostly products of one subspace per variable."""
+"""Invariants as tables of counts, and the linear algebra that decides which of them determine which."""

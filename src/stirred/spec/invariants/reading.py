@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from stirred.spec.brief import brief
 from stirred.spec.domain import Domain
+from stirred.spec.invariants.brief import brief
 from stirred.spec.multiverse import Margin
 from stirred.spec.verdicts.derivation import Derivation
 

@@ -1,1 +1,1 @@
-"""What stands behind a verdict: its derivation, the witness of a no, and a checker that verifies both."""
+"""Implication of specifications: its verdicts, their derivations, the witness of a no, and a checker of both."""

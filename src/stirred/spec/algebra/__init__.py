@@ -1,0 +1,1 @@
+"""How one specification follows from others: composition, chaining, restating."""

@@ -1,0 +1,295 @@
+"""Composition, refinement and change of unit: how one specification follows from others."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from typing import TYPE_CHECKING, Literal
+
+from stirred.errors import IncompatibleError, SpecificationError
+from stirred.spec.algebra.statement import Part
+from stirred.spec.domain import Domain
+from stirred.spec.laws.functions import joint_function
+from stirred.spec.multiverse import Invariant, Multiverse
+from stirred.spec.neighbours import Neighbours, constant_of
+from stirred.spec.numbers.budget import Budget
+from stirred.spec.outputs.divergences import Approximate, OutputPremetric, no_conversion
+from stirred.spec.premetrics import InputPremetric, RecordPremetric
+from stirred.spec.refinement import refines_within_reach
+from stirred.spec.verdict import Answer
+
+if TYPE_CHECKING:
+    from stirred.spec.specification import Specification
+
+
+def account(
+    parts: Sequence[Part],
+    *,
+    domain: Domain,
+    multiverse: Multiverse,
+    input_premetric: InputPremetric,
+    output_premetric: OutputPremetric,
+) -> tuple[Budget, tuple[str, ...]]:
+    """The budget of all parts together under exactly this premetric (its δ included); and the rules used."""
+    measure, budget, notes = measured(
+        parts, domain=domain, multiverse=multiverse, input_premetric=input_premetric, kind=output_premetric
+    )
+    found = measure.converted(budget, output_premetric)
+    if found is None:
+        raise no_conversion(measure, output_premetric)
+    return found, notes
+
+
+def measured(
+    parts: Sequence[Part],
+    *,
+    domain: Domain,
+    multiverse: Multiverse,
+    input_premetric: InputPremetric,
+    kind: OutputPremetric,
+) -> tuple[OutputPremetric, Budget, tuple[str, ...]]:
+    """The parts, each converted once from its first statement, and composed in a premetric of this kind.
+
+    Which premetric of the kind that is, its δ, is what the parts add up to.
+    """
+    statements: list[tuple[OutputPremetric, Budget]] = []
+    notes: set[str] = set()
+    for part in parts:
+        if is_free(part, domain, multiverse):
+            tables = ", ".join(table.words() for table in part.measures)
+            notes.add(f"noise on what the invariants fix costs nothing: {tables}")
+            continue
+        constant = constant_of(part, input_premetric, domain, multiverse)
+        if constant.because:
+            notes.add(constant.because)
+        statements.append(in_unit(part, constant.factor))
+    measure, budget = kind.composed(statements)
+    return measure, budget, tuple(sorted(notes))
+
+
+def is_free(part: Part, domain: Domain, multiverse: Multiverse) -> bool:
+    """Whether the invariants determine all that a part is computed from: its output then has one law in each universe.
+
+    Publishing it costs nothing there (Proposition 1, with noise that does not depend on the data).
+    """
+    if not part.measures:
+        return False
+    own = () if part.multiverse is None else part.multiverse.invariants
+    return bool(multiverse.refines(Multiverse.of(*part.measures, *own), domain))
+
+
+def in_unit(part: Part, factor: Fraction) -> tuple[OutputPremetric, Budget]:
+    """A part in another unit; where its ε differs by universe, under a premetric that is right in all of them."""
+    measure, budget = part.output_premetric.scaled(part.budget, factor)
+    if part.varies is None or factor == 1 or not isinstance(part.output_premetric, Approximate):
+        return measure, budget
+    # δ·(e^{cε} − 1)/(e^ε − 1) is monotone in ε: it grows for c > 1 and falls for c < 1
+    worst = part.varies.most if factor > 1 else part.varies.least
+    if not worst.is_finite:
+        raise IncompatibleError(
+            f"cannot restate {part.input_premetric} with constant {factor}",
+            why=f"its ε differs by universe ({part.varies.words}) and has no bound, so no δ is right in all of them",
+            fix="state a bound of ε over all universes",
+        )
+    return part.output_premetric.scaled(worst, factor)[0], budget
+
+
+def _rebuilt(
+    spec: "Specification",
+    parts: tuple[Part, ...],
+    *,
+    multiverse: Multiverse | None = None,
+    input_premetric: InputPremetric | None = None,
+    output_premetric: OutputPremetric | None = None,
+    exactly: bool = False,
+    kept: frozenset[str] | None = None,
+) -> "Specification":
+    """The specification of these parts under a changed flavor, its budget accounted afresh.
+
+    The δ of an (ε, δ) premetric is what the parts add up to, unless the premetric is asked for ``exactly``.
+    """
+    flavor_multiverse = spec.multiverse if multiverse is None else multiverse
+    unit = input_premetric or spec.input_premetric
+    measure, budget, notes = measured(
+        parts,
+        domain=spec.domain,
+        multiverse=flavor_multiverse,
+        input_premetric=unit,
+        kind=output_premetric or spec.output_premetric,
+    )
+    if exactly and output_premetric is not None:
+        found = measure.converted(budget, output_premetric)
+        if found is None:
+            raise no_conversion(measure, output_premetric)
+        measure, budget = output_premetric, found
+
+    def total(taken: Sequence[Part]) -> Budget:
+        return account(
+            taken,
+            domain=spec.domain,
+            multiverse=flavor_multiverse,
+            input_premetric=unit,
+            output_premetric=measure,
+        )[0]
+
+    same = unit == spec.input_premetric and measure == spec.output_premetric
+    alone = len(parts) == 1 and parts[0] == replace(
+        parts[0],
+        input_premetric=unit,
+        output_premetric=measure,
+        multiverse=None if parts[0].multiverse is None else flavor_multiverse,
+    )
+    return replace(
+        spec,
+        multiverse=flavor_multiverse,
+        input_premetric=unit,
+        output_premetric=measure,
+        budget=budget,
+        bounds=spec.bounds if same else (),
+        notes=tuple(sorted({*(_own_notes(spec) if kept is None else kept), *notes})),
+        parts=() if alone else parts,
+        varies=joint_function(
+            [part for part in parts if not is_free(part, spec.domain, flavor_multiverse)], measure, total
+        ),
+        measures=parts[0].measures if len(parts) == 1 else (),
+    )
+
+
+def _own_notes(spec: "Specification") -> frozenset[str]:
+    """The notes without those on rules that were used for the unit and premetric it is stated in now."""
+    try:
+        _, _, derived = measured(
+            spec.statements,
+            domain=spec.domain,
+            multiverse=spec.multiverse,
+            input_premetric=spec.input_premetric,
+            kind=spec.output_premetric,
+        )
+    except SpecificationError:
+        derived = ()  # its parts were restated by hand
+    return frozenset(spec.notes) - frozenset(derived)
+
+
+def compose(specs: "Sequence[Specification]") -> "Specification":
+    """All outputs published together: invariants join, every part is converted once, budgets compose.
+
+    >>> from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
+    >>> spec = Specification(
+    ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
+    ...     output_premetric=Multiplicative(), budget=Budget.of(1))
+    >>> compose([spec, spec.per("person"), spec]).budget.exact
+    '3'
+    """
+    first = specs[0]
+    for spec in specs[1:]:
+        if spec.domain != first.domain:
+            raise IncompatibleError(
+                "cannot compose these specifications",
+                why=f"their domains differ: {first.domain} and {spec.domain}",
+                fix="state both for one domain",
+            )
+    parts = tuple(sorted((part for spec in specs for part in spec.statements), key=Part.order))
+    multiverse = Multiverse(frozenset().union(*(spec.multiverse.invariants for spec in specs)))
+    free = [all(is_free(part, first.domain, multiverse) for part in spec.statements) for spec in specs]
+    charged = [spec for spec, costs_nothing in zip(specs, free, strict=True) if not costs_nothing] or [first]
+    input_premetric = reduce(lambda a, b: a.joined(b), (spec.input_premetric for spec in charged))
+    output_premetric = reduce(lambda a, b: a.joined(b), (spec.output_premetric for spec in charged))
+    together = replace(
+        first,
+        evidence=reduce(lambda a, b: a & b, (spec.evidence for spec in specs)),
+        bounds=(),
+        untouched=tuple(sorted({word for spec in specs for word in spec.untouched})),
+    )
+    return _rebuilt(
+        together,
+        parts,
+        multiverse=multiverse,
+        input_premetric=input_premetric,
+        output_premetric=output_premetric,
+        kept=frozenset().union(*(_own_notes(spec) for spec in specs)),
+    )
+
+
+def given(spec: "Specification", more: "Multiverse | Invariant") -> "Specification":
+    """More invariants, same budget (Proposition 5); the parts remember the universes they were stated in."""
+    finer = spec.multiverse & more
+    if finer == spec.multiverse:
+        return spec
+    return replace(spec, multiverse=finer, parts=spec.statements)
+
+
+def without(spec: "Specification", dropped: Sequence[Invariant], *, released: bool) -> "Specification":
+    """Fewer invariants declared; what then holds depends on whether they are published all the same."""
+    rest = Multiverse(spec.multiverse.invariants - frozenset(dropped))
+    verdict = refines_within_reach(rest, spec.multiverse, spec.domain, spec.input_premetric)
+    if verdict:
+        return replace(spec, multiverse=rest, parts=() if _alone(spec, rest) else spec.parts)
+    if not released and _stated_within(spec, rest):
+        with suppress(IncompatibleError):  # a constant between units may need what was dropped
+            return _rebuilt(spec, spec.statements, multiverse=rest)
+    words = ", ".join(sorted(invariant.words() for invariant in dropped))
+    told = "released exactly but not declared invariant" if released else "no longer declared invariant"
+    proved = (
+        released and verdict.answer is Answer.NO and spec.output_premetric.infinite_at_total_variation_one
+    )
+    why = "no finite budget holds (Proposition 1)" if proved else "no finite budget is known"
+    if not proved and verdict.answer is Answer.UNKNOWN:
+        why += f" ({verdict.because})"
+    return replace(
+        spec,
+        multiverse=rest,
+        budget=Budget.infinite(),
+        bounds=(),
+        parts=(),
+        varies=None,
+        notes=tuple(sorted({*spec.notes, f"{told}: {words}; {why}"})),
+    )
+
+
+def _stated_within(spec: "Specification", multiverse: Multiverse) -> bool:
+    """Whether every part was stated in universes that hold those of this multiverse."""
+    return all(
+        part.multiverse is not None
+        and refines_within_reach(multiverse, part.multiverse, spec.domain, spec.input_premetric)
+        for part in spec.statements
+    )
+
+
+def _alone(spec: "Specification", multiverse: Multiverse) -> bool:
+    """Whether its one part says what the specification says in these universes."""
+    return spec.parts == replace(spec, multiverse=multiverse, parts=()).statements
+
+
+def per(
+    spec: "Specification",
+    unit: "str | InputPremetric",
+    *,
+    link: Literal["kept", "free"] | None,
+    copies: int | None,
+) -> "Specification":
+    """Another unit of protection; every part is converted from the unit it was first stated in."""
+    if isinstance(unit, InputPremetric):
+        target: InputPremetric = unit
+    elif isinstance(now := _records(spec.input_premetric), RecordPremetric):
+        target = type(now)(
+            unit,
+            link=link or (now.link if now.record_type == unit else "kept"),
+            copies=now.copies if copies is None else copies,
+        )
+        if isinstance(spec.input_premetric, Neighbours):
+            target = Neighbours(target)
+    else:
+        raise IncompatibleError(
+            f"cannot restate {spec.input_premetric} per {unit}", fix="give the input premetric itself"
+        )
+    return _rebuilt(spec, spec.statements, input_premetric=target)
+
+
+def _records(premetric: InputPremetric) -> InputPremetric:
+    return premetric.inner if isinstance(premetric, Neighbours) else premetric
+
+
+def under(spec: "Specification", output_premetric: OutputPremetric) -> "Specification":
+    """Another output premetric."""
+    return _rebuilt(spec, spec.statements, output_premetric=output_premetric, exactly=True)

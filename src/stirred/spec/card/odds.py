@@ -1,0 +1,155 @@
+"""What the budget of one specification allows at the smallest distance that occurs in its universes."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from stirred.spec.card import factors as odds
+from stirred.spec.card.words import change, small
+from stirred.spec.nearest.distance import Distance, smallest_distance
+from stirred.spec.neighbours import Neighbours
+from stirred.spec.outputs.divergences import (
+    Approximate,
+    Multiplicative,
+    NormalizedRenyi,
+    rho_squared_to_epsilon,
+)
+from stirred.spec.outputs.group import scaled_delta
+from stirred.spec.specification import Specification
+
+DELTA = Fraction(1, 10**10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """How far the odds between two data sets may move, and how rarely the best test must err.
+
+    ``log_odds`` is None where no rule turns the output premetric into odds, and infinite where nothing is promised.
+    """
+
+    distance: int | None  # None: every universe is a single data set, and nothing is protected
+    occurs: str  # how sure it is that no smaller distance occurs, as the end of "the smallest"
+    reason: str  # why this is the smallest distance that occurs
+    change: str  # what happens at that distance
+    moved: tuple[str, ...] = ()  # the variables that records exchange at that distance
+    log_odds: Decimal | None
+    formula: str  # e^{kε} or what stands for it
+    exception: str  # "" or the probability with which the bound may fail
+    error: str  # how often the best test must err at least
+    error_words: str
+
+    @property
+    def factor(self) -> str:
+        """The factor on the odds for people, rounded up."""
+        if self.log_odds is None:
+            return "not known"
+        return "∞" if self.log_odds.is_infinite() else odds.factor(self.log_odds)
+
+    @property
+    def near_certain(self) -> bool:
+        """Whether the bound alone leaves room for near-certainty: a factor above 1,000."""
+        return self.log_odds is not None and (
+            self.log_odds.is_infinite() or odds.power_of_e(self.log_odds) > odds.NEAR_CERTAINTY
+        )
+
+    def belief(self, prior: Fraction) -> str:
+        """The largest belief after the release of someone who starts at the prior."""
+        if self.log_odds is None:
+            return "not known"
+        return (
+            "certainty" if self.log_odds.is_infinite() else odds.chance(odds.posterior(prior, self.log_odds))
+        )
+
+
+def _promises(specification: Specification, distance: int) -> bool:
+    """Whether anything is promised between data sets at that distance."""
+    budget, measure = specification.budget, specification.output_premetric
+    if not budget.is_finite or (isinstance(specification.input_premetric, Neighbours) and distance > 1):
+        return False
+    # from δₖ = 1 on every release is allowed at distance k
+    return not isinstance(measure, Approximate) or measure.excludes(budget, distance)
+
+
+def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: int | None = None) -> Allowed:
+    """What a specification allows; at the smallest distance that occurs unless another is named.
+
+    Under (ε, δ) the factor holds except with probability δₖ in this sense: at distance k the release can be drawn from
+    one that shows everything with probability δₖ and else moves odds by at most e^{kε} (Kairouz, Oh and Viswanath 2015).
+    """
+    premetric, measure = specification.input_premetric, specification.output_premetric
+    counted_by = premetric.inner if isinstance(premetric, Neighbours) else premetric
+    near = smallest_distance(specification.domain, specification.multiverse, counted_by)
+    if distance is not None:
+        near = Distance(distance, near.value == distance and near.exact, "as asked")
+    if near.value is None:
+        return _unprotected(near)
+    smallest, reason = near.value, near.because
+    log_odds: Decimal | None = None
+    formula = exception = error = error_words = ""
+    steps = "" if smallest == 1 else str(smallest)
+    if isinstance(premetric, Neighbours) and smallest > 1:
+        reason += ", and the promise is one between neighbours only"
+    if not _promises(specification, smallest):
+        log_odds, error, error_words = (
+            Decimal("Infinity"),
+            "never",
+            "nothing obliges the best test to err at all",
+        )
+    elif isinstance(measure, Multiplicative):
+        log_odds = (specification.budget * smallest).upper(6)
+        formula = f"e^({steps}ε)"
+        error = odds.at_least(odds.pure_error(log_odds))
+        error_words = (
+            "the best test between the two must err in at least this share of cases, on both sides alike"
+        )
+    elif isinstance(measure, NormalizedRenyi):
+        rho_squared = specification.rho_squared
+        log_odds = rho_squared_to_epsilon(rho_squared, delta, distance=smallest)
+        formula = f"e^({steps and steps + '²'}ρ² + 2·{steps and steps + '·'}ρ√(−ln δ))"
+        exception = f"except with probability {small(delta)}"
+        mean = odds.concentrated_error((rho_squared * smallest**2).upper(9))
+        error = odds.at_least(mean)
+        error_words = (
+            "the best test between the two must err in at least this share of cases, on average of both sides"
+        )
+    elif isinstance(measure, Approximate):
+        log_odds = (specification.budget * smallest).upper(6)
+        formula = f"e^({steps}ε)"
+        beyond = scaled_delta(specification.budget, measure.delta, Fraction(smallest))
+        exception = f"except with probability {small(beyond)}" if beyond else ""
+        error = odds.at_least(odds.approximate_error(log_odds, beyond))
+        error_words = (
+            "the best test between the two must err in at least this share of cases, on both sides alike"
+        )
+    else:
+        # a premetric from outside the package may say itself what it means for odds
+        rule = getattr(measure, "log_odds", None)
+        log_odds = rule(specification.budget, smallest) if rule is not None else None
+        error, error_words = "not known", f"no rule turns {measure} into the errors of a test"
+    return Allowed(
+        distance=smallest,
+        occurs=near.occurs,
+        reason=reason,
+        change=change(premetric.unit, smallest, premetric, occurs=near.occurs),
+        moved=near.moved,
+        log_odds=log_odds,
+        formula=formula,
+        exception=exception,
+        error=error,
+        error_words=error_words,
+    )
+
+
+def _unprotected(near: Distance) -> Allowed:
+    """Where every universe is a single data set: what is published exactly tells everything, at any budget."""
+    return Allowed(
+        distance=None,
+        occurs=near.occurs,
+        reason=near.because,
+        change="no change at all",
+        log_odds=Decimal("Infinity"),
+        formula="",
+        exception="",
+        error="never",
+        error_words="what is published exactly tells everything",
+    )

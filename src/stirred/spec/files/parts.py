@@ -1,0 +1,144 @@
+"""The parts of a specification as JSON and back: domains, invariants, premetrics; open to parts from outside.
+
+A part of one's own (a frozen dataclass that subclasses `Invariant`, `InputPremetric` or `OutputPremetric`) is written by
+its registered kind with its fields; fields may be text, whole numbers, fractions, margins, and tuples of these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from stirred.errors import InputError, did_you_mean
+from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
+from stirred.spec.multiverse import AtLeast, Custom, Margin, Restriction
+from stirred.spec.neighbours import Neighbours
+from stirred.spec.numbers.numerals import fraction_of, text_of
+from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi
+from stirred.spec.premetrics import Hamming, SymmetricDifference
+
+Json = Any
+T = TypeVar("T")
+
+KINDS: dict[str, type[Any]] = {
+    "margin": Margin,
+    "at-least": AtLeast,
+    "declared": Custom,
+    "hamming": Hamming,
+    "symmetric-difference": SymmetricDifference,
+    "neighbours": Neighbours,
+    "multiplicative": Multiplicative,
+    "normalized-renyi": NormalizedRenyi,
+    "approximate": Approximate,
+}
+_INNER: tuple[type[Any], ...] = (Variable, RecordType, Dependency, Constraint)
+
+
+def register(kind: str, part: type[T]) -> type[T]:
+    """Make a part of one's own known to spec.json under a kind of its own."""
+    if not is_dataclass(part):
+        raise InputError(f"cannot write {part.__name__} into spec.json", why="it is no dataclass")
+    if KINDS.get(kind, part).__qualname__ != part.__qualname__:  # the same class, loaded again, may come back
+        raise InputError(f"the kind {kind!r} is taken", why=f"it stands for {KINDS[kind].__name__}")
+    KINDS[kind] = part
+    return part
+
+
+def part_to_json(part: object) -> Json:
+    """A part with its kind and its fields.
+
+    >>> part_to_json(Hamming("household"))
+    {'kind': 'hamming', 'record_type': 'household', 'link': 'kept', 'copies': 1}
+    """
+    for kind, known in KINDS.items():
+        if type(part) is known:
+            return {
+                "kind": kind,
+                **_fields_to_json(part),
+            }
+    raise InputError(
+        f"cannot write {type(part).__name__} into spec.json",
+        why="its kind is not known",
+        fix=f'stirred.spec.files.register("{type(part).__name__.lower()}", {type(part).__name__})',
+    )
+
+
+def part_from_json(document: Json, expected: type[T]) -> T:
+    """The part a document stands for, which must be of the expected sort."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind not in KINDS:
+        raise InputError(
+            f"spec.json holds a part of unknown kind {kind!r}",
+            fix=did_you_mean(str(kind), KINDS) + "; a kind from outside must be registered before it is read",
+        )
+    part = KINDS[kind]
+    if not issubclass(part, expected):
+        raise InputError(f"spec.json has a {kind} where it needs a {expected.__name__}")
+    return _built(part, {key: value for key, value in document.items() if key != "kind"})
+
+
+def value_to_json(value: object) -> Json:
+    """A field's value as JSON."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Fraction):
+        return {"fraction": text_of(value)}
+    if isinstance(value, tuple):
+        return [value_to_json(item) for item in value]
+    if isinstance(value, Restriction):
+        return {"where": {name: list(values) for name, values in value.conditions}}
+    if type(value) in KINDS.values():
+        return part_to_json(value)
+    for known in _INNER:
+        if type(value) is known:
+            return _fields_to_json(value)
+    raise InputError(
+        f"cannot write a {type(value).__name__} into spec.json", why="it has no exact form there"
+    )
+
+
+def _fields_to_json(part: Any) -> dict[str, Json]:
+    return {field.name: value_to_json(getattr(part, field.name)) for field in fields(part)}
+
+
+def _value_from_json(value: Json) -> object:
+    if isinstance(value, list):
+        return tuple(_value_from_json(item) for item in value)
+    if isinstance(value, dict):
+        if set(value) == {"fraction"}:
+            return fraction_of(value["fraction"], "number")
+        if set(value) == {"where"}:
+            return Restriction.of(value["where"])
+        return part_from_json(value, object)
+    return value
+
+
+def _built(part: type[T], values: Mapping[str, Json]) -> T:
+    known = {field.name for field in fields(part)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in known:
+            raise InputError(
+                f"spec.json gives {part.__name__} a field {key!r} it does not have",
+                fix=did_you_mean(key, known),
+            )
+    return part(**{key: _value_from_json(value) for key, value in values.items()})
+
+
+def domain_to_json(domain: Domain) -> dict[str, Json]:
+    """A domain with everything in it."""
+    return _fields_to_json(domain)
+
+
+def domain_from_json(document: Mapping[str, Json]) -> Domain:
+    """The domain a document stands for."""
+    values = dict(document)
+    record_types = tuple(
+        RecordType(
+            name=kind["name"], variables=tuple(_built(Variable, variable) for variable in kind["variables"])
+        )
+        for kind in values.pop("record_types", ())
+    )
+    dependencies = tuple(_built(Dependency, rule) for rule in values.pop("dependencies", ()))
+    constraints = tuple(_built(Constraint, rule) for rule in values.pop("constraints", ()))
+    rest = {key: _value_from_json(value) for key, value in values.items()}
+    return Domain(record_types=record_types, dependencies=dependencies, constraints=constraints, **rest)  # type: ignore[arg-type]

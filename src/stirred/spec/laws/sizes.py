@@ -1,0 +1,173 @@
+r"""A budget as a law of b, the size of the largest stratum: the budgets of swaps, for every universe at once.
+
+A swap selects records with odds $o = p/(1-p)$ and deranges them: k of n records move with probability
+$c\,w(k)$, $w(k) = o^k/d(k)$. A universe whose largest stratum has b records loses at most
+
+$$\varepsilon(b) = \max\{\ln o_{\max},\ \ln g(b) - \ln o_{\min}\} \quad (b \ge 2), \qquad \varepsilon(0) = 0,$$
+
+with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). Both grow with b, without end.
+Proofs: mechanisms/swapping/proof.md, Sections 1 and 2 (one rate) and Theorem F (rates that vary by held variables).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+from stirred.errors import InputError, SpecificationError
+from stirred.spec.laws.derangements import derangements, step_ratio_bound
+from stirred.spec.numbers.budget import Budget
+from stirred.spec.numbers.numerals import fraction_of, text_of
+
+Rate = Fraction | int | str
+Kind = Literal["theorem-1", "by-size"]
+HALF = Fraction(1, 2)
+# at which level each law cannot be improved
+TIGHT_THEOREM_1 = "some universe, up to f(b) → 0 (the paper's Theorem 4: four hold and four swap types)"
+TIGHT_SIZE = (
+    "some universe, exactly (all hold and all swap values of the stratum different, or Proposition 9's margins); "
+    "not every universe, pair or output"
+)
+
+_FORMS = {
+    "theorem-1": "max{{ln {most}, ln(b + 1) − ln {least}}}",
+    "by-size": "max{{ln {most}, ½ ln(d(b)/d(b − 2)) − ln {least}}}",
+}
+_NAMES = {"theorem-1": "Theorem 1", "by-size": "largest loss by size"}
+
+
+def rate_of(rate: Rate) -> Fraction:
+    """A swap rate as an exact number in [0, 1]; floats are refused.
+
+    >>> rate_of("1/20")
+    Fraction(1, 20)
+    """
+    p = fraction_of(rate, "swap rate")
+    if not 0 <= p <= 1:
+        raise InputError(
+            f"the swap rate {str(rate)[:40]} is outside [0, 1]", why="it is a probability", fix='write "1/20"'
+        )
+    return p
+
+
+def odds(p: Fraction) -> Fraction:
+    """o = p/(1−p).
+
+    >>> odds(Fraction(1, 100))
+    Fraction(1, 99)
+    """
+    return p / (1 - p)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SizeLaw:
+    """ε as a function of b, for one swap rate or for rates between ``rate`` and ``highest``.
+
+    >>> law = SizeLaw("theorem-1", "1/20")
+    >>> print(law)
+    max{ln o, ln(b + 1) − ln o} at swap rate 1/20 (o = 1/19)
+    >>> law.at(264331).exact, SizeLaw("by-size", "1/2").at(3).exact, law.at(0).exact
+    ('ln(5022308)', '1/2*ln(2)', '0')
+    """
+
+    kind: Kind
+    rate: Fraction
+    highest: Fraction
+
+    def __init__(self, kind: Kind, rate: Rate, highest: Rate | None = None) -> None:
+        if kind not in _FORMS:
+            raise SpecificationError(
+                f"there is no law of b of the kind {str(kind)[:40]!r}", fix="known: " + ", ".join(_FORMS)
+            )
+        least = rate_of(rate)
+        most = least if highest is None else rate_of(highest)
+        if most < least:
+            raise SpecificationError(
+                "the highest swap rate is below the other one", fix="give the smaller rate first"
+            )
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "rate", least)
+        object.__setattr__(self, "highest", most)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no record always or never moves: else some output is impossible and ε = ∞ from b = 2 on."""
+        return self.rate > 0 and self.highest < 1
+
+    def at(self, b: int) -> Budget:
+        """The budget of every universe whose largest stratum has b records, exactly."""
+        if isinstance(b, bool) or not isinstance(b, int) or b < 0:
+            raise SpecificationError("b counts the records of a stratum", fix="give a whole number from 0 on")
+        # a stratum of one record never differs inside a universe, so b = 1 does not occur
+        return Budget.zero() if b <= 1 else _budget(self, b)
+
+    def power(self, b: int) -> Fraction:
+        """e^(6ε) for b ≥ 2 where the rates are inside (0, 1): a rational number, which compares exactly and fast."""
+        above, below = odds(self.highest), odds(self.rate)
+        if self.kind == "by-size" and b == 3 and above == below:
+            return max(sixth for sixth, _ in _three(above))
+        return max(above * above, _squared(self.kind, b) / (below * below)) ** 3
+
+    def named(self) -> str:
+        """The rates alone, which tell laws of one kind apart."""
+        if self.rate == self.highest:
+            return f"swap rate {text_of(self.rate)}"
+        return f"swap rates from {text_of(self.rate)} to {text_of(self.highest)}"
+
+    def called(self) -> str:
+        """The rates and the kind."""
+        return f"{self.named()} ({_NAMES[self.kind]})"
+
+    def words(self) -> str:
+        """The formula with its parameters."""
+        if not self.is_finite:
+            return f"∞ from b = 2 on at {self.named()}: some outputs are impossible"
+        if self.rate == self.highest:
+            letters, told = {"least": "o", "most": "o"}, f"(o = {text_of(odds(self.rate))})"
+        else:
+            letters = {"least": "o₁", "most": "o₂"}
+            told = f"(o₁ = {text_of(odds(self.rate))}, o₂ = {text_of(odds(self.highest))})"
+        return f"{_FORMS[self.kind].format(**letters)} at {self.named()} {told}"
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+def _squared(kind: Kind, b: int) -> Fraction:
+    """g(b)²; with b = 3 that of 4 records, because d(1) = 0 and a law must not fall."""
+    if kind == "theorem-1":
+        return Fraction((b + 1) ** 2)
+    return step_ratio_bound(4 if b == 3 else b)
+
+
+def losses(n: int, o: Fraction) -> Iterator[tuple[Fraction, int]]:
+    r"""Every $w(k)/w(k') \ge 1$ of a stratum of n records with the smallest distance Δ at which it can occur.
+
+    >>> sorted(losses(2, Fraction(3)))
+    [(Fraction(1, 1), 2), (Fraction(1, 1), 2), (Fraction(9, 1), 2)]
+    """
+    moved = [0, *range(2, n + 1)]
+    for k in moved:
+        for other in moved:
+            ratio = o ** (k - other) * Fraction(derangements(other), derangements(k))
+            if ratio >= 1:
+                yield ratio, max(2, abs(k - other))
+
+
+def _three(o: Fraction) -> list[tuple[Fraction, Budget]]:
+    """Three records and one rate, where d(1) = 0 spoils the formula: each loss by its sixth power and as a budget."""
+    return [(ratio ** (6 // apart), Budget.log(ratio) * Fraction(1, apart)) for ratio, apart in losses(3, o)]
+
+
+@lru_cache(maxsize=8192)
+def _budget(law: SizeLaw, b: int) -> Budget:
+    if not law.is_finite:
+        return Budget.infinite()
+    above, below = odds(law.highest), odds(law.rate)
+    if law.kind == "theorem-1":
+        return Budget.log(max(above, (b + 1) / below))
+    if b == 3 and above == below:
+        return max(_three(above), key=lambda loss: loss[0])[1]
+    # For b ≥ 4 and b = 2 the largest loss stands at (b−2, b) or (2, 0) moved records: proof.md, Theorem B.
+    return Budget.log(max(above * above, _squared(law.kind, b) / (below * below))) * HALF

@@ -1,0 +1,1 @@
+"""The smallest distance between two data sets of one universe."""

@@ -1,0 +1,210 @@
+"""The smallest distance between two data sets of one universe that a release can tell apart, true or on the safe side.
+
+Safe means never too small: a larger distance gives larger odds. So the answer is the distance of a pair that exists, and
+``exact`` says whether a smaller one is ruled out too. Three rules keep it safe where records or variables differ in kind:
+
+1. *Kinds of records.* Records are of one kind where the same tables count them. Each kind has its own smallest distance;
+   the largest of them is shown. Records that no table counts are left aside while any other record can change.
+2. *What tables show.* Within a kind, a change is sought first among the variables that exact tables show: a swap releases
+   these and nothing else. Only where none of them can change, the others are asked too (noisy tables may show them).
+3. *Persons in households.* A person's record is part of a household's. Tables of both bind the same joint record, and
+   where exact tables of households allow no smaller change than k households, persons are shown at k as well.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from stirred.spec.domain import Domain
+from stirred.spec.invariants.axes import UndecidedError
+from stirred.spec.invariants.brief import joined
+from stirred.spec.invariants.determine import Signed, pairs
+from stirred.spec.multiverse import AtLeast, Margin, Multiverse, plural
+from stirred.spec.nearest.joint_records import KIN, PERSON, joint_tables, own_tables
+from stirred.spec.nearest.questions import UNLISTED, Change, Question
+from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
+from stirred.spec.verdicts.witness import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A smallest distance: ``value`` None where every universe is a single data set; else never below the true one.
+
+    ``exact``: it is the true one. ``moved``: the variables that records exchange at that distance. ``safe`` is False where
+    no pair is known that keeps all invariants and rules: then the value is what the exact tables allow.
+    """
+
+    value: int | None
+    exact: bool
+    because: str
+    pair: Pair | None = None
+    moved: tuple[str, ...] = ()
+    safe: bool = True
+
+    @property
+    def occurs(self) -> str:
+        """How sure it is that nothing smaller happens, as the end of "the smallest change"."""
+        if self.exact:
+            return "that can occur"
+        return "that is known to occur" if self.safe else "that the exact tables allow"
+
+
+def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> Distance:
+    r"""The smallest distance that the odds are read at.
+
+    For margins of a complete product it is $2^{|F|-1}$ (Hamming), with $F$ the smallest set of variables in no margin.
+
+    >>> from stirred.spec.domain import RecordType, Variable
+    >>> variables = tuple(Variable(name=name) for name in "uvw")
+    >>> toy = Domain(name="toy", record_types=(RecordType(name="household", variables=variables),))
+    >>> tables = Multiverse.of(*(Margin("household", tuple(names)) for names in ("uv", "uw", "vw")))
+    >>> found = smallest_distance(toy, tables, Hamming("household"))
+    >>> found.value, found.exact
+    (4, True)
+    """
+    if isinstance(premetric, RecordPremetric):
+        return _smallest(domain, multiverse, premetric)
+    inner = getattr(premetric, "inner", None)
+    if not isinstance(inner, InputPremetric):
+        return Distance(1, False, f"no rule says which distances occur under {premetric}")
+    near = smallest_distance(domain, multiverse, inner)
+    if near.exact and near.value != 1:
+        return Distance(
+            1, False, f"it speaks of neighbours, but no two data sets of one universe are any: {near.because}"
+        )
+    return Distance(
+        1, near.exact, "it speaks of neighbours only", near.pair if near.value == 1 else None, near.moved
+    )
+
+
+@lru_cache(maxsize=512)
+def _smallest(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric) -> Distance:
+    unit, total = premetric.record_type, isinstance(premetric, Hamming)
+    alone = own_tables(domain, multiverse, unit, total=total)
+    least, decided = _asked(alone)
+    found, every, asked = _joint(domain, multiverse, unit, total=total)
+    if found is None:
+        if least is None and decided:
+            return Distance(None, True, f"the exact tables determine every {unit} record")
+        if least is None:
+            return Distance(1, False, f"no rule tells whether one {unit} record can change alone", safe=False)
+        found, every, asked = least, False, alone
+    value = found.norm // 2 if total else found.norm
+    lowest = value == 1 or (
+        decided and least is not None and least.proved and found.proved and least.norm == found.norm
+    )
+    safe = every and found.free and all(c.variables or c.kind == "size" for c in domain.constraints)
+    exact = lowest and safe and _plain_domain(domain, unit, premetric)
+    cells = [cell for cell, _ in found.signed.cells]
+    differing = {name for cell in cells for name in cell if cell[name] != cells[0][name]}
+    moved = tuple(sorted({*found.signed.alternating, *differing} - {UNLISTED}))
+    because = _because(unit, value, found, asked, total=total)
+    if not safe:
+        because += "; other invariants or rules of the domain may allow larger changes only"
+    elif not lowest:
+        because += "; a smaller change is not ruled out"
+    return Distance(value, exact, because, written(domain, found.signed, multiverse, unit), moved, safe)
+
+
+def _joint(
+    domain: Domain, multiverse: Multiverse, unit: str, *, total: bool
+) -> tuple[Change | None, bool, Question]:
+    """The change with all tables of the joint record in force; for persons also the one that tables of households show.
+
+    The second answer says whether invariants that are no tables are kept too.
+    """
+    others = any(not isinstance(i, Margin | AtLeast) for i in multiverse)
+    unknown = any(not i.needs() for i in multiverse)
+    for custom in (True, False) if others else (True,):
+        asked = joint_tables(domain, multiverse, unit, unit, total=total, custom=custom)
+        best, _ = _asked(asked)
+        if unit == PERSON:
+            for kin in KIN[PERSON]:
+                question = joint_tables(domain, multiverse, unit, kin, total=total, custom=custom)
+                more, _ = _asked(question, shown_only=True) if question.own else (None, True)
+                if more is not None and (best is None or more.norm >= best.norm):
+                    best, asked = more, question
+        if best is not None:
+            return best, custom and not unknown, asked
+    return None, False, asked
+
+
+def _asked(question: Question, *, shown_only: bool = False) -> tuple[Change | None, bool]:
+    """The change, and whether the model decided; else a change that keeps more than the given tables."""
+    try:
+        return question.telling(shown_only=shown_only), True
+    except UndecidedError:
+        for other in (question.without_restrictions(), question.outside_restrictions()):
+            try:
+                found = other.telling(shown_only=shown_only)
+            except UndecidedError:
+                continue
+            if found is not None:
+                return found, False
+        return None, False
+
+
+def _plain_domain(domain: Domain, unit: str, premetric: RecordPremetric) -> bool:
+    """Whether the model says all of the domain: variables are listed, dependencies have one source."""
+    return (
+        domain.has(unit) and premetric.copies == 1 and all(len(rule.of) == 1 for rule in domain.rules(unit))
+    )
+
+
+def _because(unit: str, value: int, found: Change, asked: Question, *, total: bool) -> str:
+    signed = found.signed
+    moved = sorted(signed.alternating - {UNLISTED})
+    if not total and value == 1:
+        return f"one {unit} record can be added or removed"
+    if value == 1 or (not total and value == 2):
+        how = "can change alone" if total else "can be replaced by another"
+        shown = frozenset[str]().union(*(signed.model.shown(m.by) for m in asked.margins))
+        free = [name for name in moved if name not in shown]
+        return (
+            f"no exact table shows {free[0]}, so one {unit} record {how}"
+            if free
+            else f"one {unit} record {how}"
+        )
+    number = f"{spelled(value)} {unit} records {'change' if total else 'come or go'} at once"
+    if len(signed.cells) > 1:
+        return f"an exact search over the kinds of records that the tables tell apart ends where {number}"
+    limits = {name for place in asked.own for name in asked.margins[place].conditions()}
+    cell = signed.cells[0][0]
+    among = ", ".join(_level(name, cell[name]) for name in sorted(limits & {*cell}))
+    kind = f" of {plural(unit)} with {among}" if among else ""
+    return (
+        f"no exact table{kind} shows {joined(moved)} together, and every smaller set of the variables that they show stands "
+        f"in one, so {number}"
+    )
+
+
+def _level(name: str, level: str) -> str:
+    return f"another {name}" if level.startswith(f"another {name} ") else f"{name} = {level}"
+
+
+def spelled(number: int) -> str:
+    """A small number as a word.
+
+    >>> spelled(4), spelled(16)
+    ('four', '16')
+    """
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[number] if number < len(words) else str(number)
+
+
+def written(domain: Domain, signed: Signed, multiverse: Multiverse, unit: str) -> Pair:
+    """The two data sets of a change, with every variable that differs or that a table asks for."""
+    named = {
+        name
+        for i in multiverse
+        for m in i.needs()
+        if m.record_type == unit
+        for name in (*m.by, *m.conditions())
+    }
+    moving = signed.alternating
+    if domain.has(unit):
+        # levels of other record types in the joint record are no values of this one
+        own = domain.record_type(unit).names()
+        kept = tuple(({n: v for n, v in cell.items() if n in own}, number) for cell, number in signed.cells)
+        signed = replace(signed, cells=kept)
+        named |= {n for n in domain.record_type(unit).names() if domain.closure(unit, (n,)) & moving}
+    return next(pairs(signed, domain, Margin(unit), frozenset(named | {*moving}) - domain.identifiers(unit)))

@@ -1,0 +1,164 @@
+"""How near two data sets of one universe can be: the question put to the finite model, for one record type."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from stirred.spec.domain import Domain
+from stirred.spec.invariants.axes import Model, models
+from stirred.spec.invariants.determine import Signed
+from stirred.spec.multiverse import Margin
+from stirred.spec.nearest.lightest import Lightest, Table, lightest
+
+UNLISTED = "another variable"  # stands for what a domain without a list of variables may hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The lightest change that was found: its norm |x ⊖ x'| and what it looks like."""
+
+    norm: int
+    signed: Signed
+    proved: bool  # no lighter one leaves the tables as they are
+    free: bool  # it leaves alone what rules of the domain tie
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Tables of one record type in one domain; ``own`` says which of them were published of the unit itself."""
+
+    domain: Domain
+    kind: str
+    margins: tuple[Margin, ...]
+    own: frozenset[int]
+    total: bool  # whether the distance fixes the number of records
+    tied: frozenset[str] = frozenset()  # variables that rules of the domain tie to others: a pair avoids them
+
+    def nearest(self) -> Change | None:
+        """The lightest change of all, whatever it changes; None where every universe is a single data set."""
+        return self._over_models(
+            lambda model: self._search(model, self._tables(model), self._parts(model), None)
+        )
+
+    def telling(self, *, shown_only: bool = False) -> Change | None:
+        """The lightest change that an exact table's records can undergo, for the kind of records that need the heaviest.
+
+        Records are of one kind where the same own tables count them. For each kind the change is sought first among the
+        variables that these tables show (all that a swap releases of them), then among all variables.
+        """
+        return self._over_models(lambda model: self._by_kind(model, shown_only=shown_only))
+
+    def without_restrictions(self) -> "Question":
+        """Tables that say more: whoever is counted, by all that a table shows or is restricted by."""
+        wider = tuple(Margin(self.kind, (*m.by, *m.conditions())) for m in self.margins)
+        return replace(self, margins=wider)
+
+    def outside_restrictions(self) -> "Question":
+        """The tables that count everybody: all that is known of records which no restriction admits."""
+        kept = [place for place, margin in enumerate(self.margins) if margin.where is None]
+        own = frozenset(new for new, place in enumerate(kept) if place in self.own)
+        return replace(self, margins=tuple(self.margins[place] for place in kept), own=own)
+
+    def _over_models(self, search: Callable[[Model], Change | None]) -> Change | None:
+        """The heaviest answer over the maps that the domain leaves open, proved where all agree."""
+        found = [search(model) for model in models(self.domain, self.kind, self.margins)]
+        heaviest = max((change for change in found if change is not None), key=lambda c: c.norm, default=None)
+        if heaviest is None:
+            return None
+        same = all(change is not None and change.norm == heaviest.norm for change in found)
+        return replace(heaviest, proved=heaviest.proved and same)
+
+    def _by_kind(self, model: Model, *, shown_only: bool) -> Change | None:
+        tables = self._tables(model)
+        signature = [
+            frozenset(place for place in self.own if tables[place].keys[cell] is not None)
+            for cell in range(len(model.cells()))
+        ]
+        found: list[Change] = []
+        proved = True
+        for counted in sorted({*signature} - {frozenset[int]()}, key=sorted):
+            group = [cell for cell, tables_of in enumerate(signature) if tables_of == counted]
+            shown = frozenset[str]().union(*(tables[place].shown for place in counted))
+            change = self._shown(model, tables, shown, group)
+            if change is None and not shown_only:
+                change = self._search(model, tables, self._parts(model), group)
+            if change is not None:
+                found.append(change)
+                proved &= change.proved
+        if found:
+            heaviest = max(found, key=lambda change: change.norm)
+            return replace(heaviest, proved=proved)
+        return None if shown_only else self._search(model, tables, self._parts(model), None)
+
+    def _shown(
+        self, model: Model, tables: Sequence[Table], shown: frozenset[str], group: Sequence[int]
+    ) -> Change | None:
+        """The lightest change in what own tables show; all else is constant, levels that no table tells apart are one."""
+        cells = model.cells()
+        mine = {
+            name for place in self.own for m in [self.margins[place]] for name in (*m.by, *m.conditions())
+        }
+
+        def rest(cell: int) -> tuple[str, ...]:
+            return tuple(value for name, value in sorted(cells[cell].items()) if name not in mine)
+
+        found: list[tuple[int, int, Change]] = []
+        for _, slice_ in groupby(sorted(range(len(cells)), key=rest), key=rest):
+            columns: dict[tuple[object, ...], int] = {}
+            for cell in slice_:
+                columns.setdefault(tuple(table.keys[cell] for table in tables), cell)
+            change = self._search(
+                model, tables, shown, [c for c in columns.values() if c in {*group}], [*columns.values()]
+            )
+            if change is not None:
+                counted = sum(table.keys[cell] is not None for table in tables for cell in columns.values())
+                found.append((change.norm, counted, change))
+        # of equally light changes, one among records that fewer tables count
+        return min(found, key=lambda item: item[:2], default=(0, 0, None))[2]
+
+    def _search(
+        self,
+        model: Model,
+        tables: Sequence[Table],
+        parts: frozenset[str],
+        group: Sequence[int] | None,
+        places: Sequence[int] | None = None,
+    ) -> Change | None:
+        """The lightest change on these cells; one that leaves tied variables alone is preferred."""
+        cells = model.cells()
+        kept = [*range(len(cells))] if places is None else [*places]
+        among = [place for place, cell in enumerate(kept) if group is None or cell in {*group}]
+        on = [table.on(kept) for table in tables]
+        if self.total:
+            on.append(Table(((),) * len(kept), frozenset()))
+        if not among:
+            return None
+        light = lightest(on, parts, among, len(kept))
+        if light is None:
+            return None
+        found = light
+        if self._ties(model, light):
+            found = lightest(on, parts - self.tied, among, len(kept)) or light
+        vector = tuple((cells[kept[place]], number) for place, number in sorted(found.vector.items()))
+        signed = Signed(model=model, cells=vector, alternating=found.alternating)
+        proved = light.proved and found.norm == light.norm
+        return Change(norm=found.norm, signed=signed, proved=proved, free=not self._ties(model, found))
+
+    def _ties(self, model: Model, light: Lightest) -> bool:
+        return bool(
+            light.alternating & self.tied or (len(light.vector) > 1 and model.restricted() & self.tied)
+        )
+
+    def _tables(self, model: Model) -> list[Table]:
+        cells = model.cells()
+        return [Table.of(margin, model, cells) for margin in self.margins]
+
+    def _parts(self, model: Model) -> frozenset[str]:
+        """The own parts of all variables, also of those that no table shows; identifiers say nothing."""
+        if not self.domain.has(self.kind):
+            return model.plain | {UNLISTED}
+        named = {name for margin in self.margins for name in (*margin.by, *margin.conditions())}
+        known = self.domain.closure(self.kind, [*named])
+        others = self.domain.record_type(self.kind).names() - known - self.domain.identifiers(self.kind)
+        (plain,) = models(self.domain, self.kind, [Margin(self.kind, others)])
+        return model.plain | (plain.plain - known)

@@ -1,0 +1,1 @@
+"""Exact numbers: budgets, their intervals, their rounding and their text."""

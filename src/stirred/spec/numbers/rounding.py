@@ -1,0 +1,96 @@
+"""Decimals on the safe side of an exact number, and signs that are decided rather than guessed."""
+
+from decimal import Context, Decimal
+from math import ceil, floor, inf, isfinite, nextafter
+
+from stirred.errors import BudgetError
+from stirred.spec.numbers.exact import Exact
+from stirred.spec.numbers.normal import vanishes
+
+MOST_BITS = 1 << 15  # two numbers that agree to this many bits are given up as undecided, never called equal
+
+
+def _decimal(scaled: int, decimals: int) -> Decimal:
+    # at least as many digits as the number has: nothing is rounded here
+    prec = max(28, scaled.bit_length() * 302 // 1000 + 3)
+    return Decimal(scaled).scaleb(-decimals, Context(prec=prec))
+
+
+def _rounded(value: Exact, decimals: int, *, up: bool) -> Decimal:
+    step = 10**decimals
+    rational = value.rational
+    if rational is not None:
+        return _decimal(ceil(rational * step) if up else floor(rational * step), decimals)
+    bits = 64 + 4 * decimals
+    while True:
+        box = value.interval(bits)
+        low, high = (
+            (ceil(box.low * step), ceil(box.high * step))
+            if up
+            else (floor(box.low * step), floor(box.high * step))
+        )
+        if low == high or bits > 1 << 12:
+            # past that many bits the value is a decimal in all likelihood; the outer end is safe in any case
+            return _decimal(high if up else low, decimals)
+        bits *= 2
+
+
+def rounded_up(value: Exact, decimals: int) -> Decimal:
+    """The smallest such decimal not below the value.
+
+    >>> from fractions import Fraction
+    >>> rounded_up(Exact.log(Fraction(2)), 3)
+    Decimal('0.694')
+    """
+    return _rounded(value, decimals, up=True)
+
+
+def rounded_down(value: Exact, decimals: int) -> Decimal:
+    """The largest such decimal not above the value.
+
+    >>> from fractions import Fraction
+    >>> rounded_down(Exact.log(Fraction(2)), 3)
+    Decimal('0.693')
+    """
+    return _rounded(value, decimals, up=False)
+
+
+def decide(value: Exact) -> int:
+    """The sign of an exact number: −1, 0 or 1.
+
+    >>> from fractions import Fraction
+    >>> decide(Exact.log(Fraction(9)) - Exact.log(Fraction(3)).scaled(Fraction(2)))
+    0
+    """
+    rational = value.rational
+    if rational is not None:
+        return (rational > 0) - (rational < 0)
+    bits = 64
+    looked = False
+    while bits <= MOST_BITS:
+        box = value.interval(bits)
+        if box.low > 0:
+            return 1
+        if box.high < 0:
+            return -1
+        if not looked and bits >= 128:
+            looked = True
+            if vanishes(value):
+                return 0
+        bits *= 2
+    raise BudgetError(
+        "cannot decide which of these budgets is larger",
+        why=f"they agree to {MOST_BITS} bits and no rule shows that they are equal",
+    )
+
+
+def number(value: Decimal) -> float | None:
+    """A rounded-up decimal as a JSON number whose digits are not smaller; ∞, which JSON does not know, is null.
+
+    >>> number(Decimal("17.080082")), number(Decimal("272938796980.772001"))
+    (17.080082, 272938796980.77203)
+    """
+    found = float(value)
+    if isfinite(found) and Decimal(repr(found)) < value:
+        found = nextafter(found, inf)  # more digits than a double has: the nearest one may lie below
+    return found if isfinite(found) else None

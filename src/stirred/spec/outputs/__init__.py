@@ -1,0 +1,1 @@
+"""Output premetrics: distances of output distributions, their conversions and (ε, δ) readings."""

@@ -1,0 +1,241 @@
+r"""From one output premetric to another: what a bound at every distance gives, and what shows that it gives no more.
+
+Write B = ε·d(x, x') for what the first allows between x and x', and k for their distance under the second.
+
+- *Pure to pure, zCDP to zCDP.* B must be at most ε'k. The first is used up by a coin whose log-odds move with the distance
+  from x (pure) or by a Gaussian whose mean does (zCDP), so a larger B refutes.
+- *Pure to zCDP.* Two distributions with ratio at most e^B are images of randomised response (Kairouz, Oh and Viswanath
+  2015), for which $D_\alpha = \frac{1}{\alpha-1}\ln\frac{\cosh((\alpha-\frac12)B)}{\cosh(B/2)} \le \alpha B\tanh(B/2)$:
+  ln cosh is concave in the square of its argument. Equality holds for α → 1, so $B\tanh(B/2) \le \rho^2k^2$ decides; it is
+  hardest at the smallest k, because tanh(t)/t falls.
+- *Pure to (ε, δ).* Randomised response has hockey-stick divergence (e^B − e^E)/(1 + e^B) at E = ε'k, which decides.
+- *(ε, δ) to others.* Revealing the data set with probability δ has infinite loss under the pure and the zCDP premetric.
+  Between two (ε, δ), the pair "revealed with probability δ_k, else randomised response" is extreme.
+- *zCDP to (ε, δ).* The conversion of Canonne, Kamath and Steinke (2020, Prop. 12) at every k gives a yes, the Gaussian's own
+  hockey-stick divergence a no; between the two the answer is unknown.
+- *zCDP to pure.* Never, unless ρ = 0: a Gaussian's ratio has no bound.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from stirred.spec.numbers.budget import Budget
+from stirred.spec.outputs.bounds import (
+    gaussian_exceeds,
+    hockey_stick_above,
+    hockey_stick_below,
+    pure_above_concentrated,
+    pure_within_concentrated,
+    tight_within,
+)
+from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
+from stirred.spec.outputs.group import scaled_delta
+
+MOST_DISTANCES = 400  # distances tried one by one for (ε, δ) premetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """Whether the first promise gives the second, why, and for a no by which mechanism at which distance."""
+
+    answer: Literal["yes", "no", "unknown"]
+    because: str
+    mechanism: str = ""
+    copies: int = 1  # how often the pair's change has to be repeated
+    least: int = 1  # for a yes: the smallest distance it holds from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The question: two premetrics with their budgets, both per unit of the second distance.
+
+    ``least`` bounds the distances that occur from below. ``allowed`` is what the first promise allows for a known pair,
+    B itself, and ``distance`` that pair's distance under the second; without them nothing is refuted. ``stated`` is the
+    first promise in its own unit, with the pair's distance there.
+    """
+
+    first: OutputPremetric
+    budget: Budget
+    second: OutputPremetric
+    limit: Budget
+    least: int = 1
+    allowed: Budget | None = None
+    distance: Fraction | None = None
+    stated: tuple[OutputPremetric, Budget, Fraction] | None = None
+    neighbours_only: bool = False
+
+
+def transfer(asked: Asked) -> Transfer:
+    """Decide one question.
+
+    >>> pure, concentrated = Multiplicative(), NormalizedRenyi()
+    >>> one = Asked(first=pure, budget=Budget.of(1), second=concentrated, limit=Budget.sqrt("1/2"))
+    >>> transfer(one).answer
+    'yes'
+    >>> pair = Asked(first=concentrated, budget=Budget.of(1), second=pure, limit=Budget.of(9),
+    ...              allowed=Budget.of(1), distance=Fraction(1))
+    >>> transfer(pair).mechanism
+    'gaussian'
+    """
+    if not asked.limit.is_finite:
+        return Transfer(answer="yes", because="the second budget is infinite")
+    first, second = _plain(asked.first), _plain(asked.second)
+    if asked.budget.is_zero and not (isinstance(first, Approximate)) and first.is_metric:
+        return Transfer(
+            answer="yes", because="under the first the output does not depend on the data within a universe"
+        )
+    if isinstance(first, Multiplicative) and isinstance(second, Multiplicative):
+        return _linear(asked, "randomised response")
+    if isinstance(first, NormalizedRenyi) and isinstance(second, NormalizedRenyi):
+        return _linear(asked, "gaussian")
+    if isinstance(first, Multiplicative) and isinstance(second, NormalizedRenyi):
+        return _pure_to_concentrated(asked)
+    if isinstance(first, NormalizedRenyi) and isinstance(second, Multiplicative):
+        return _refuted(
+            asked,
+            "gaussian",
+            "a Gaussian keeps the promise of the first, and the ratio of its densities has no bound",
+        )
+    if isinstance(first, Approximate) and not isinstance(second, Approximate) and _known(second):
+        return _refuted(
+            asked,
+            "reveal",
+            "revealing the data set with probability δ keeps the promise of the first, and its loss is infinite",
+        )
+    if isinstance(second, Approximate) and isinstance(first, Multiplicative | NormalizedRenyi | Approximate):
+        return _to_approximate(asked, first, second)
+    found = asked.first.converted(asked.budget, asked.second)
+    if found is not None and found <= asked.limit:
+        return Transfer(
+            answer="yes", because=f"{asked.first} converts into {asked.second}: {found} ≤ {asked.limit}"
+        )
+    return Transfer(answer="unknown", because=f"no rule between {asked.first} and {asked.second} decides")
+
+
+def _plain(premetric: OutputPremetric) -> OutputPremetric:
+    """(ε, 0) is pure."""
+    return Multiplicative() if isinstance(premetric, Approximate) and not premetric.delta else premetric
+
+
+def _known(premetric: OutputPremetric) -> bool:
+    return isinstance(premetric, Multiplicative | NormalizedRenyi)
+
+
+def shown_budget(premetric: OutputPremetric, budget: Budget) -> str:
+    """The budget as people print it."""
+    if isinstance(premetric, NormalizedRenyi):
+        return f"ρ² = {budget.squared()}"
+    return f"{premetric.budget_symbol} = {budget}"
+
+
+def _refuted(asked: Asked, mechanism: str, because: str) -> Transfer:
+    """A no where a pair is known at which the first allows something; else unknown."""
+    if asked.allowed is None or (asked.allowed.is_zero and mechanism != "reveal"):
+        return Transfer(answer="unknown", because="no two different data sets of one universe are known")
+    return Transfer(answer="no", because=because, mechanism=mechanism)
+
+
+def _linear(asked: Asked, mechanism: str) -> Transfer:
+    mine, theirs = shown_budget(asked.first, asked.budget), shown_budget(asked.second, asked.limit)
+    if asked.budget <= asked.limit:
+        return Transfer(answer="yes", because=f"{mine} ≤ {theirs}")
+    if (
+        asked.allowed is not None
+        and asked.distance is not None
+        and asked.allowed > asked.limit * asked.distance
+    ):
+        tool = {
+            "gaussian": "a Gaussian whose mean moves",
+            "randomised response": "a coin whose log-odds move",
+        }[mechanism]
+        because = f"{mine} > {theirs}, and {tool} with the distance from one data set uses up the budget of the first"
+        return Transfer(answer="no", because=because, mechanism=mechanism)
+    return Transfer(
+        answer="unknown",
+        because=f"the rules give {mine}, more than {theirs}; a sharper conversion between the units may exist",
+    )
+
+
+def _pure_to_concentrated(asked: Asked) -> Transfer:
+    theirs = shown_budget(asked.second, asked.limit)
+    if asked.budget * Budget.sqrt("1/2") <= asked.limit:
+        return Transfer(
+            answer="yes",
+            because=f"ε-DP is ε²/2-zCDP at every distance, and {(asked.budget * Budget.sqrt('1/2')).squared()} ≤ {theirs}",
+        )
+    if pure_within_concentrated(asked.budget, asked.limit, asked.least):
+        k = asked.least
+        return Transfer(
+            answer="yes", because=f"ε·tanh({k}ε/2)/{k} ≤ {theirs}, and {k} is the smallest distance", least=k
+        )
+    pair = asked.allowed is not None and asked.distance is not None
+    if pair and pure_above_concentrated(
+        asked.allowed or Budget.zero(), asked.limit, asked.distance or Fraction(1)
+    ):
+        because = f"randomised response keeps the promise of the first and has more than {theirs}: B·tanh(B/2) > ρ²k²"
+        return Transfer(answer="no", because=because, mechanism="randomised response")
+    return Transfer(
+        answer="unknown",
+        because=f"the conversions known do not decide between {shown_budget(asked.first, asked.budget)} and {theirs}",
+    )
+
+
+def _to_approximate(asked: Asked, first: OutputPremetric, second: Approximate) -> Transfer:
+    mine = f"{shown_budget(asked.first, asked.budget)} under {asked.first}"
+    theirs = f"{shown_budget(asked.second, asked.limit)} under {asked.second}"
+    delta = first.delta if isinstance(first, Approximate) else Fraction(0)
+    if not isinstance(first, NormalizedRenyi) and asked.budget <= asked.limit and delta <= second.delta:
+        return Transfer(answer="yes", because=f"neither ε nor δ is larger: {mine}, {theirs}")
+    if asked.allowed is not None and asked.distance is not None and asked.distance.denominator == 1:
+        for copies in range(1, 2 if asked.neighbours_only else 13):
+            if _exceeds(asked, second.delta, copies):
+                name = "gaussian" if isinstance(first, NormalizedRenyi) else "reveal or randomised response"
+                because = f"at distance {asked.distance * copies} a mechanism under {mine} breaks {theirs}"
+                return Transfer(answer="no", because=because, mechanism=name, copies=copies)
+    if all(_within(first, asked.budget, asked.limit, second.delta, k) for k in _distances(asked, second)):
+        return Transfer(
+            answer="yes", because=f"{mine} gives {theirs} at every distance, each checked", least=asked.least
+        )
+    return Transfer(
+        answer="unknown", because=f"the conversions known do not decide between {mine} and {theirs}"
+    )
+
+
+def _distances(asked: Asked, second: Approximate) -> Iterator[int]:
+    """Every distance from the smallest until the second promises nothing (δ_k ≥ 1); 0 where there are too many."""
+    if asked.neighbours_only:
+        yield 1
+        return
+    for k in range(asked.least, asked.least + MOST_DISTANCES):
+        if scaled_delta(asked.limit, second.delta, Fraction(k)) >= 1:
+            return
+        yield k
+    yield 0
+
+
+def _within(first: OutputPremetric, budget: Budget, limit: Budget, delta: Fraction, k: int) -> bool:
+    """Whether the first gives (kε', δ'_k) at distance k."""
+    if k == 0:
+        return False
+    if isinstance(first, NormalizedRenyi):
+        return tight_within(budget, limit, delta, k)
+    own = first.delta if isinstance(first, Approximate) else Fraction(0)
+    return hockey_stick_below(budget * k, own, budget, limit, delta, k)
+
+
+def _exceeds(asked: Asked, delta: Fraction, copies: int) -> bool:
+    """Whether a mechanism under the first breaks (kε', δ'_k) at the pair's distance, its change repeated."""
+    assert asked.allowed is not None
+    assert asked.distance is not None
+    k, allowed = int(asked.distance * copies), asked.allowed * copies
+    if isinstance(asked.first, NormalizedRenyi):
+        return gaussian_exceeds(allowed, asked.limit, delta, k)
+    own, steps = Fraction(0), Fraction(0)
+    budget = asked.budget
+    if asked.stated is not None and isinstance(asked.stated[0], Approximate):
+        own, budget, steps = asked.stated[0].delta, asked.stated[1], asked.stated[2] * copies
+    if steps.denominator != 1:
+        return False
+    return hockey_stick_above(allowed, (own, budget, int(steps)), asked.limit, delta, k)

@@ -1,0 +1,358 @@
+"""What is left of an implication once the universes are nested: units, output premetrics and budgets."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stirred.errors import IncompatibleError
+from stirred.spec.algebra.composition import account
+from stirred.spec.laws.functions import Promised, compare_functions
+from stirred.spec.multiverse import Margin, Multiverse
+from stirred.spec.neighbours import Neighbours, constant_of
+from stirred.spec.numbers.budget import Budget
+from stirred.spec.outputs.divergences import Approximate, OutputPremetric
+from stirred.spec.outputs.transfer import Asked, Transfer, shown_budget, transfer
+from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
+from stirred.spec.verdict import Verdict
+from stirred.spec.verdicts.derivation import Derivation
+from stirred.spec.verdicts.examples import (
+    Found,
+    largest_stratum,
+    no_neighbours,
+    with_finer_strata,
+    with_largest_stratum,
+)
+from stirred.spec.verdicts.witness import Pair
+
+if TYPE_CHECKING:
+    from stirred.spec.specification import Specification
+
+LARGEST_TRIED = (2, 3, 10, 1000, 10**6, 10**12)
+
+
+def refuted(
+    found: Transfer,
+    pair: Pair,
+    second: "Specification",
+    limit: Budget,
+    allowed: Budget | None,
+    *premises: Derivation | None,
+) -> Verdict:
+    facts = {
+        "mechanism": found.mechanism,
+        "copies": found.copies,
+        "allowed": None if allowed is None else allowed.exact,
+        "limit": limit.exact,
+        "distance": distance_of(pair, second.input_premetric),
+    }
+    steps = tuple(step for step in premises if step is not None)
+    return Verdict.no(
+        found.because,
+        Derivation(rule="mechanism", claim=found.because, premises=steps, witness=pair, facts=facts),
+    )
+
+
+def distance_of(pair: Pair, premetric: InputPremetric) -> Fraction | None:
+    """The pair's distance where the pair consists of records of the unit; None where that is not known."""
+    inner = premetric.inner if isinstance(premetric, Neighbours) else premetric
+    if not isinstance(inner, RecordPremetric) or inner.copies > 1:
+        return None
+    kinds = {kind for data in (pair.first, pair.second) for kind, _, _ in data.rows}
+    if kinds != {inner.record_type}:
+        return None
+    half = pair.distance(inner.record_type)
+    if isinstance(inner, Hamming):
+        return None if half is None else Fraction(half)
+    return Fraction(pair.difference(inner.record_type))
+
+
+def at_pair(spec: "Specification", pair: Pair | None) -> Budget | None:
+    """The budget of a specification in the universe of a pair; None where that is not known."""
+    if spec.varies is None or pair is None:
+        return spec.budget
+    law, statistic = spec.varies.law, spec.varies.statistic
+    if law is None or statistic is None:
+        return None
+    b = largest_stratum(statistic, pair)
+    if b is None:
+        return None
+    # at the realised universe itself the budget may be smaller still
+    return None if b == spec.varies.b else law.at(b)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Both multiverses fit: what is left is units, premetrics and budgets."""
+
+    first: "Specification"
+    second: "Specification"
+    nested: Verdict
+    pair: Found
+
+    def answer(self) -> Verdict:
+        first, second = self.first, self.second
+        if first.varies is not None or second.varies is not None:
+            return self._functions()
+        if len(first.statements) > 1 and not self._alike():
+            return self._accounted()
+        found, allowed = self._transferred(first.budget, second.budget, self.pair.pair)
+        return self._told(found, second.budget, allowed, self.pair)
+
+    def _alike(self) -> bool:
+        """Whether all parts are stated as the whole is: then one mechanism each uses them up together."""
+        first = self.first
+        flavor = (first.input_premetric, first.output_premetric)
+        return not isinstance(first.output_premetric, Approximate) and all(
+            (part.input_premetric, part.output_premetric) == flavor for part in first.statements
+        )
+
+    def _accounted(self) -> Verdict:
+        """Parts in several units or premetrics: each converted by itself, then composed."""
+        try:
+            budget, notes = account(
+                self.first.statements,
+                domain=self.first.domain,
+                multiverse=self.second.multiverse,
+                input_premetric=self.second.input_premetric,
+                output_premetric=self.second.output_premetric,
+            )
+        except IncompatibleError as reason:
+            return known(self._one_part(), Verdict.unknown(f"{reason.what}: {reason.why}"))
+        mine, theirs = (shown_budget(self.second.output_premetric, b) for b in (budget, self.second.budget))
+        if budget <= self.second.budget:
+            because = "; ".join([*notes, f"together the parts have {mine} ≤ {theirs}"])
+            facts = {"first": budget.exact, "second": self.second.budget.exact}
+            step = Derivation(rule="parts", claim=because, facts=facts)
+            return self._implied(because, step)
+        more = f"the rules give {mine}, more than {theirs}; a sharper conversion may exist"
+        return known(self._one_part(), Verdict.unknown(more))
+
+    def _one_part(self) -> Verdict | None:
+        """A no by one part alone: the others may publish nothing."""
+        for part in self.first.statements:
+            if part.varies is not None:
+                continue
+            alone = replace(
+                self.first,
+                input_premetric=part.input_premetric,
+                output_premetric=part.output_premetric,
+                budget=part.budget,
+                parts=(),
+            )
+            found, allowed = Question(alone, self.second, self.nested, self.pair)._transferred(
+                part.budget, self.second.budget, self.pair.pair
+            )
+            if found.answer == "no" and self.pair.pair is not None:
+                told = replace(found, because=f"one part alone refutes it: {found.because}")
+                verdict = refuted(
+                    told, self.pair.pair, self.second, self.second.budget, allowed, self.pair.derivation
+                )
+                assert verdict.derivation is not None
+                facts = {**verdict.derivation.facts, "part": self.first.statements.index(part)}
+                return Verdict.no(told.because, replace(verdict.derivation, facts=facts))
+        return None
+
+    def _transferred(
+        self, budget: Budget, limit: Budget, pair: Pair | None
+    ) -> tuple[Transfer, Budget | None]:
+        """The question for one pair of budgets, in the unit of the second; and what the first allows at the pair."""
+        first, second = self.first, self.second
+        (part, *_) = first.statements
+        whole = len(first.statements) == 1
+        try:
+            constant = constant_of(part, second.input_premetric, first.domain, second.multiverse)
+        except IncompatibleError as reason:
+            return Transfer(answer="unknown", because=f"{reason.what}: {reason.why}"), None
+        own: OutputPremetric = part.output_premetric if whole else first.output_premetric
+        stated = budget if whole else first.budget
+        try:
+            measure, scaled = own.scaled(stated, constant.factor)
+        except IncompatibleError as reason:
+            return Transfer(answer="unknown", because=f"{reason.what}: {reason.why}"), None
+        theirs = None if pair is None else distance_of(pair, second.input_premetric)
+        mine = None if pair is None else distance_of(pair, first.input_premetric)
+        only = isinstance(second.input_premetric, Neighbours)
+        exact = (
+            mine is not None
+            and theirs is not None
+            and mine == constant.factor * theirs
+            and not (only and theirs != 1)
+        )
+        allowed = budget * mine if exact and mine is not None else None
+        asked = Asked(
+            first=measure,
+            budget=scaled,
+            second=second.output_premetric,
+            limit=limit,
+            allowed=allowed
+            if exact
+            else (Budget.of(1) if pair is not None and budget and not budget.is_zero else None),
+            distance=theirs if exact else None,
+            stated=(own, stated, mine) if exact and mine is not None else None,
+            neighbours_only=only,
+        )
+        found = transfer(asked)
+        unit = second.input_premetric
+        if found.answer == "unknown" and not only and no_neighbours(second.multiverse, second.domain, unit):
+            found = transfer(replace(asked, least=2))
+        return found, allowed
+
+    def _told(self, found: Transfer, limit: Budget, allowed: Budget | None, pair: Found) -> Verdict:
+        if found.answer == "yes":
+            (part, *_) = self.first.statements
+            constant = constant_of(
+                part, self.second.input_premetric, self.first.domain, self.second.multiverse
+            )
+            because = "; ".join(filter(None, (constant.because, found.because)))
+            facts = {
+                "first": self.first.budget.exact,
+                "second": limit.exact,
+                "factor": constant.factor,
+                "least": found.least,
+            }
+            fixed = self._fixed_number() if constant.factor < 1 else ()
+            step = Derivation(rule="budget", claim=found.because, premises=fixed, facts=facts)
+            return self._implied(because, step)
+        if found.answer == "no" and pair.pair is not None:
+            return refuted(found, pair.pair, self.second, limit, allowed, pair.derivation)
+        return Verdict.unknown(found.because)
+
+    def _fixed_number(self) -> tuple[Derivation, ...]:
+        """Half a distance is the other only where the number of records is fixed: the proof of that."""
+        total = Multiverse.of(Margin(self.second.input_premetric.unit))
+        found = self.second.multiverse.refines(total, self.second.domain).derivation
+        return () if found is None else (found,)
+
+    def _implied(self, because: str, *steps: Derivation) -> Verdict:
+        premises = (*((self.nested.derivation,) if self.nested.derivation is not None else ()), *steps)
+        if self.first.multiverse.invariants - self.second.multiverse.invariants:
+            short = len(self.first.multiverse) == 1
+            told = (
+                self.nested.because if short else "the invariants of the second determine those of the first"
+            )
+            because = f"{told}; and {because}"
+        return Verdict.yes(
+            because, Derivation(rule="implication", claim="the first implies the second", premises=premises)
+        )
+
+    def _functions(self) -> Verdict:
+        """Budgets that differ by universe."""
+        first, second = self.first, self.second
+        same = (
+            first.input_premetric == second.input_premetric
+            and first.output_premetric == second.output_premetric
+        )
+        if same:
+            order = compare_functions(
+                Promised(first.budget, first.varies), Promised(second.budget, second.varies)
+            )
+            if order.answer == "yes" and not self._covered():
+                several = (
+                    "where b = 0 the second promises that nothing is lost, and such a universe may be large"
+                )
+                return known(self._in_small_universe(), Verdict.unknown(several))
+            if order.answer == "yes":
+                facts = {"first": _function(first), "second": _function(second)}
+                return self._implied(order.because, Derivation(rule="laws", claim=order.because, facts=facts))
+            if order.answer == "unknown" or order.b is None:
+                return known(
+                    self._at_some_universe(LARGEST_TRIED, ""),
+                    self._in_finer_strata(),
+                    Verdict.unknown(order.because),
+                )
+            if order.realised:
+                numbers = {"first": first.budget.exact, "second": second.budget.exact, "b": order.b}
+                step = Derivation(rule="realised universe", claim=order.because, facts=numbers)
+                return Verdict.no(order.because, step)
+            places = range(order.b, order.b + 8)
+            return known(self._at_some_universe(places, order.because), Verdict.unknown(order.because))
+        told = "; ".join(spec.varies.words for spec in (first, second) if spec.varies is not None)
+        return known(
+            self._by_bounds() if self._covered() else self._in_small_universe(),
+            self._at_some_universe(LARGEST_TRIED, ""),
+            Verdict.unknown(f"a budget differs by universe, and no rule decides in all of them: {told}"),
+        )
+
+    def _covered(self) -> bool:
+        """Whether b = 0 needs nothing: the first loses nothing there either, or each such universe is one data set."""
+        function, mine = self.second.varies, self.first.varies
+        if function is None or function.law is None or (self.first.budget.is_zero and mine is None):
+            return True
+        statistic, domain = function.statistic, self.second.domain
+        if mine is not None and mine.law is not None and mine.statistic is not None and statistic is not None:
+            return mine.statistic.never_above(statistic)  # then the first's b is 0 there as well
+        if statistic is None or [kind.name for kind in domain.record_types] != [statistic.record_type]:
+            return False
+        kind = statistic.record_type
+        seen = domain.closure(kind, (*statistic.match, *statistic.hold, *statistic.swap))
+        return domain.record_type(kind).names() - domain.identifiers(kind) <= seen
+
+    def _in_small_universe(self) -> Verdict | None:
+        """A no at the pair itself, where its universe has b = 0 and the second promises that nothing is lost."""
+        limit, budget = at_pair(self.second, self.pair.pair), at_pair(self.first, self.pair.pair)
+        if limit is None or budget is None or self.pair.pair is None:
+            return None
+        found, allowed = self._transferred(budget, limit, self.pair.pair)
+        return self._told(found, limit, allowed, self.pair) if found.answer == "no" else None
+
+    def _by_bounds(self) -> Verdict | None:
+        """The largest budget of the first against the smallest of the second."""
+        first, second = self.first, self.second
+        most = first.budget if first.varies is None else max(first.budget, first.varies.most)
+        least = second.budget
+        if second.varies is not None:
+            law = second.varies.law
+            floor = second.varies.least if law is None else min(law.at(2), law.at(3))
+            least = min(least, floor)
+        if not most.is_finite:
+            return None
+        found, _ = self._transferred(most, least, None)
+        return self._told(found, least, None, self.pair) if found.answer == "yes" else None
+
+    def _at_some_universe(self, places: Iterable[int], because: str) -> Verdict | None:
+        """A no at the universe of some b."""
+        return next((found for b in places if (found := self._at(b, because)) is not None), None)
+
+    def _in_finer_strata(self) -> Verdict | None:
+        """A no where the second's strata are finer: a universe in which they are much smaller than the first's."""
+        functions = [spec.varies for spec in (self.first, self.second)]
+        statistics = [function.statistic for function in functions if function is not None]
+        if len(statistics) < 2 or statistics[0] is None or statistics[1] is None:
+            return None
+        found = with_finer_strata(self.pair, statistics[0], statistics[1], self.first.domain)
+        return None if found.pair is None else self._at_universe_of(found, "")
+
+    def _at(self, b: int, because: str) -> Verdict | None:
+        """A no at a universe with this b, where a pair can be written there."""
+        functions = [spec.varies for spec in (self.first, self.second) if spec.varies is not None]
+        statistics = [f.statistic for f in functions if f.statistic is not None]
+        if len(statistics) < len(functions) or any(f.law is None or f.b == b for f in functions):
+            return None
+        found = with_largest_stratum(self.pair, statistics[0], b, self.first.domain)
+        return self._at_universe_of(found, because or f"at b = {b:,}")
+
+    def _at_universe_of(self, found: Found, because: str) -> Verdict | None:
+        """A no at the universe of this pair."""
+        if found.pair is None:
+            return None
+        mine, theirs = at_pair(self.first, found.pair), at_pair(self.second, found.pair)
+        if mine is None or theirs is None:
+            return None
+        told, allowed = self._transferred(mine, theirs, found.pair)
+        if told.answer != "no":
+            return None
+        verdict = self._told(told, theirs, allowed, found)
+        if verdict.derivation is None:
+            return None
+        words = f"{because} {told.because}".strip() if because.startswith("at b") or not because else because
+        return Verdict.no(words, verdict.derivation)
+
+
+def known(*verdicts: Verdict | None) -> Verdict:
+    """The first answer there is; a plain ``or`` would pass over every no."""
+    return next(verdict for verdict in verdicts if verdict is not None)
+
+
+def _function(spec: "Specification") -> str:
+    return spec.budget.exact if spec.varies is None else spec.varies.words
