@@ -32,9 +32,19 @@ from stirred.spec.outputs.divergences import (
 from stirred.spec.outputs.group import GroupReading, at_distance
 from stirred.spec.outputs.readings import Reading, reading
 from stirred.spec.premetrics import Constant, Hamming, InputPremetric, RecordPremetric, SymmetricDifference
-from stirred.spec.specification import Specification
+from stirred.spec.specification import Specification, html_of
 from stirred.spec.universe import Universe, universe
 from stirred.spec.verdict import Answer, Verdict
+
+
+@html_of.register
+def _(specification: Specification) -> str:
+    from stirred.spec.card import (
+        Card,  # it loads templates and mpmath, which a run without a notebook never needs
+    )
+
+    return Card(specification)._repr_html_()
+
 
 __all__ = [
     "Answer",

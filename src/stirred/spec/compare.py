@@ -4,20 +4,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from stirred.errors import IncompatibleError
+from stirred.spec.domain import Domain
 from stirred.spec.invariants.brief import brief, joined
 from stirred.spec.laws.functions import compare_functions
+from stirred.spec.multiverse import Multiverse
 from stirred.spec.numbers.budget import Budget
+from stirred.spec.premetrics import InputPremetric
 from stirred.spec.refinement import determined, fixes_everything
+from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
-
-if TYPE_CHECKING:
-    from stirred.spec.domain import Domain
-    from stirred.spec.multiverse import Multiverse
-    from stirred.spec.premetrics import InputPremetric
-    from stirred.spec.specification import Specification
 
 
 class Relation(Enum):
@@ -52,8 +49,8 @@ UNITS = (
 class Comparison:
     """How the first specification stands to the second, part by part and overall."""
 
-    first: "Specification"
-    second: "Specification"
+    first: Specification
+    second: Specification
     parts: Mapping[str, Finding]
     overall: Finding
     forth: Verdict  # the first implies the second
@@ -83,7 +80,7 @@ class Comparison:
         )
 
 
-def compare(first: "Specification", second: "Specification") -> Comparison:
+def compare(first: Specification, second: Specification) -> Comparison:
     """Five verdicts on how ``first`` stands to ``second``; stronger means that it promises more.
 
     >>> from stirred.spec import Budget, Domain, Hamming, Margin, Multiplicative, Multiverse, Specification
@@ -149,13 +146,13 @@ def _settled(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker
     return Finding(Relation.UNKNOWN, open_one.because)
 
 
-def _domains(first: "Specification", second: "Specification") -> Finding:
+def _domains(first: Specification, second: Specification) -> Finding:
     if first.domain == second.domain:
         return Finding(Relation.EQUAL, f"both protect the data sets of {first.domain}")
     return Finding(Relation.UNKNOWN, f"no rule relates the domains {first.domain} and {second.domain}")
 
 
-def _multiverses(first: "Specification", second: "Specification") -> Finding:
+def _multiverses(first: Specification, second: Specification) -> Finding:
     if first.domain != second.domain:
         return Finding(
             Relation.UNKNOWN,
@@ -177,7 +174,7 @@ def _multiverses(first: "Specification", second: "Specification") -> Finding:
     )
 
 
-def _lacking(without: "Specification", having: "Specification", whose: str) -> str:
+def _lacking(without: Specification, having: Specification, whose: str) -> str:
     """What ``having`` keeps exact and ``without`` does not determine."""
     given = tuple(without.multiverse)
     missing = [
@@ -188,7 +185,7 @@ def _lacking(without: "Specification", having: "Specification", whose: str) -> s
     return f"only {whose} fixes {joined(missing)}"
 
 
-def _units(first: "Specification", second: "Specification") -> Finding:
+def _units(first: Specification, second: Specification) -> Finding:
     mine, theirs = first.input_premetric, second.input_premetric
     if mine == theirs:
         return Finding(Relation.EQUAL, f"both protect {mine.smallest_distance}")
@@ -206,7 +203,7 @@ def _units(first: "Specification", second: "Specification") -> Finding:
 
 
 def _units_in(
-    domain: "Domain", multiverse: "Multiverse", mine: "InputPremetric", theirs: "InputPremetric"
+    domain: Domain, multiverse: Multiverse, mine: InputPremetric, theirs: InputPremetric
 ) -> Finding:
     factors: list[tuple[Budget, str] | None] = []
     for one, other in ((mine, theirs), (theirs, mine)):
@@ -246,7 +243,7 @@ def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
     return f"{there}, and back {back} ({large[1]})"
 
 
-def _measures(first: "Specification", second: "Specification") -> Finding:
+def _measures(first: Specification, second: Specification) -> Finding:
     mine, theirs = first.output_premetric, second.output_premetric
     if mine == theirs:
         return Finding(Relation.EQUAL, f"both measure change by {mine}")
@@ -266,7 +263,7 @@ def _measures(first: "Specification", second: "Specification") -> Finding:
     return Finding(Relation.UNKNOWN, f"no conversion between {mine} and {theirs} holds at every distance")
 
 
-def _budgets(first: "Specification", second: "Specification") -> Finding:
+def _budgets(first: Specification, second: Specification) -> Finding:
     shown = f"{first.shown_budget}, {second.shown_budget}"
     if first.flavor != second.flavor:
         same = (first.input_premetric, first.output_premetric) == (

@@ -6,6 +6,9 @@ from typing import Literal
 
 from stirred.errors import SpecificationError, did_you_mean
 
+PERSON = "person"
+HOUSEHOLDS = frozenset({"household", "housing unit"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:

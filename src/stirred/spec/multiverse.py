@@ -1,202 +1,15 @@
-"""Invariants and the multiverse they induce: where protection extends."""
+"""The multiverse that invariants induce: where protection extends."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
 
 from stirred.errors import SpecificationError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stirred.spec.domain import Domain
-    from stirred.spec.verdict import Verdict
-
-
-class SupportsCounts(Protocol):
-    """All that spec sees of a census: tables of counts."""
-
-    def counts(
-        self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
-    ) -> "pa.Table": ...
-
-
-@dataclass(frozen=True, slots=True)
-class Restriction:
-    """Only records whose variables take one of these values.
-
-    >>> print(Restriction.of({"kind": ["gq"]}))
-    kind = gq
-    """
-
-    conditions: tuple[tuple[str, tuple[str, ...]], ...]
-
-    @staticmethod
-    def of(conditions: "Mapping[str, Iterable[str]] | Restriction") -> "Restriction":
-        if isinstance(conditions, Restriction):
-            return conditions
-        return Restriction(
-            tuple((name, tuple(sorted({*values}))) for name, values in sorted(conditions.items()))
-        )
-
-    def as_dict(self) -> dict[str, tuple[str, ...]]:
-        return dict(self.conditions)
-
-    def __str__(self) -> str:
-        return " and ".join(f"{name} = {' or '.join(values)}" for name, values in self.conditions)
-
-
-class Invariant:
-    """A statistic released exactly, hence unprotected; subclass it (frozen and hashable) for one of your own.
-
-    `needs` are the margins that determine it: enough for every rule of `refines`.
-    """
-
-    __slots__ = ()
-
-    def words(self) -> str:
-        raise NotImplementedError
-
-    def needs(self) -> "tuple[Margin, ...]":
-        raise NotImplementedError
-
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
-        raise NotImplementedError
-
-    def identity(self) -> str:
-        """What it is, in fixed text that no label changes: it goes into digests."""
-        return f"{type(self).__name__}:{self.words()}"
-
-    def __str__(self) -> str:
-        return self.words()
-
-
-@dataclass(frozen=True, slots=True)
-class Margin(Invariant):
-    """A table of counts of one record type over some variables; over none it is the total.
-
-    >>> print(Margin("household", ("size", "block")))
-    households by block × size
-    """
-
-    record_type: str
-    by: tuple[str, ...] = ()
-    where: Restriction | None = None
-    label: str = field(default="", compare=False)  # a name, no part of the meaning
-
-    def __init__(
-        self,
-        record_type: str,
-        by: Iterable[str] = (),
-        where: "Restriction | Mapping[str, Iterable[str]] | None" = None,
-        label: str = "",
-    ) -> None:
-        if isinstance(by, str):
-            raise SpecificationError(f"by={by!r} is one text", fix=f'by=("{by}",)')
-        object.__setattr__(self, "record_type", record_type)
-        object.__setattr__(self, "by", tuple(sorted({*by})))
-        object.__setattr__(self, "where", Restriction.of(where) if where else None)
-        object.__setattr__(self, "label", label)
-
-    def conditions(self) -> dict[str, tuple[str, ...]]:
-        return self.where.as_dict() if self.where else {}
-
-    def needs(self) -> "tuple[Margin, ...]":
-        return (self,)
-
-    def words(self) -> str:
-        if self.label:
-            return self.label
-        subject = plural(self.record_type)
-        kind = f" where {self.where}" if self.where else ""
-        return f"{subject} by {' × '.join(self.by)}{kind}" if self.by else f"number of {subject}{kind}"
-
-    def identity(self) -> str:
-        return f"Margin:{self.record_type}|{','.join(self.by)}|{self.where or ''}"
-
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
-        return counts.counts(self.record_type, self.by, self.conditions() or None)
-
-    def __str__(self) -> str:
-        return self.words()
-
-
-def plural(record_type: str) -> str:
-    """households, persons; group quarters stay as they are.
-
-    >>> plural("person"), plural("group quarters")
-    ('persons', 'group quarters')
-    """
-    return record_type if record_type.endswith("s") else record_type + "s"
-
-
-@dataclass(frozen=True, slots=True)
-class AtLeast(Invariant):
-    r"""Whether one linear statistic reaches another in each area: $c(x) = 1[f(x) \le 0]$, $f$ = than − statistic.
-
-    >>> print(AtLeast(Margin("household", ("block",)), 1))
-    whether households by block are at least 1
-    """
-
-    statistic: Margin
-    than: Margin | int = 1
-    label: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        if isinstance(self.than, bool) or (isinstance(self.than, int) and self.than < 1):
-            raise SpecificationError("every count is at least 0", fix="than=1 or more")
-        if isinstance(self.than, Margin) and self.than.by != self.statistic.by:
-            raise SpecificationError(
-                "the two sides of an inequality invariant differ in their areas",
-                why=f"{self.statistic.by} against {self.than.by}",
-                fix="give both margins the same by=",
-            )
-
-    def needs(self) -> tuple[Margin, ...]:
-        return (self.statistic, self.than) if isinstance(self.than, Margin) else (self.statistic,)
-
-    def words(self) -> str:
-        return self.label or f"whether {self.statistic.words()} are at least {self.than}"
-
-    def identity(self) -> str:
-        than = self.than.identity() if isinstance(self.than, Margin) else self.than
-        return f"AtLeast:{self.statistic.identity()}>={than}"
-
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
-        from stirred.spec.universe import reaches
-
-        return reaches(self, counts)
-
-    def __str__(self) -> str:
-        return self.words()
-
-
-@dataclass(frozen=True, slots=True)
-class Custom(Invariant):
-    """Any other statistic that declares the margins which determine it."""
-
-    name: str
-    determined_by: tuple[Margin, ...] = ()
-    description: str = field(default="", compare=False)
-
-    def needs(self) -> tuple[Margin, ...]:
-        return self.determined_by
-
-    def words(self) -> str:
-        return self.description or self.name
-
-    def identity(self) -> str:
-        return f"Custom:{self.name}|{';'.join(margin.identity() for margin in self.determined_by)}"
-
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
-        del counts  # what it would be computed from; this class has no rule for it
-        raise SpecificationError(
-            f"the invariant {self.name!r} has no rule to compute it",
-            fix="subclass Invariant and write realised()",
-        )
-
-    def __str__(self) -> str:
-        return self.words()
+from stirred.spec.domain import Domain
+from stirred.spec.invariants.inequalities import AtLeast
+from stirred.spec.invariants.margins import Custom, Invariant, Margin, Restriction, SupportsCounts, plural
+from stirred.spec.refinement import refines
+from stirred.spec.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +29,6 @@ class Multiverse:
     @staticmethod
     def realised_only(values: object) -> NoReturn:
         """Refused: a single universe is one accidental value of the invariants (Section 2.1)."""
-        from stirred.spec.universe import refuse_single_universe
-
         del values
         refuse_single_universe()
 
@@ -241,7 +52,7 @@ class Multiverse:
     def __len__(self) -> int:
         return len(self.invariants)
 
-    def check(self, domain: "Domain") -> "Multiverse":
+    def check(self, domain: Domain) -> "Multiverse":
         """This multiverse, if the domain knows every record type and variable it names; else an error that helps.
 
         A domain without record types, or a record type without variables, leaves open what there is.
@@ -256,11 +67,32 @@ class Multiverse:
                     domain.variable(margin.record_type, name)
         return self
 
-    def refines(self, other: "Multiverse", domain: "Domain") -> "Verdict":
+    def refines(self, other: "Multiverse", domain: Domain) -> Verdict:
         """Whether every universe of this multiverse lies in one of the other's."""
-        from stirred.spec.refinement import refines
-
         return refines(self, other, domain)
 
     def __str__(self) -> str:
         return "{" + ", ".join(invariant.words() for invariant in self) + "}"
+
+
+def refuse_single_universe() -> NoReturn:
+    """A specification for one realised universe only is refused, with the paper's reason (Section 2.1)."""
+    raise SpecificationError(
+        "a specification covers a multiverse, not one universe",
+        why="the value of an invariant is accidental, only its being published is essential: "
+        "the promise must hold whatever value it takes",
+        fix="give Multiverse.of(the invariants); their realised values go into the receipt",
+    )
+
+
+__all__ = [
+    "AtLeast",
+    "Custom",
+    "Invariant",
+    "Margin",
+    "Multiverse",
+    "Restriction",
+    "SupportsCounts",
+    "plural",
+    "refuse_single_universe",
+]

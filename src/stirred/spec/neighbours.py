@@ -7,16 +7,15 @@ distance; under invariants this often fails (no two swapped censuses of one univ
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from stirred.errors import IncompatibleError, SpecificationError
-from stirred.spec.multiverse import Margin, Multiverse, plural
-from stirred.spec.premetrics import HOUSEHOLDS, PERSON, Constant, Hamming, InputPremetric, RecordPremetric
+from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
+from stirred.spec.invariants.margins import Margin, plural
+from stirred.spec.multiverse import Multiverse
+from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
+from stirred.spec.units import Constant
 from stirred.spec.verdict import Verdict
-
-if TYPE_CHECKING:
-    from stirred.spec.algebra.statement import Part
-    from stirred.spec.domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,7 @@ class Neighbours(InputPremetric):
 
     inner: InputPremetric
     whole: ClassVar[bool] = True
+    neighbours_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         inner: object = self.inner
@@ -38,6 +38,10 @@ class Neighbours(InputPremetric):
             raise SpecificationError(
                 "neighbours are neighbours of an input premetric", fix='Neighbours(Hamming("household"))'
             )
+
+    @property
+    def unrestricted(self) -> InputPremetric:
+        return self.inner
 
     @property
     def unit(self) -> str:
@@ -53,10 +57,9 @@ class Neighbours(InputPremetric):
 
     def joined(self, other: InputPremetric) -> InputPremetric:
         """Both promises hold for neighbours under the joint unit."""
-        inner = other.inner if isinstance(other, Neighbours) else other
-        return Neighbours(self.inner.joined(inner))
+        return Neighbours(self.inner.joined(other.unrestricted))
 
-    def constant(self, to: InputPremetric, domain: "Domain", multiverse: Multiverse) -> Constant:
+    def constant(self, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
         """1 where neighbours there are neighbours here; else along paths of neighbours, where they connect."""
         if self == to:
             return Constant(Fraction(1))
@@ -76,7 +79,7 @@ class Neighbours(InputPremetric):
         return f"{self.inner}, neighbours only"
 
 
-def neighbours_connect(domain: "Domain", multiverse: Multiverse, premetric: InputPremetric) -> Verdict:
+def neighbours_connect(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> Verdict:
     """Whether any two data sets of one universe at distance k are joined by k steps between neighbours inside it.
 
     Proved here for records of one kind: k records are changed (or added, or removed) one after the other, which keeps
@@ -110,40 +113,15 @@ def neighbours_connect(domain: "Domain", multiverse: Multiverse, premetric: Inpu
     )
 
 
-def _one_partition(domain: "Domain", multiverse: Multiverse, premetric: RecordPremetric) -> bool:
+def _one_partition(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric) -> bool:
     """Whether the invariants fix how many records lie in each part of one partition, and nothing more.
 
     Then two data sets of a universe agree part by part, and records are changed inside their parts one after the other.
     """
-    from stirred.spec.refinement import refines
-
     if not isinstance(premetric, Hamming):
         return False  # one record more or less changes the number in its part
     total = Margin(premetric.record_type)
     tables = [invariant for invariant in multiverse if isinstance(invariant, Margin)]
     return len(tables) == len(multiverse) and any(
-        refines(Multiverse.of(table, total), multiverse, domain) for table in tables
+        Multiverse.of(table, total).refines(multiverse, domain) for table in tables
     )
-
-
-def constant_of(part: "Part", to: InputPremetric, domain: "Domain", multiverse: Multiverse) -> Constant:
-    """The constant from the distance of a part into another; paths run in the universes the part was stated in."""
-    source, measure = part.input_premetric, part.output_premetric
-    try:
-        found = source.constant(to, domain, multiverse)
-    except IncompatibleError:
-        if not isinstance(source, Neighbours) or part.multiverse is None:
-            raise
-        # the universes of the part are the larger ones: a path may leave the smaller ones
-        connected = neighbours_connect(domain, part.multiverse, source.inner)
-        if not connected:
-            raise
-        step = source.inner.constant(to, domain, multiverse)
-        found = Constant(Fraction(1), connected.because, along_paths=True) * step
-    if found.along_paths and not measure.group_privacy:
-        raise IncompatibleError(
-            f"cannot restate {source} as {to}",
-            why=f"{measure} is not known to have group privacy, so the promise for neighbours stays one for neighbours",
-            fix=f"keep {source}, or state the promise under D_mult, D_nor or D_δ",
-        )
-    return found

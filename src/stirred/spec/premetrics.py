@@ -7,34 +7,13 @@ differ only in tenure or vacancy would be at person distance 0, and no constant 
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar
 
 from stirred.errors import IncompatibleError, SpecificationError
-from stirred.spec.multiverse import Margin, Multiverse, plural
-
-if TYPE_CHECKING:
-    from stirred.spec.domain import Domain
-
-Link = Literal["kept", "free"]
-PERSON = "person"
-HOUSEHOLDS = frozenset({"household", "housing unit"})
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """d_self ≤ factor · d_other in every universe, and why; budgets are multiplied by the factor.
-
-    ``along_paths``: the step goes along a path of neighbours, so it holds only for output premetrics that have group
-    privacy.
-    """
-
-    factor: Fraction
-    because: str = ""
-    along_paths: bool = False
-
-    def __mul__(self, other: "Constant") -> "Constant":
-        because = "; ".join(filter(None, (self.because, other.because)))
-        return Constant(self.factor * other.factor, because, self.along_paths or other.along_paths)
+from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
+from stirred.spec.invariants.margins import Margin, plural
+from stirred.spec.multiverse import Multiverse
+from stirred.spec.units import Constant, Link, record_constant
 
 
 class InputPremetric:
@@ -43,6 +22,12 @@ class InputPremetric:
     __slots__ = ()
 
     whole: ClassVar[bool] = False  # every distance is 0, 1, 2, … or ∞, which (ε, δ) needs
+    neighbours_only: ClassVar[bool] = False  # every distance is 0, 1 or ∞
+
+    @property
+    def unrestricted(self) -> "InputPremetric":
+        """The premetric without a restriction to neighbours."""
+        return self
 
     @property
     def unit(self) -> str:
@@ -59,11 +44,9 @@ class InputPremetric:
 
     def joined(self, other: "InputPremetric") -> "InputPremetric":
         """The premetric in which specifications under the two are accounted together."""
-        from stirred.spec.neighbours import Neighbours
-
         if self == other:
             return self
-        if isinstance(other, Neighbours):
+        if other.neighbours_only:
             return other.joined(self)
         raise IncompatibleError(
             "cannot compose these specifications",
@@ -71,14 +54,12 @@ class InputPremetric:
             fix="state both under one input premetric first: spec.per(unit)",
         )
 
-    def constant(self, to: "InputPremetric", domain: "Domain", multiverse: Multiverse) -> Constant:
+    def constant(self, to: "InputPremetric", domain: Domain, multiverse: Multiverse) -> Constant:
         """The smallest c known with d_self ≤ c·d_to in every universe; refused where none is known."""
-        from stirred.spec.neighbours import Neighbours
-
         if self == to:
             return Constant(Fraction(1))
-        if isinstance(to, Neighbours):  # neighbours are at distance 1, and the rest is infinitely far apart
-            return self.constant(to.inner, domain, multiverse)
+        if to.neighbours_only:  # neighbours are at distance 1, and the rest is infinitely far apart
+            return self.constant(to.unrestricted, domain, multiverse)
         raise IncompatibleError(f"cannot restate {self} as {to}", why="no rule relates the two")
 
 
@@ -96,6 +77,9 @@ class RecordPremetric(InputPremetric):
     copies: int = 1
     symbol: ClassVar[str] = "d"
     whole: ClassVar[bool] = True
+    keeps_number: ClassVar[bool] = (
+        False  # data sets with different numbers of records are infinitely far apart
+    )
 
     def __post_init__(self) -> None:
         if self.copies < 1:
@@ -134,11 +118,9 @@ class RecordPremetric(InputPremetric):
         kind = Hamming if Hamming in (type(self), type(other)) else type(self)
         return kind(unit, link=link, copies=max(self.copies, other.copies))
 
-    def constant(self, to: InputPremetric, domain: "Domain", multiverse: Multiverse) -> Constant:
+    def constant(self, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
         if not isinstance(to, RecordPremetric):
             return InputPremetric.constant(self, to, domain, multiverse)
-        from stirred.spec.units import record_constant
-
         return record_constant(self, to, domain, multiverse)
 
     def __str__(self) -> str:
@@ -156,6 +138,7 @@ class Hamming(RecordPremetric):
     """
 
     symbol: ClassVar[str] = "d_Ham"
+    keeps_number: ClassVar[bool] = True
 
     @property
     def change(self) -> str:
@@ -186,3 +169,6 @@ class SymmetricDifference(RecordPremetric):
         return f"added to or removed from the {plural(self.record_type)}"
 
     __str__ = RecordPremetric.__str__
+
+
+__all__ = ["Constant", "Hamming", "InputPremetric", "RecordPremetric", "SymmetricDifference"]

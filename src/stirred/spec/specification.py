@@ -7,18 +7,23 @@ converting step by step would make the sum depend on where the brackets stand.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from functools import singledispatch
+from html import escape
+from typing import Literal
 
 from stirred.errors import BudgetError, SpecificationError
+from stirred.spec.algebra.chaining import chain
+from stirred.spec.algebra.composition import compose, given, per, under, without
+from stirred.spec.algebra.restating import on
 from stirred.spec.algebra.statement import BudgetFunction, Evidence, Part
 from stirred.spec.domain import Domain
-from stirred.spec.multiverse import Invariant, Margin, Multiverse
+from stirred.spec.invariants.brief import brief
+from stirred.spec.multiverse import Invariant, Margin, Multiverse, refuse_single_universe
 from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.outputs.divergences import NormalizedRenyi, OutputPremetric
 from stirred.spec.premetrics import InputPremetric
-
-if TYPE_CHECKING:
-    from stirred.spec.verdict import Verdict
+from stirred.spec.verdict import Verdict
+from stirred.spec.verdicts.implication import implies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +57,6 @@ class Specification:
         multiverse: object = self.multiverse
         budget: object = self.budget
         if not isinstance(multiverse, Multiverse):
-            from stirred.spec.universe import refuse_single_universe
-
             refuse_single_universe()
         if not isinstance(budget, Budget):
             raise BudgetError("the budget of a specification is a Budget", fix='budget=Budget.of("1/20")')
@@ -105,14 +108,10 @@ class Specification:
         """Publish both outputs: budgets compose in the output premetric's own way, invariants join."""
         if not isinstance(other, Specification):
             return NotImplemented
-        from stirred.spec.algebra.composition import compose
-
         return compose([self, other])
 
-    def given(self, more: "Multiverse | Invariant") -> "Specification":
+    def given(self, more: Multiverse | Invariant) -> "Specification":
         """The same promise inside smaller universes (Proposition 5, second half): weaker, at the same budget."""
-        from stirred.spec.algebra.composition import given
-
         return given(self, more)
 
     def without(self, *dropped: Invariant, released: bool = False) -> "Specification":
@@ -121,20 +120,16 @@ class Specification:
         ``released`` says that they are published exactly all the same. Then no finite budget holds (Proposition 1), unless
         the rest determines them.
         """
-        from stirred.spec.algebra.composition import without
-
         return without(self, dropped, released=released)
 
     def per(
         self,
-        unit: "str | InputPremetric",
+        unit: str | InputPremetric,
         *,
         link: Literal["kept", "free"] | None = None,
         copies: int | None = None,
     ) -> "Specification":
         """The same promise for another unit, with the constant that relates the two."""
-        from stirred.spec.algebra.composition import per
-
         return per(self, unit, link=link, copies=copies)
 
     def before_imputation(self) -> "Specification":
@@ -143,8 +138,6 @@ class Specification:
 
     def under(self, output_premetric: OutputPremetric) -> "Specification":
         """The same promise in another output premetric, where a conversion holds at every distance."""
-        from stirred.spec.algebra.composition import under
-
         return under(self, output_premetric)
 
     def within(self, budget: Budget) -> "Specification":
@@ -169,8 +162,6 @@ class Specification:
 
     def then(self, other: "Specification", *, stability: int | Fraction | None = None) -> "Specification":
         """Chaining: ``other`` reads this one's output and nothing else."""
-        from stirred.spec.algebra.chaining import chain
-
         return chain(self, other, stability=stability).specification
 
     def on(
@@ -181,25 +172,23 @@ class Specification:
         record_types: Mapping[str, str] | None = None,
     ) -> "Specification":
         """The same promise on another domain, with this one's variables named as the other's."""
-        from stirred.spec.algebra.restating import on
-
         return on(self, domain, mapping, record_types=record_types)
 
-    def implies(self, other: "Specification") -> "Verdict":
+    def implies(self, other: "Specification") -> Verdict:
         """Whether every mechanism that satisfies this specification satisfies the other."""
-        from stirred.spec.verdicts.implication import implies
-
         return implies(self, other)
 
     def __str__(self) -> str:
-        from stirred.spec.invariants.brief import brief
-
         kept = ", ".join(brief(invariant, self.domain) for invariant in self.multiverse)
         rest = (self.input_premetric, self.output_premetric, self.shown_budget)
         return " | ".join([str(self.domain), "{" + kept + "}", *map(str, rest)])
 
     def _repr_html_(self) -> str:
         """The card, where a notebook shows it."""
-        from stirred.spec.card import Card
+        return html_of(self)
 
-        return Card(self)._repr_html_()
+
+@singledispatch
+def html_of(statement: object) -> str:
+    """How a notebook shows a statement: as text, unless the package registers a card for it."""
+    return f"<pre>{escape(str(statement))}</pre>"

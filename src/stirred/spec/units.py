@@ -4,25 +4,59 @@ Every rule is a bound d_self ≤ c·d_to between two data sets of one universe, 
 that budget under d_to.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Literal, Protocol
 
 from stirred.errors import IncompatibleError
-from stirred.spec.multiverse import Margin, Multiverse, plural
-from stirred.spec.premetrics import HOUSEHOLDS, PERSON, Constant, Hamming, RecordPremetric
+from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
+from stirred.spec.invariants.margins import Margin, plural
+from stirred.spec.multiverse import Multiverse
 
-if TYPE_CHECKING:
-    from stirred.spec.domain import Domain
+Link = Literal["kept", "free"]
+
+
+class CountsRecords(Protocol):
+    """What the rules read of a distance that counts records of one type."""
+
+    @property
+    def record_type(self) -> str: ...
+    @property
+    def link(self) -> Link: ...
+    @property
+    def copies(self) -> int: ...
+    @property
+    def keeps_number(
+        self,
+    ) -> bool: ...  # it counts changed records, and is infinite between files of other sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """d_self ≤ factor · d_other in every universe, and why; budgets are multiplied by the factor.
+
+    ``along_paths``: the step goes along a path of neighbours, so it holds only for output premetrics that have group
+    privacy.
+    """
+
+    factor: Fraction
+    because: str = ""
+    along_paths: bool = False
+
+    def __mul__(self, other: "Constant") -> "Constant":
+        because = "; ".join(filter(None, (self.because, other.because)))
+        return Constant(self.factor * other.factor, because, self.along_paths or other.along_paths)
+
 
 ONE = Constant(Fraction(1))
 
 
 def record_constant(
-    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
+    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
 ) -> Constant:
     """The constant from one record premetric to another.
 
-    >>> from stirred.spec.domain import Domain
+    >>> from stirred.spec.premetrics import Hamming
     >>> domain = Domain(name="toy")
     >>> none = Multiverse.none()
     >>> record_constant(Hamming("household"), Hamming("person"), domain, none).factor
@@ -46,7 +80,7 @@ def record_constant(
     return found * _copies(source, to)
 
 
-def _copies(source: RecordPremetric, to: RecordPremetric) -> Constant:
+def _copies(source: CountsRecords, to: CountsRecords) -> Constant:
     if to.copies == source.copies or to.copies == 1:
         return ONE
     return Constant(
@@ -55,7 +89,7 @@ def _copies(source: RecordPremetric, to: RecordPremetric) -> Constant:
     )
 
 
-def _links(source: RecordPremetric, to: RecordPremetric) -> Constant:
+def _links(source: CountsRecords, to: CountsRecords) -> Constant:
     if source.link == "kept" and to.link == "free":
         return Constant(
             Fraction(2), "a person who moves between households counts twice under the first distance"
@@ -63,12 +97,10 @@ def _links(source: RecordPremetric, to: RecordPremetric) -> Constant:
     return ONE
 
 
-def _kinds(
-    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
-) -> Constant:
-    if isinstance(source, Hamming) == isinstance(to, Hamming):
+def _kinds(source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse) -> Constant:
+    if source.keeps_number == to.keeps_number:
         return ONE
-    if isinstance(to, Hamming):
+    if to.keeps_number:
         return Constant(
             Fraction(2),
             "changing one record is removing one and adding one: Hamming 1 = symmetric difference 2",
@@ -77,7 +109,7 @@ def _kinds(
     return Constant(Fraction(1, 2), "the number of records is invariant: Hamming 1 = symmetric difference 2")
 
 
-def _require_fixed_number(source: RecordPremetric, domain: "Domain", multiverse: "Multiverse") -> None:
+def _require_fixed_number(source: CountsRecords, domain: Domain, multiverse: Multiverse) -> None:
     total = Margin(source.record_type)
     if not multiverse.refines(Multiverse.of(total), domain):
         raise IncompatibleError(
@@ -89,9 +121,9 @@ def _require_fixed_number(source: RecordPremetric, domain: "Domain", multiverse:
 
 
 def _household_to_person(
-    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
+    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
 ) -> Constant:
-    if isinstance(to, Hamming):
+    if to.keeps_number:
         if to.link == "free":
             step = Constant(
                 Fraction(2), "household to person with constant 2: a person who moves alters two households"
@@ -102,22 +134,18 @@ def _household_to_person(
                 "household to person with constant 1: a person's change leaves the household link alone, "
                 "so it alters one household (the paper passes over this; with moves it would be 2)",
             )
-        kind = (
-            ONE
-            if isinstance(source, Hamming)
-            else Constant(Fraction(2), "Hamming 1 = symmetric difference 2")
-        )
+        kind = ONE if source.keeps_number else Constant(Fraction(2), "Hamming 1 = symmetric difference 2")
         return step * kind
     # one person more or less alters one household: its old record goes, its new one comes
     step = Constant(Fraction(2), "a person added or removed replaces one household record by another")
-    if isinstance(source, Hamming):
+    if source.keeps_number:
         _require_fixed_number(source, domain, multiverse)
         return step * Constant(Fraction(1, 2), "the number of households is invariant")
     return step
 
 
 def _person_to_household(
-    source: RecordPremetric, to: RecordPremetric, domain: "Domain", multiverse: "Multiverse"
+    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
 ) -> Constant:
     largest = domain.largest_household
     if largest is None:
@@ -127,10 +155,10 @@ def _person_to_household(
             fix="Domain(largest_household=99_999)",
         )
     words = f"one household holds up to {largest:,} persons"
-    if not isinstance(source, Hamming):
-        factor = 2 * largest if isinstance(to, Hamming) else largest
+    if not source.keeps_number:
+        factor = 2 * largest if to.keeps_number else largest
         return Constant(Fraction(factor), words)
     _require_fixed_number(source, domain, multiverse)
-    if isinstance(to, Hamming) or source.link == "kept":
+    if to.keeps_number or source.link == "kept":
         return Constant(Fraction(largest), words)
     return Constant(Fraction(largest, 2), words + ", and adding or removing a household is half a change")

@@ -6,15 +6,14 @@ with different specifications is otherwise open (the paper, Section 6.2).
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Generic
 
 from stirred.errors import SpecificationError
-from stirred.spec.algebra.composition import in_unit
+from stirred.spec.algebra.accounting import in_unit
+from stirred.spec.algebra.stated import Spec
 from stirred.spec.algebra.statement import BudgetFunction
 from stirred.spec.verdict import Verdict
-
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
+from stirred.spec.verdicts.implication import implies
 
 OPEN = (
     "whether the second step adds protection of its own (a smaller budget, or fewer invariants) is unknown: "
@@ -23,17 +22,15 @@ OPEN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class Chain(Generic[Spec]):
     """What is proved about a chain, and whether something sharper is known."""
 
-    specification: "Specification"
+    specification: Spec
     sharper: Verdict
-    also: "Specification | None" = None  # a second promise the chain keeps, not ranked with the first
+    also: Spec | None = None  # a second promise the chain keeps, not ranked with the first
 
 
-def chain(
-    first: "Specification", second: "Specification", *, stability: int | Fraction | None = None
-) -> Chain:
+def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None) -> Chain[Spec]:
     r"""The specification of reading the first output through the second mechanism.
 
     Rule 1, post-processing: whatever reads the output alone keeps the first promise.
@@ -75,7 +72,7 @@ def chain(
         carried = _carried(first, second, Fraction(stability))
     except SpecificationError as void:  # no δ below 1 is left, or none that is right in every universe
         return Chain(specification=kept, sharper=Verdict.unknown(f"{void.what}: {void.why}"))
-    if carried.implies(kept):
+    if implies(carried, kept):
         return Chain(specification=carried, sharper=Verdict.yes(f"the first step is {stability}-stable"))
     return Chain(
         specification=kept,
@@ -84,7 +81,7 @@ def chain(
     )
 
 
-def _carried(first: "Specification", second: "Specification", stability: Fraction) -> "Specification":
+def _carried(first: Spec, second: Spec, stability: Fraction) -> Spec:
     """The second promise for a stable first step, in the universes of both."""
     measure, budget = in_unit(replace(second, parts=()).statements[0], stability)
     note = f"chained: the first step is {stability}-stable and keeps the invariants of both, as stated by the caller"

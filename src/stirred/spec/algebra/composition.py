@@ -3,100 +3,25 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from functools import reduce
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from stirred.errors import IncompatibleError, SpecificationError
+from stirred.spec.algebra.accounting import account, is_free, measured
+from stirred.spec.algebra.stated import Spec
 from stirred.spec.algebra.statement import Part
-from stirred.spec.domain import Domain
 from stirred.spec.laws.functions import joint_function
 from stirred.spec.multiverse import Invariant, Multiverse
-from stirred.spec.neighbours import Neighbours, constant_of
+from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.outputs.divergences import Approximate, OutputPremetric, no_conversion
+from stirred.spec.outputs.divergences import OutputPremetric, no_conversion
 from stirred.spec.premetrics import InputPremetric, RecordPremetric
-from stirred.spec.refinement import refines_within_reach
 from stirred.spec.verdict import Answer
-
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
-
-
-def account(
-    parts: Sequence[Part],
-    *,
-    domain: Domain,
-    multiverse: Multiverse,
-    input_premetric: InputPremetric,
-    output_premetric: OutputPremetric,
-) -> tuple[Budget, tuple[str, ...]]:
-    """The budget of all parts together under exactly this premetric (its δ included); and the rules used."""
-    measure, budget, notes = measured(
-        parts, domain=domain, multiverse=multiverse, input_premetric=input_premetric, kind=output_premetric
-    )
-    found = measure.converted(budget, output_premetric)
-    if found is None:
-        raise no_conversion(measure, output_premetric)
-    return found, notes
-
-
-def measured(
-    parts: Sequence[Part],
-    *,
-    domain: Domain,
-    multiverse: Multiverse,
-    input_premetric: InputPremetric,
-    kind: OutputPremetric,
-) -> tuple[OutputPremetric, Budget, tuple[str, ...]]:
-    """The parts, each converted once from its first statement, and composed in a premetric of this kind.
-
-    Which premetric of the kind that is, its δ, is what the parts add up to.
-    """
-    statements: list[tuple[OutputPremetric, Budget]] = []
-    notes: set[str] = set()
-    for part in parts:
-        if is_free(part, domain, multiverse):
-            tables = ", ".join(table.words() for table in part.measures)
-            notes.add(f"noise on what the invariants fix costs nothing: {tables}")
-            continue
-        constant = constant_of(part, input_premetric, domain, multiverse)
-        if constant.because:
-            notes.add(constant.because)
-        statements.append(in_unit(part, constant.factor))
-    measure, budget = kind.composed(statements)
-    return measure, budget, tuple(sorted(notes))
-
-
-def is_free(part: Part, domain: Domain, multiverse: Multiverse) -> bool:
-    """Whether the invariants determine all that a part is computed from: its output then has one law in each universe.
-
-    Publishing it costs nothing there (Proposition 1, with noise that does not depend on the data).
-    """
-    if not part.measures:
-        return False
-    own = () if part.multiverse is None else part.multiverse.invariants
-    return bool(multiverse.refines(Multiverse.of(*part.measures, *own), domain))
-
-
-def in_unit(part: Part, factor: Fraction) -> tuple[OutputPremetric, Budget]:
-    """A part in another unit; where its ε differs by universe, under a premetric that is right in all of them."""
-    measure, budget = part.output_premetric.scaled(part.budget, factor)
-    if part.varies is None or factor == 1 or not isinstance(part.output_premetric, Approximate):
-        return measure, budget
-    # δ·(e^{cε} − 1)/(e^ε − 1) is monotone in ε: it grows for c > 1 and falls for c < 1
-    worst = part.varies.most if factor > 1 else part.varies.least
-    if not worst.is_finite:
-        raise IncompatibleError(
-            f"cannot restate {part.input_premetric} with constant {factor}",
-            why=f"its ε differs by universe ({part.varies.words}) and has no bound, so no δ is right in all of them",
-            fix="state a bound of ε over all universes",
-        )
-    return part.output_premetric.scaled(worst, factor)[0], budget
+from stirred.spec.verdicts.reach import refines_within_reach
 
 
 def _rebuilt(
-    spec: "Specification",
+    spec: Spec,
     parts: tuple[Part, ...],
     *,
     multiverse: Multiverse | None = None,
@@ -104,7 +29,7 @@ def _rebuilt(
     output_premetric: OutputPremetric | None = None,
     exactly: bool = False,
     kept: frozenset[str] | None = None,
-) -> "Specification":
+) -> Spec:
     """The specification of these parts under a changed flavor, its budget accounted afresh.
 
     The δ of an (ε, δ) premetric is what the parts add up to, unless the premetric is asked for ``exactly``.
@@ -156,7 +81,7 @@ def _rebuilt(
     )
 
 
-def _own_notes(spec: "Specification") -> frozenset[str]:
+def _own_notes(spec: Spec) -> frozenset[str]:
     """The notes without those on rules that were used for the unit and premetric it is stated in now."""
     try:
         _, _, derived = measured(
@@ -171,7 +96,7 @@ def _own_notes(spec: "Specification") -> frozenset[str]:
     return frozenset(spec.notes) - frozenset(derived)
 
 
-def compose(specs: "Sequence[Specification]") -> "Specification":
+def compose(specs: Sequence[Spec]) -> Spec:
     """All outputs published together: invariants join, every part is converted once, budgets compose.
 
     >>> from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
@@ -211,7 +136,7 @@ def compose(specs: "Sequence[Specification]") -> "Specification":
     )
 
 
-def given(spec: "Specification", more: "Multiverse | Invariant") -> "Specification":
+def given(spec: Spec, more: Multiverse | Invariant) -> Spec:
     """More invariants, same budget (Proposition 5); the parts remember the universes they were stated in."""
     finer = spec.multiverse & more
     if finer == spec.multiverse:
@@ -219,7 +144,7 @@ def given(spec: "Specification", more: "Multiverse | Invariant") -> "Specificati
     return replace(spec, multiverse=finer, parts=spec.statements)
 
 
-def without(spec: "Specification", dropped: Sequence[Invariant], *, released: bool) -> "Specification":
+def without(spec: Spec, dropped: Sequence[Invariant], *, released: bool) -> Spec:
     """Fewer invariants declared; what then holds depends on whether they are published all the same."""
     rest = Multiverse(spec.multiverse.invariants - frozenset(dropped))
     verdict = refines_within_reach(rest, spec.multiverse, spec.domain, spec.input_premetric)
@@ -247,7 +172,7 @@ def without(spec: "Specification", dropped: Sequence[Invariant], *, released: bo
     )
 
 
-def _stated_within(spec: "Specification", multiverse: Multiverse) -> bool:
+def _stated_within(spec: Spec, multiverse: Multiverse) -> bool:
     """Whether every part was stated in universes that hold those of this multiverse."""
     return all(
         part.multiverse is not None
@@ -256,22 +181,22 @@ def _stated_within(spec: "Specification", multiverse: Multiverse) -> bool:
     )
 
 
-def _alone(spec: "Specification", multiverse: Multiverse) -> bool:
+def _alone(spec: Spec, multiverse: Multiverse) -> bool:
     """Whether its one part says what the specification says in these universes."""
     return spec.parts == replace(spec, multiverse=multiverse, parts=()).statements
 
 
 def per(
-    spec: "Specification",
-    unit: "str | InputPremetric",
+    spec: Spec,
+    unit: str | InputPremetric,
     *,
     link: Literal["kept", "free"] | None,
     copies: int | None,
-) -> "Specification":
+) -> Spec:
     """Another unit of protection; every part is converted from the unit it was first stated in."""
     if isinstance(unit, InputPremetric):
         target: InputPremetric = unit
-    elif isinstance(now := _records(spec.input_premetric), RecordPremetric):
+    elif isinstance(now := spec.input_premetric.unrestricted, RecordPremetric):
         target = type(now)(
             unit,
             link=link or (now.link if now.record_type == unit else "kept"),
@@ -286,10 +211,6 @@ def per(
     return _rebuilt(spec, spec.statements, input_premetric=target)
 
 
-def _records(premetric: InputPremetric) -> InputPremetric:
-    return premetric.inner if isinstance(premetric, Neighbours) else premetric
-
-
-def under(spec: "Specification", output_premetric: OutputPremetric) -> "Specification":
+def under(spec: Spec, output_premetric: OutputPremetric) -> Spec:
     """Another output premetric."""
     return _rebuilt(spec, spec.statements, output_premetric=output_premetric, exactly=True)

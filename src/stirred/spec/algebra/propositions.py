@@ -13,9 +13,9 @@ from stirred.spec.multiverse import Invariant, Multiverse
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import OutputPremetric
 from stirred.spec.premetrics import InputPremetric
-from stirred.spec.refinement import refines_within_reach
 from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
+from stirred.spec.verdicts.reach import refines_within_reach
 
 Budgets = Mapping[frozenset[Hashable], Budget]
 

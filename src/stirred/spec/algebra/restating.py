@@ -7,18 +7,15 @@ not touched by the mechanism. The budget and the premetrics stay; invariants and
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from stirred.errors import SpecificationError, did_you_mean
+from stirred.spec.algebra.stated import Spec
 from stirred.spec.algebra.statement import BudgetFunction, Part
 from stirred.spec.domain import Domain
 from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.multiverse import AtLeast, Custom, Invariant, Margin, Multiverse, Restriction
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.premetrics import InputPremetric, RecordPremetric
-
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +116,12 @@ class Names:
 
 
 def on(
-    spec: "Specification",
+    spec: Spec,
     domain: Domain,
     mapping: Mapping[str, str] | None = None,
     *,
     record_types: Mapping[str, str] | None = None,
-) -> "Specification":
+) -> Spec:
     """The specification with the names of another domain; equal names need no entry in the mapping.
 
     >>> from stirred.spec import Budget, Hamming, Multiplicative, Specification

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from stirred.spec.card.contents import NOT_TOUCHED, CardContents, shortened
+from stirred.spec.card.odds import Allowed
 from stirred.spec.card.words import STATUS, counted, decimal, measure
+from stirred.spec.compare import Comparison
 from stirred.spec.outputs.divergences import NormalizedRenyi
-
-if TYPE_CHECKING:
-    from stirred.spec.card import Card
-    from stirred.spec.card.odds import Allowed
-    from stirred.spec.compare import Comparison
 
 _FOOTER = "Made with Stirred. Numbers are rounded up; the exact budget stands in spec.json."
 _SCALE = 620  # the width of the drawn scale, in its own units
@@ -39,7 +36,7 @@ def _environment() -> Environment:
     )
 
 
-def text(card: "Card") -> str:
+def text(card: CardContents) -> str:
     """The card for a terminal: sentence, table, warning, notes."""
     rows = card.rows()
     width = max(len(name) for name, _ in rows)
@@ -81,7 +78,7 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
     return lines + ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
 
 
-def markdown(card: "Card") -> str:
+def markdown(card: CardContents) -> str:
     """The card as Markdown, for a README or a wiki."""
     lines = [
         f"## {card.title}",
@@ -112,23 +109,23 @@ def markdown(card: "Card") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _bounds(card: "Card") -> list[tuple[str, str, str, str, str]]:
+def _bounds(card: CardContents) -> list[tuple[str, str, str, str, str]]:
     bounds = card.specification.bounds
     return [(b.name, decimal(b.budget.upper(4)), STATUS[b.status], b.tight, b.source) for b in bounds]
 
 
-def fragment(card: "Card", *, level: int = 2) -> Markup:
+def fragment(card: CardContents, *, level: int = 2) -> Markup:
     """The card as an HTML element without its style; its title is a heading of that level."""
     return Markup(_environment().get_template("card.html.j2").render(card=_view(card), level=level))
 
 
-def styled_fragment(card: "Card") -> str:
+def styled_fragment(card: CardContents) -> str:
     """The card with its style, for a notebook."""
     return f"<style>{_template('card.css')}</style>{fragment(card)}"
 
 
 def render_page(
-    cards: "Sequence[Card]", *, heading: str, lead: Sequence[str], comparison: "Comparison | None"
+    cards: Sequence[CardContents], *, heading: str, lead: Sequence[str], comparison: Comparison | None
 ) -> str:
     """A page of its own."""
     view: dict[str, object] | None = None
@@ -159,14 +156,12 @@ def render_page(
     )
 
 
-def _view(card: "Card") -> dict[str, object]:
+def _view(card: CardContents) -> dict[str, object]:
     """Everything the template shows, as text."""
     spec, what = card.specification, card.allowed()
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
     exact = (spec.rho_squared if zcdp else spec.budget).exact
     kept = [invariant.words() for invariant in spec.multiverse]
-    from stirred.spec.card import NOT_TOUCHED, shortened
-
     exact_too = f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"
     untouched = [_line("Not touched", exact_too)] if spec.untouched else []
     return {
@@ -218,7 +213,7 @@ def _view(card: "Card") -> dict[str, object]:
     }
 
 
-def _most(what: "Allowed") -> str:
+def _most(what: Allowed) -> str:
     """What the factor on the odds is, and at which distance."""
     if what.distance is None:
         return f"is how far odds may move: {what.reason}"
@@ -241,7 +236,7 @@ def _half() -> Fraction:
     return Fraction(1, 2)
 
 
-def _scale(card: "Card") -> dict[str, object] | None:
+def _scale(card: CardContents) -> dict[str, object] | None:
     """A bar on a logarithmic scale of the factor on the odds, with the mark at 1,000."""
     what = card.allowed()
     if what.log_odds is None or what.log_odds.is_infinite():

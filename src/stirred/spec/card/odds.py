@@ -77,7 +77,7 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     one that shows everything with probability δₖ and else moves odds by at most e^{kε} (Kairouz, Oh and Viswanath 2015).
     """
     premetric, measure = specification.input_premetric, specification.output_premetric
-    counted_by = premetric.inner if isinstance(premetric, Neighbours) else premetric
+    counted_by = premetric.unrestricted
     near = smallest_distance(specification.domain, specification.multiverse, counted_by)
     if distance is not None:
         near = Distance(distance, near.value == distance and near.exact, "as asked")

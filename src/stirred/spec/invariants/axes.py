@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from stirred.spec.domain import Domain
-from stirred.spec.multiverse import Margin
+from stirred.spec.invariants.margins import Margin
 
 MOST_CELLS = 1200
 MOST_MAPS = 600

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stirred.spec.domain import Domain
-from stirred.spec.multiverse import Invariant, Margin, plural
+from stirred.spec.invariants.margins import Invariant, Margin, plural
 
 MOST = 4  # as many variables as a reader keeps in mind
 

@@ -6,8 +6,8 @@ from itertools import combinations, product
 
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import Model
+from stirred.spec.invariants.margins import Margin
 from stirred.spec.invariants.rank import Row, Span, rows_of
-from stirred.spec.multiverse import Margin
 from stirred.spec.verdicts.witness import DataSet, Pair
 
 Key = tuple[str, ...]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.brief import brief
-from stirred.spec.multiverse import Margin
+from stirred.spec.invariants.margins import Margin
 from stirred.spec.verdicts.derivation import Derivation
 
 PERSON, HOUSEHOLD, QUARTERS = "person", "household", "group quarters"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stirred.spec.multiverse import Margin, Restriction, plural
+from stirred.spec.invariants.margins import Margin, Restriction, plural
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -63,10 +63,9 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
     """
     if isinstance(premetric, RecordPremetric):
         return _smallest(domain, multiverse, premetric)
-    inner = getattr(premetric, "inner", None)
-    if not isinstance(inner, InputPremetric):
+    if not premetric.neighbours_only:
         return Distance(1, False, f"no rule says which distances occur under {premetric}")
-    near = smallest_distance(domain, multiverse, inner)
+    near = smallest_distance(domain, multiverse, premetric.unrestricted)
     if near.exact and near.value != 1:
         return Distance(
             1, False, f"it speaks of neighbours, but no two data sets of one universe are any: {near.because}"

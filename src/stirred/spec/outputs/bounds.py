@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.intervals import Interval
+from stirred.spec.outputs.readings import reading
 
 BITS = 160
 ONE = Interval.point(Fraction(1))
@@ -118,8 +119,6 @@ def hockey_stick_above(
 
 def tight_within(rho: Budget, limit: Budget, delta: Fraction, k: int) -> bool:
     """Whether k²ρ²-zCDP gives (kε', δ'_k), by the conversion of Canonne, Kamath and Steinke."""
-    from stirred.spec.outputs.readings import reading
-
     bound = delta_at(limit, delta, k).low
     if bound >= 1:
         return True

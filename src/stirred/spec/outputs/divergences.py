@@ -10,6 +10,7 @@ from stirred.errors import BudgetError, IncompatibleError, VoidError
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.numerals import digits, fraction_of, text_of
 from stirred.spec.outputs.group import scaled_delta
+from stirred.spec.outputs.readings import reading
 
 
 class OutputPremetric:
@@ -251,6 +252,4 @@ def rho_squared_to_epsilon(
     tight: bool = False,
 ) -> Decimal:
     """ε of a zCDP budget read at a stated distance, rounded up at six decimals."""
-    from stirred.spec.outputs.readings import reading
-
     return reading(Budget.of(rho_squared), delta, distance=distance, tight=tight).epsilon

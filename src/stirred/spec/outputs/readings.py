@@ -12,6 +12,7 @@ from fractions import Fraction
 from stirred.errors import BudgetError
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.outputs.tight import simple, tight_epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +60,7 @@ def reading(
     if not scaled.is_finite:
         epsilon = Decimal("Infinity")
     elif tight:
-        from stirred.spec.outputs.tight import tight_epsilon
-
         epsilon = tight_epsilon(scaled, number, decimals)
     else:
         epsilon = simple(scaled, number).upper(decimals)
     return Reading(epsilon=epsilon, delta=number, distance=distance, formula=TIGHT if tight else SIMPLE)
-
-
-def simple(rho_squared: Budget, delta: Fraction) -> Budget:
-    """ρ² + 2√(ρ²·(−ln δ)), exactly."""
-    return rho_squared + Budget.sqrt(rho_squared * Budget.log(1 / delta)) * 2

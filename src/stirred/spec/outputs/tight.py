@@ -1,4 +1,4 @@
-"""The tight conversion of zCDP to (ε, δ), as a rigorous upper bound at a rational order."""
+"""The two conversions of zCDP to (ε, δ): the simple formula, and the tight one as a rigorous upper bound."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -8,7 +8,11 @@ from typing import Any
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.exact import Exact
 from stirred.spec.numbers.rounding import rounded_up
-from stirred.spec.outputs.readings import simple
+
+
+def simple(rho_squared: Budget, delta: Fraction) -> Budget:
+    """ρ² + 2√(ρ²·(−ln δ)), exactly."""
+    return rho_squared + Budget.sqrt(rho_squared * Budget.log(1 / delta)) * 2
 
 
 def tight_epsilon(rho_squared: Budget, delta: Fraction, decimals: int) -> Decimal:

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from stirred.errors import IncompatibleError
-from stirred.spec.algebra.composition import account
+from stirred.spec.algebra.accounting import account, constant_of
+from stirred.spec.algebra.stated import Stated
 from stirred.spec.laws.functions import Promised, compare_functions
 from stirred.spec.multiverse import Margin, Multiverse
-from stirred.spec.neighbours import Neighbours, constant_of
+from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import Approximate, OutputPremetric
 from stirred.spec.outputs.transfer import Asked, Transfer, shown_budget, transfer
@@ -25,16 +25,13 @@ from stirred.spec.verdicts.examples import (
 )
 from stirred.spec.verdicts.witness import Pair
 
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
-
 LARGEST_TRIED = (2, 3, 10, 1000, 10**6, 10**12)
 
 
 def refuted(
     found: Transfer,
     pair: Pair,
-    second: "Specification",
+    second: Stated,
     limit: Budget,
     allowed: Budget | None,
     *premises: Derivation | None,
@@ -55,7 +52,7 @@ def refuted(
 
 def distance_of(pair: Pair, premetric: InputPremetric) -> Fraction | None:
     """The pair's distance where the pair consists of records of the unit; None where that is not known."""
-    inner = premetric.inner if isinstance(premetric, Neighbours) else premetric
+    inner = premetric.unrestricted
     if not isinstance(inner, RecordPremetric) or inner.copies > 1:
         return None
     kinds = {kind for data in (pair.first, pair.second) for kind, _, _ in data.rows}
@@ -67,7 +64,7 @@ def distance_of(pair: Pair, premetric: InputPremetric) -> Fraction | None:
     return Fraction(pair.difference(inner.record_type))
 
 
-def at_pair(spec: "Specification", pair: Pair | None) -> Budget | None:
+def at_pair(spec: Stated, pair: Pair | None) -> Budget | None:
     """The budget of a specification in the universe of a pair; None where that is not known."""
     if spec.varies is None or pair is None:
         return spec.budget
@@ -85,8 +82,8 @@ def at_pair(spec: "Specification", pair: Pair | None) -> Budget | None:
 class Question:
     """Both multiverses fit: what is left is units, premetrics and budgets."""
 
-    first: "Specification"
-    second: "Specification"
+    first: Stated
+    second: Stated
     nested: Verdict
     pair: Found
 
@@ -354,5 +351,5 @@ def known(*verdicts: Verdict | None) -> Verdict:
     return next(verdict for verdict in verdicts if verdict is not None)
 
 
-def _function(spec: "Specification") -> str:
+def _function(spec: Stated) -> str:
     return spec.budget.exact if spec.varies is None else spec.varies.words

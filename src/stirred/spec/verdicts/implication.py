@@ -6,8 +6,8 @@ allows is within what the second allows: for every pair there is a mechanism tha
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from stirred.spec.algebra.stated import Stated
 from stirred.spec.invariants.brief import brief
 from stirred.spec.multiverse import Invariant, Multiverse
 from stirred.spec.neighbours import Neighbours
@@ -15,17 +15,14 @@ from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import Approximate
 from stirred.spec.outputs.group import scaled_delta
 from stirred.spec.outputs.transfer import Asked, transfer
-from stirred.spec.refinement import counts_only_its_own, refines_within_reach
 from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.budgets import Question, at_pair, distance_of, known, refuted
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.examples import Found, different_pair, no_neighbours
-
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
+from stirred.spec.verdicts.reach import counts_only_its_own, refines_within_reach
 
 
-def implies(first: "Specification", second: "Specification") -> Verdict:
+def implies(first: Stated, second: Stated) -> Verdict:
     """Whether every mechanism under the first specification is under the second (Lemma 1 and the conversions).
 
     A composed specification speaks of mechanisms made of its parts, and each part is converted by itself.
@@ -68,7 +65,7 @@ def implies(first: "Specification", second: "Specification") -> Verdict:
     return Question(first, second, nested, pair).answer()
 
 
-def infinitely_apart(spec: "Specification") -> Multiverse:
+def infinitely_apart(spec: Stated) -> Multiverse:
     """What the distance itself fixes: data sets that differ in it are infinitely far apart, so it may be published."""
     fixed = spec.input_premetric.fixed()
     return (
@@ -82,7 +79,7 @@ def _yes(rule: str, because: str, *premises: Derivation) -> Verdict:
     return Verdict.yes(because, Derivation(rule=rule, claim=because, premises=premises))
 
 
-def _published(first: "Specification", second: "Specification", nested: Verdict) -> Verdict:
+def _published(first: Stated, second: Stated, nested: Verdict) -> Verdict:
     """The first lets its invariants out exactly; the second does not fix one of them (Proposition 1)."""
     pair = None if nested.derivation is None else nested.derivation.witness
     limit = at_pair(second, pair)
@@ -108,7 +105,7 @@ def _published(first: "Specification", second: "Specification", nested: Verdict)
     )
 
 
-def _refuted_anyway(first: "Specification", second: "Specification", pair: Found) -> Verdict | None:
+def _refuted_anyway(first: Stated, second: Stated, pair: Found) -> Verdict | None:
     """A no that does not depend on the multiverses: the first allows what the second's premetric never does.
 
     If the pair lies in one universe of the first, the mechanism at hand breaks the second; if not, the first may tell
@@ -142,7 +139,7 @@ def _changed(step: Derivation | None) -> Invariant:
     return found
 
 
-def _void(spec: "Specification") -> bool:
+def _void(spec: Stated) -> bool:
     """Whether an (ε, δ) promise says nothing between any two data sets of one universe."""
     measure = spec.output_premetric
     if not isinstance(measure, Approximate) or spec.varies is not None:

@@ -7,7 +7,8 @@ domain; nothing else.
 from collections.abc import Iterable, Sequence
 
 from stirred.spec.domain import Domain
-from stirred.spec.multiverse import AtLeast, Invariant, Margin
+from stirred.spec.invariants.inequalities import AtLeast
+from stirred.spec.invariants.margins import Invariant, Margin
 from stirred.spec.verdicts.witness import DataSet, Pair
 
 PERSON, HOUSEHOLD, UNIT, QUARTERS = "person", "household", "housing unit", "group quarters"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stirred.spec.multiverse import Margin
+from stirred.spec.invariants.margins import Margin
 
 Values = tuple[tuple[str, str], ...]  # variables with their values, sorted by name
 

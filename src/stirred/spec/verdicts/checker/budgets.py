@@ -2,20 +2,18 @@
 
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi
 from stirred.spec.premetrics import Hamming, InputPremetric, SymmetricDifference
+from stirred.spec.specification import Specification
 from stirred.spec.verdicts.checker.numbers import at_most, quadratics_ordered
 from stirred.spec.verdicts.checker.tables import Given, determines, determines_all, readable
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.witness import DataSet
-
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
 
 MOST_RECORDS = 20_000  # kinds of records that are written out to see whether one can change alone
 
@@ -24,20 +22,20 @@ def inner_of(premetric: InputPremetric) -> InputPremetric:
     return premetric.inner if isinstance(premetric, Neighbours) else premetric
 
 
-def fixed_by(spec: "Specification") -> frozenset[Any]:
+def fixed_by(spec: Specification) -> frozenset[Any]:
     """What any two data sets at finite distance have in common by themselves."""
     premetric = inner_of(spec.input_premetric)
     return frozenset({Margin(premetric.record_type)}) if isinstance(premetric, Hamming) else frozenset()
 
 
-def counts_its_own(spec: "Specification") -> bool:
+def counts_its_own(spec: Specification) -> bool:
     """Whether only records of the unit enter the distance: vacant units and empty facilities count for persons too."""
     others = {kind.name for kind in spec.domain.record_types} - {spec.input_premetric.unit}
     homes = {"household", "housing unit"}
     return not others or (spec.input_premetric.unit in homes and others <= {"person"})
 
 
-def changes_alone(spec: "Specification") -> str:
+def changes_alone(spec: Specification) -> str:
     """Why two data sets of one universe may be neighbours: records over all levels are written out and compared."""
     inner = inner_of(spec.input_premetric)
     kinds = spec.domain.record_types
@@ -77,7 +75,7 @@ def changes_alone(spec: "Specification") -> str:
     return ""
 
 
-def budgets(first: "Specification", second: "Specification", step: Derivation) -> str:
+def budgets(first: Specification, second: Specification, step: Derivation) -> str:
     if step.rule == "parts":
         return _parts(first, second)
     if step.rule == "laws":
@@ -106,7 +104,7 @@ def budgets(first: "Specification", second: "Specification", step: Derivation) -
     return "" if within else "the first budget is not within the second"
 
 
-def _every_universe_counts(first: "Specification", second: "Specification") -> bool:
+def _every_universe_counts(first: Specification, second: Specification) -> bool:
     """Whether a universe with b = 0 is a single data set, or the first loses nothing at all."""
     function = second.varies
     if function is None or function.statistic is None or (first.budget.is_zero and first.varies is None):
@@ -119,7 +117,7 @@ def _every_universe_counts(first: "Specification", second: "Specification") -> b
     return listed <= second.domain.closure(kind, names)
 
 
-def _distance_factor(first: "Specification", second: "Specification", step: Derivation) -> Fraction | str:
+def _distance_factor(first: Specification, second: Specification, step: Derivation) -> Fraction | str:
     """The constant between the two distances, or why none is shown."""
     mine, theirs = first.input_premetric, second.input_premetric
     if isinstance(mine, Neighbours) and not isinstance(theirs, Neighbours) and not _one_table(first, second):
@@ -139,7 +137,7 @@ def _distance_factor(first: "Specification", second: "Specification", step: Deri
     return factor
 
 
-def _one_table(first: "Specification", second: "Specification") -> bool:
+def _one_table(first: Specification, second: Specification) -> bool:
     """Whether the invariants are one table (beside the number of records): then records change one after the other."""
     inner = inner_of(first.input_premetric)
     for spec in (first, second):
@@ -158,7 +156,7 @@ def _one_table(first: "Specification", second: "Specification") -> bool:
     return False
 
 
-def _parts(first: "Specification", second: "Specification") -> str:
+def _parts(first: Specification, second: Specification) -> str:
     """Several parts, each in its own unit: their budgets times the constants between the units, composed."""
     losses: list[Budget] = []
     for part in first.statements:
@@ -187,7 +185,7 @@ def _parts(first: "Specification", second: "Specification") -> str:
     return "" if total <= limit else "the parts together have more than the second budget"
 
 
-def determines_freely(part: Any, second: "Specification") -> bool:
+def determines_freely(part: Any, second: Specification) -> bool:
     """Whether the second's invariants fix all that a part is computed from."""
     wanted = Multiverse.of(*part.measures)
     found = second.multiverse.refines(wanted, second.domain)  # where to look; what it says is verified here
@@ -218,13 +216,13 @@ def _unit_factor(mine: InputPremetric, theirs: InputPremetric) -> Fraction | Non
     return None
 
 
-def _smallest(spec: "Specification") -> Budget:
+def _smallest(spec: Specification) -> Budget:
     assert spec.varies is not None
     law = spec.varies.law
     return min(spec.budget, spec.varies.least) if law is None else min(spec.budget, law.at(2), law.at(3))
 
 
-def _factor(first: "Specification", second: "Specification") -> Fraction | None:
+def _factor(first: Specification, second: Specification) -> Fraction | None:
     """The exact ratio of the two distances of one record type."""
     mine, theirs = inner_of(first.input_premetric), inner_of(second.input_premetric)
     if mine == theirs:
@@ -236,7 +234,7 @@ def _factor(first: "Specification", second: "Specification") -> Fraction | None:
     return None
 
 
-def _laws(first: "Specification", second: "Specification") -> str:
+def _laws(first: Specification, second: Specification) -> str:
     """Two budget functions at every b: one by one up to 60, beyond as quadratics in b; and at the realised universe."""
     if (first.input_premetric, first.output_premetric) != (second.input_premetric, second.output_premetric):
         return "the two are in different units"
@@ -263,7 +261,7 @@ def _laws(first: "Specification", second: "Specification") -> str:
     return _realised(first, second)
 
 
-def _realised(first: "Specification", second: "Specification") -> str:
+def _realised(first: Specification, second: Specification) -> str:
     """The budgets at the realised universes, which may differ from the laws."""
     mine, theirs = first.varies, second.varies
     assert mine is not None
@@ -294,7 +292,7 @@ def _finer(mine: Any, theirs: Any) -> bool:
     )
 
 
-def _law_at(spec: "Specification", b: int) -> Budget:
+def _law_at(spec: Specification, b: int) -> Budget:
     """The budget at a universe with this b; without a law the bound that is on the safe side is not known here."""
     function = spec.varies
     if function is None:

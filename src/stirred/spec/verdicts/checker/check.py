@@ -6,13 +6,14 @@ no problem means that the derivation proves the verdict.
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 from stirred.spec.premetrics import Hamming, InputPremetric, SymmetricDifference
+from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.checker.budgets import budgets, changes_alone, counts_its_own, fixed_by, inner_of
 from stirred.spec.verdicts.checker.numbers import breaks
@@ -21,11 +22,8 @@ from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.pairs import fault
 from stirred.spec.verdicts.witness import DataSet, Pair
 
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
 
-
-def check_implication(first: "Specification", second: "Specification", verdict: Verdict) -> tuple[str, ...]:
+def check_implication(first: Specification, second: Specification, verdict: Verdict) -> tuple[str, ...]:
     """The problems of a verdict on whether the first specification implies the second; none where it is proved.
 
     >>> from stirred.spec import Domain, Specification
@@ -66,7 +64,7 @@ def check_refinement(
     return (problem,) if problem else ()
 
 
-def _yes(first: "Specification", second: "Specification", step: Derivation) -> Iterator[str]:
+def _yes(first: Specification, second: Specification, step: Derivation) -> Iterator[str]:
     if step.rule == "nothing promised":
         yield "" if not second.budget.is_finite and second.varies is None else "the second promises something"
     elif step.rule == "same":
@@ -89,7 +87,7 @@ def _yes(first: "Specification", second: "Specification", step: Derivation) -> I
         yield f"there is no rule {step.rule!r}"
 
 
-def _promises_something(spec: "Specification") -> str:
+def _promises_something(spec: Specification) -> str:
     """Whether δ stays below 1 at some distance that may occur."""
     measure = spec.output_premetric
     if not isinstance(measure, Approximate) or spec.varies is not None:
@@ -99,12 +97,12 @@ def _promises_something(spec: "Specification") -> str:
     return "the second promises something at the smallest distance" if broken else ""
 
 
-def _given(spec: "Specification") -> Given:
+def _given(spec: Specification) -> Given:
     fixed = fixed_by(spec) if counts_its_own(spec) else frozenset()
     return Given(spec.multiverse.invariants, fixed)
 
 
-def _singletons(spec: "Specification", step: Derivation) -> str:
+def _singletons(spec: Specification, step: Derivation) -> str:
     kinds = spec.domain.record_types
     if not kinds or not all(kind.variables for kind in kinds):
         return "the domain does not list its variables"
@@ -114,7 +112,7 @@ def _singletons(spec: "Specification", step: Derivation) -> str:
     return determines_all(step, given, tables, spec.domain)
 
 
-def _nested(first: "Specification", second: "Specification", steps: tuple[Derivation, ...]) -> str:
+def _nested(first: Specification, second: Specification, steps: tuple[Derivation, ...]) -> str:
     if not first.multiverse.invariants:
         return ""
     faults = [determines_all(step, _given(second), first.multiverse, first.domain) for step in steps]
@@ -125,7 +123,7 @@ def _nested(first: "Specification", second: "Specification", steps: tuple[Deriva
     )
 
 
-def _no(first: "Specification", second: "Specification", step: Derivation) -> Iterator[str]:
+def _no(first: Specification, second: Specification, step: Derivation) -> Iterator[str]:
     if step.rule == "realised universe":
         yield _refuted_where_taken(first, second)
         return
@@ -184,7 +182,7 @@ def _no(first: "Specification", second: "Specification", step: Derivation) -> It
 
 
 def _by_part(
-    first: "Specification", second: "Specification", pair: Pair, limit: Budget, place: int | None
+    first: Specification, second: Specification, pair: Pair, limit: Budget, place: int | None
 ) -> str:
     """One part of a composed promise refutes alone."""
     for part in first.parts if place is None else (first.parts[place],):
@@ -203,7 +201,7 @@ def _by_part(
     return "no part alone refutes it"
 
 
-def _refuted_where_taken(first: "Specification", second: "Specification") -> str:
+def _refuted_where_taken(first: Specification, second: Specification) -> str:
     mine, theirs = first.varies, second.varies
     functions = [function for function in (mine, theirs) if function is not None]
     if (first.input_premetric, first.output_premetric) != (second.input_premetric, second.output_premetric):
@@ -244,7 +242,7 @@ def _distance(pair: Pair, premetric: InputPremetric) -> Fraction | None:
     return None
 
 
-def _at(spec: "Specification", pair: Pair) -> Budget | None:
+def _at(spec: Specification, pair: Pair) -> Budget | None:
     """The budget of the universe the pair lies in."""
     if spec.varies is None:
         return spec.budget

@@ -1,0 +1,155 @@
+"""Invariants: tables of counts, and other statistics that tables determine."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from stirred.errors import SpecificationError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class SupportsCounts(Protocol):
+    """All that spec sees of a census: tables of counts."""
+
+    def counts(
+        self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
+    ) -> "pa.Table": ...
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """Only records whose variables take one of these values.
+
+    >>> print(Restriction.of({"kind": ["gq"]}))
+    kind = gq
+    """
+
+    conditions: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @staticmethod
+    def of(conditions: "Mapping[str, Iterable[str]] | Restriction") -> "Restriction":
+        if isinstance(conditions, Restriction):
+            return conditions
+        return Restriction(
+            tuple((name, tuple(sorted({*values}))) for name, values in sorted(conditions.items()))
+        )
+
+    def as_dict(self) -> dict[str, tuple[str, ...]]:
+        return dict(self.conditions)
+
+    def __str__(self) -> str:
+        return " and ".join(f"{name} = {' or '.join(values)}" for name, values in self.conditions)
+
+
+class Invariant:
+    """A statistic released exactly, hence unprotected; subclass it (frozen and hashable) for one of your own.
+
+    `needs` are the margins that determine it: enough for every rule of `refines`.
+    """
+
+    __slots__ = ()
+
+    def words(self) -> str:
+        raise NotImplementedError
+
+    def needs(self) -> "tuple[Margin, ...]":
+        raise NotImplementedError
+
+    def realised(self, counts: SupportsCounts) -> "pa.Table":
+        raise NotImplementedError
+
+    def identity(self) -> str:
+        """What it is, in fixed text that no label changes: it goes into digests."""
+        return f"{type(self).__name__}:{self.words()}"
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+@dataclass(frozen=True, slots=True)
+class Margin(Invariant):
+    """A table of counts of one record type over some variables; over none it is the total.
+
+    >>> print(Margin("household", ("size", "block")))
+    households by block × size
+    """
+
+    record_type: str
+    by: tuple[str, ...] = ()
+    where: Restriction | None = None
+    label: str = field(default="", compare=False)  # a name, no part of the meaning
+
+    def __init__(
+        self,
+        record_type: str,
+        by: Iterable[str] = (),
+        where: "Restriction | Mapping[str, Iterable[str]] | None" = None,
+        label: str = "",
+    ) -> None:
+        if isinstance(by, str):
+            raise SpecificationError(f"by={by!r} is one text", fix=f'by=("{by}",)')
+        object.__setattr__(self, "record_type", record_type)
+        object.__setattr__(self, "by", tuple(sorted({*by})))
+        object.__setattr__(self, "where", Restriction.of(where) if where else None)
+        object.__setattr__(self, "label", label)
+
+    def conditions(self) -> dict[str, tuple[str, ...]]:
+        return self.where.as_dict() if self.where else {}
+
+    def needs(self) -> "tuple[Margin, ...]":
+        return (self,)
+
+    def words(self) -> str:
+        if self.label:
+            return self.label
+        subject = plural(self.record_type)
+        kind = f" where {self.where}" if self.where else ""
+        return f"{subject} by {' × '.join(self.by)}{kind}" if self.by else f"number of {subject}{kind}"
+
+    def identity(self) -> str:
+        return f"Margin:{self.record_type}|{','.join(self.by)}|{self.where or ''}"
+
+    def realised(self, counts: SupportsCounts) -> "pa.Table":
+        return counts.counts(self.record_type, self.by, self.conditions() or None)
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+@dataclass(frozen=True, slots=True)
+class Custom(Invariant):
+    """Any other statistic that declares the margins which determine it."""
+
+    name: str
+    determined_by: tuple[Margin, ...] = ()
+    description: str = field(default="", compare=False)
+
+    def needs(self) -> tuple[Margin, ...]:
+        return self.determined_by
+
+    def words(self) -> str:
+        return self.description or self.name
+
+    def identity(self) -> str:
+        return f"Custom:{self.name}|{';'.join(margin.identity() for margin in self.determined_by)}"
+
+    def realised(self, counts: SupportsCounts) -> "pa.Table":
+        del counts  # what it would be computed from; this class has no rule for it
+        raise SpecificationError(
+            f"the invariant {self.name!r} has no rule to compute it",
+            fix="subclass Invariant and write realised()",
+        )
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+def plural(record_type: str) -> str:
+    """households, persons; group quarters stay as they are.
+
+    >>> plural("person"), plural("group quarters")
+    ('persons', 'group quarters')
+    """
+    return record_type if record_type.endswith("s") else record_type + "s"
