@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 
 from stirred.catalog.book import Catalog, catalog
-from stirred.catalog.entries import Entry
+from stirred.catalog.entries import CatalogEntry
 from stirred.catalog.published import DELTA
 from stirred.spec import Specification
 
@@ -20,4 +20,4 @@ class _Room(ModuleType):
 
 sys.modules[__name__].__class__ = _Room
 
-__all__ = ["DELTA", "Catalog", "Entry", "catalog"]
+__all__ = ["DELTA", "Catalog", "CatalogEntry", "catalog"]

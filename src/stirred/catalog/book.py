@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from stirred.catalog import releases
-from stirred.catalog.entries import UNKNOWN, Entry, Row, unstated_row
+from stirred.catalog.entries import UNKNOWN, CatalogEntry, Row, unstated_row
 from stirred.catalog.products import PRODUCTS, S_DHC, Product
 from stirred.catalog.published import (
     DELTA,
@@ -28,10 +28,10 @@ _HOUSEHOLDS = (
 )
 
 
-def _of_product(product: Product) -> Entry:
+def _of_product(product: Product) -> CatalogEntry:
     # nothing stands beside a figure that was not converted, or beside the proved one
     proved = None if product.conversion is None or product.figure == "proved" else product.as_proved()
-    return Entry(
+    return CatalogEntry(
         name=product.name,
         title=product.title,
         source=product.source,
@@ -43,9 +43,9 @@ def _of_product(product: Product) -> Entry:
     )
 
 
-def _of_what_if(row: WhatIf) -> Entry:
+def _of_what_if(row: WhatIf) -> CatalogEntry:
     words = ["household size" if name == "size" else name.replace("_", " ") for name in row.match]
-    return Entry(
+    return CatalogEntry(
         name=row.name,
         title=f"What if 2020 had swapped {row.swap[0].replace('_', ' ')} within {' × '.join(words)}",
         source=WHAT_IF_SOURCE,
@@ -60,7 +60,7 @@ def _of_what_if(row: WhatIf) -> Entry:
 
 _PL, _DHC = ("pl-persons-2020", "pl-units-2020"), ("dhc-persons-2020", "dhc-units-2020")
 _SUMS = (
-    Entry(
+    CatalogEntry(
         name="pl-2020",
         title="2020 Redistricting Data (P.L. 94-171)",
         source=f"sum of {' and '.join(_PL)}; {PAPER}, Theorem 2",
@@ -69,7 +69,7 @@ _SUMS = (
         published="2021-08-12",
         parts=_PL,
     ),
-    Entry(
+    CatalogEntry(
         name="dhc-2020",
         title="2020 Demographic and Housing Characteristics File (without the redistricting data)",
         source=f"sum of {' and '.join(_DHC)}; {PAPER}, Table 3",
@@ -78,7 +78,7 @@ _SUMS = (
         published="2023-05-25",
         parts=_DHC,
     ),
-    Entry(
+    CatalogEntry(
         name="topdown-2020",
         title="2020 Redistricting Data and DHC together: all that the TopDown Algorithm made",
         source=f"sum of {', '.join((*_PL, *_DHC))}; {PAPER}, Theorem 2 and Table 3",
@@ -87,7 +87,7 @@ _SUMS = (
         published="2023-05-25",
         parts=(*_PL, *_DHC),
     ),
-    Entry(
+    CatalogEntry(
         name="das-2020",
         title="The whole 2020 Disclosure Avoidance System, from the exact budgets",
         source=f"sum of the seven products; {PAPER}, Table 4",
@@ -98,7 +98,7 @@ _SUMS = (
         omits=UNSTATED,
         with_proof=releases.das_2020_proved,
     ),
-    Entry(
+    CatalogEntry(
         name="das-2020-proved",
         title="The whole 2020 Disclosure Avoidance System, from the exact budgets and factors that are proved",
         source=f"sum of the seven products, S-DHC times 4 instead of 2; {PAPER}, Table 4",
@@ -108,7 +108,7 @@ _SUMS = (
         parts=(*(product.name for product in PRODUCTS[:-1]), "sdhc-2020-proved"),
         omits=UNSTATED,
     ),
-    Entry(
+    CatalogEntry(
         name="das-2020-printed",
         title="The whole 2020 Disclosure Avoidance System, from the paper's rounded figures",
         source=f"{PAPER}, Table 4: 15.29 + 19.776 + 17.79 + 2.515",
@@ -118,7 +118,7 @@ _SUMS = (
         parts=tuple(product.name for product in PRODUCTS),
         omits=UNSTATED,
     ),
-    Entry(
+    CatalogEntry(
         name="das-2010",
         title="The 2010 Disclosure Avoidance System, as if it had been a PSA",
         source=SOURCE_2010,
@@ -170,7 +170,7 @@ class Catalog(Mapping[str, Specification]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> CatalogEntry:
         """The entry with its source, readings and card."""
         if name in self._entries:
             return self._entries[name]

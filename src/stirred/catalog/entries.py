@@ -10,7 +10,7 @@ from stirred.catalog.products import PRINTED, PRODUCTS, PROVED, Product
 from stirred.catalog.published import DELTA, UNSTATED, Unstated
 from stirred.errors import InputError
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specification, rho_squared_to_epsilon
-from stirred.spec.card import Card, Piece
+from stirred.spec.card import Card, TotalPart
 from stirred.spec.card.odds import allowed
 from stirred.spec.card.words import decimal
 from stirred.spec.numbers.rounding import number
@@ -23,7 +23,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogEntry:
     """A name, a specification, and where it comes from; ``omits`` are releases that a total leaves out.
 
     ``with_proof`` makes the same release from a factor that is proved, where the figure shown is a published one.
@@ -175,12 +175,12 @@ def _budget(spec: Specification, delta: Fraction) -> Row:
     }
 
 
-def pieces(spec: Specification) -> tuple[Piece, ...]:
+def pieces(spec: Specification) -> tuple[TotalPart, ...]:
     """What a sum was put together from, each part with the constant and the budget it counts with."""
     return tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else ()
 
 
-def _piece(part: Part, spec: Specification) -> Piece:
+def _piece(part: Part, spec: Specification) -> TotalPart:
     constant = part.input_premetric.constant(spec.input_premetric, spec.domain, spec.multiverse)
     zcdp = isinstance(part.output_premetric, NormalizedRenyi)
     shown = part.budget.squared() if zcdp else part.budget
@@ -191,7 +191,7 @@ def _piece(part: Part, spec: Specification) -> Piece:
     as_shown = counted.squared() if isinstance(spec.output_premetric, NormalizedRenyi) else counted
     letter = "ρ²" if zcdp else part.output_premetric.budget_symbol
     letter_here = "ε" if isinstance(spec.output_premetric, Multiplicative) else "ρ²"
-    return Piece(
+    return TotalPart(
         name=_TITLES.get((part.source, part.budget.exact), part.source),
         unit=str(part.input_premetric),
         budget=f"{letter} = {decimal(shown.upper(4))}",

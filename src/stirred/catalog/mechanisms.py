@@ -1,6 +1,6 @@
 """How each published product was made, in a sentence."""
 
-from stirred.catalog.entries import Entry
+from stirred.catalog.entries import CatalogEntry
 
 _MECHANISMS = {
     "pl": "TopDown Algorithm: discrete Gaussian noise on queries over the geographic hierarchy, then constrained "
@@ -16,7 +16,7 @@ _MECHANISMS = {
 }
 
 
-def mechanisms_of(entry: Entry) -> str:
+def mechanisms_of(entry: CatalogEntry) -> str:
     """The mechanisms of an entry in words."""
     if entry.rates:
         return "Data swapping, read as the Permutation Swapping Algorithm."

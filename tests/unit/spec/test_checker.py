@@ -42,7 +42,7 @@ from stirred.spec import (
 from stirred.spec.refinement import determined, refines
 from stirred.spec.verdicts.checker.check import check_implication, check_refinement
 from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.witness import DataSet, Pair
+from stirred.spec.verdicts.witness import DataSet, Witness
 
 UNIT = "household"
 BITS = ("0", "1")
@@ -82,7 +82,7 @@ def swap(rate: str, b: int = REALISED, kind: str = "theorem-1", **more: Any) -> 
     return spec(more.pop("budget", law.at(b)), more.pop("output", None), A, B, varies=varies, **more)
 
 
-def step(rule: str, *premises: Derivation, witness: Pair | None = None, **facts: Any) -> Derivation:
+def step(rule: str, *premises: Derivation, witness: Witness | None = None, **facts: Any) -> Derivation:
     return Derivation(rule=rule, claim="forged", premises=premises, witness=witness, facts=facts)
 
 
@@ -94,7 +94,7 @@ def yes(*premises: Derivation) -> Verdict:
     return Verdict.yes("forged", step("implication", *premises))
 
 
-def no(pair: Pair, mechanism: str = "randomised response", **facts: Any) -> Verdict:
+def no(pair: Witness, mechanism: str = "randomised response", **facts: Any) -> Verdict:
     return Verdict.no("forged", step("mechanism", witness=pair, mechanism=mechanism, **facts))
 
 
@@ -103,8 +103,8 @@ def data(*records: str, names: str = "ab", times: int = 1) -> DataSet:
     return DataSet.of(UNIT, [(dict(zip(names, record, strict=True)), times) for record in records])
 
 
-CHANGED = Pair(data("00"), data("01"))
-EXCHANGED = Pair(data("00", "11"), data("01", "10"))
+CHANGED = Witness(data("00"), data("01"))
+EXCHANGED = Witness(data("00", "11"), data("01", "10"))
 
 
 # --- real derivations of every kind pass
@@ -276,25 +276,25 @@ FORGED: dict[str, tuple[Specification, Specification, Verdict]] = {
     # a no without a pair that breaks the second
     "a yes turned into a no": (spec(1), spec(2), no(CHANGED)),
     "two universes": (spec(2, None, A, B), spec(1, None, A, B), no(CHANGED)),
-    "equal data sets": (spec(2), spec(1), no(Pair(data("00"), data("00")))),
-    "no records": (spec(2), spec(1), no(Pair(data("00", times=0), data("01", times=0)))),
+    "equal data sets": (spec(2), spec(1), no(Witness(data("00"), data("00")))),
+    "no records": (spec(2), spec(1), no(Witness(data("00", times=0), data("01", times=0)))),
     "negative numbers of records": (spec(2), spec(1), no(CHANGED, copies=-1)),
     "a negative record": (
         spec(2, None, A, B),
         spec(1, None, A, B),
-        no(Pair(data("00"), data("01", "10") + data("11", times=-1))),
+        no(Witness(data("00"), data("01", "10") + data("11", times=-1))),
     ),
-    "another level": (spec(2), spec(1), no(Pair(data("00"), data("02")))),
+    "another level": (spec(2), spec(1), no(Witness(data("00"), data("02")))),
     "a second level where there is one": (
         spec(2, on=ONE_LEVEL),
         spec(1, on=ONE_LEVEL),
-        no(Pair(data("x", names="a"), data("y", names="a"))),
+        no(Witness(data("x", names="a"), data("y", names="a"))),
     ),
     "a second area where there is one": (
         spec(2, on=ONE_AREA),
         spec(1, on=ONE_AREA),
         no(
-            Pair(
+            Witness(
                 DataSet.of(UNIT, [({"a": "A", "b": "A1"}, 1)]), DataSet.of(UNIT, [({"a": "B", "b": "B1"}, 1)])
             )
         ),
@@ -302,9 +302,9 @@ FORGED: dict[str, tuple[Specification, Specification, Verdict]] = {
     "a variable that the domain has not": (
         spec(2, None, AB),
         spec(1, None, AB),
-        no(Pair(data("000", names="abz"), data("001", names="abz"))),
+        no(Witness(data("000", names="abz"), data("001", names="abz"))),
     ),
-    "infinitely far": (spec(2), spec(1), no(Pair(data("00"), data("00", "01")))),
+    "infinitely far": (spec(2), spec(1), no(Witness(data("00"), data("00", "01")))),
     "no neighbours": (
         spec(2, None, A, B, unit=Neighbours(Hamming(UNIT))),
         spec(1, None, A, B, unit=Neighbours(Hamming(UNIT))),
@@ -465,8 +465,8 @@ def test_a_constraint_that_the_pair_may_break_is_refused() -> None:
     from stirred.spec import Constraint
 
     tied = domain("a", "b", "c", constraints=(Constraint(words="b is at most a", variables=("a", "b")),))
-    broken = Pair(data("000", "110", names="abc"), data("010", "100", names="abc"))
-    fine = Pair(data("000", names="abc"), data("001", names="abc"))
+    broken = Witness(data("000", "110", names="abc"), data("010", "100", names="abc"))
+    fine = Witness(data("000", names="abc"), data("001", names="abc"))
     first, second = spec(2, on=tied), spec(1, on=tied)
     assert check_implication(first, second, no(broken)) != ()
     assert check_implication(first, second, no(fine)) == ()
@@ -554,7 +554,7 @@ def _mutated(draw: st.DrawFn, found: Derivation) -> Derivation:
         place = draw(st.integers(0, len(found.premises) - 1))
         return replace(found, premises=(*found.premises[:place], *found.premises[place + 1 :]))
     if kind == "witness":
-        return replace(found, witness=Pair(_any_data(draw), _any_data(draw)))
+        return replace(found, witness=Witness(_any_data(draw), _any_data(draw)))
     known = sorted({*found.facts} | {"copies", "least", "factor", "mechanism"})
     name = draw(st.sampled_from(known))
     value = draw(st.sampled_from(values) | st.integers(-2, 9) | st.fractions(0, 4, max_denominator=4))

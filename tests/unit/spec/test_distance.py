@@ -32,7 +32,7 @@ from stirred.spec import (
 from stirred.spec.card import Card
 from stirred.spec.nearest.distance import Distance, smallest_distance
 from stirred.spec.nearest.joint_records import own_tables
-from stirred.spec.nearest.lightest import Table, lightest, shortest
+from stirred.spec.nearest.lightest import TableKeys, lightest, shortest
 
 UNIT = "household"
 Levels = dict[str, tuple[str, ...]]
@@ -254,7 +254,7 @@ def test_the_closed_form_is_the_integer_programme_on_complete_products() -> None
         sets = [frozenset(n for n in names if rng.random() < 0.65) for _ in range(rng.randint(1, 4))]
         sets = [*dict.fromkeys(sets)]
         size = smallest_left_out(sets, names)
-        plain = lightest([Table(((),), shown) for shown in sets], names, [0], 1)
+        plain = lightest([TableKeys(((),), shown) for shown in sets], names, [0], 1)
         rows = [[tuple(cell[n] for n in sorted(shown)) for cell in everyone] for shown in sets]
         vector, proved = shortest(rows, range(len(everyone)), len(everyone))
         assert proved

@@ -15,7 +15,7 @@ NOT_TOUCHED = "exact wherever they are released:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class TotalPart:
     """One part of a total: what it is, per which unit, at which budget, and how it was counted."""
 
     name: str
@@ -44,7 +44,7 @@ class CardContents:
     delta: Fraction = DELTA
     distance: int | None = None  # the smallest distance, where no rule can know it
     at_least: bool = False
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[TotalPart, ...] = ()
     variants: tuple[Variant, ...] = ()
     more_notes: tuple[str, ...] = field(default=())
 

@@ -28,7 +28,7 @@ class UndecidedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ModelAxis:
     """Variables that are restricted somewhere, with joint levels that stand for all others."""
 
     variables: tuple[str, ...]
@@ -40,7 +40,7 @@ class Model:
     """The axes of restricted variables, written out, and the own parts of the plain ones, as names."""
 
     record_type: str
-    axes: tuple[Axis, ...]
+    axes: tuple[ModelAxis, ...]
     plain: frozenset[str]  # own parts that take at least two values
     parts: Mapping[str, frozenset[str]]  # the own parts that a plain variable shows
 
@@ -131,7 +131,7 @@ def _constant(domain: Domain, record_type: str, name: str) -> bool:
     return size == 1 or any(size_of(domain, record_type, other) == size for other in above)
 
 
-def _classes(domain: Domain, record_type: str, name: str, limits: Sequence[frozenset[str]]) -> Axis:
+def _classes(domain: Domain, record_type: str, name: str, limits: Sequence[frozenset[str]]) -> ModelAxis:
     """One restricted variable: at most two levels of each class that the restrictions do not tell apart."""
     levels = domain.levels(record_type, name)
     if levels is None:
@@ -143,7 +143,7 @@ def _classes(domain: Domain, record_type: str, name: str, limits: Sequence[froze
     for level in levels:
         classes.setdefault(tuple(level in limit for limit in limits), []).append(level)
     kept = [level for members in classes.values() for level in members[:2]]
-    return Axis((name,), tuple((level,) for level in kept))
+    return ModelAxis((name,), tuple((level,) for level in kept))
 
 
 def _components(domain: Domain, record_type: str, named: Sequence[str]) -> list[list[str]]:
@@ -159,7 +159,7 @@ def _components(domain: Domain, record_type: str, named: Sequence[str]) -> list[
     return [sorted({*group} & {*named}) for group in groups]
 
 
-def _joint(domain: Domain, record_type: str, group: Sequence[str]) -> Iterator[Axis]:
+def _joint(domain: Domain, record_type: str, group: Sequence[str]) -> Iterator[ModelAxis]:
     """Restricted variables that dependencies tie: every map that fits the stated levels, as joint levels."""
     levels = {name: domain.levels(record_type, name) for name in group}
     # a chain: each variable determines the ones before it
@@ -185,7 +185,7 @@ def _joint(domain: Domain, record_type: str, group: Sequence[str]) -> Iterator[A
             for above in reversed(chosen):
                 path.append(above[path[-1]])
             rows.append(tuple(reversed(path)))
-        yield Axis(tuple(chain), tuple(rows))
+        yield ModelAxis(tuple(chain), tuple(rows))
 
 
 def _maps(coarse: Sequence[str], fine: Sequence[str]) -> list[dict[str, str]]:

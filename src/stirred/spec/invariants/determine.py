@@ -8,7 +8,7 @@ from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import Model
 from stirred.spec.invariants.margins import Margin
 from stirred.spec.invariants.rank import Row, Span, rows_of
-from stirred.spec.verdicts.witness import DataSet, Pair
+from stirred.spec.verdicts.witness import DataSet, Witness
 
 Key = tuple[str, ...]
 
@@ -87,7 +87,7 @@ def _smallest(
     raise AssertionError("a table that shows every plain variable is killed by the vector itself")
 
 
-def pairs(signed: Signed, domain: Domain, wanted: Margin, names: frozenset[str]) -> Iterator[Pair]:
+def pairs(signed: Signed, domain: Domain, wanted: Margin, names: frozenset[str]) -> Iterator[Witness]:
     """Pairs of data sets whose difference is the signed table: as it stands, then with records changed in place.
 
     In place means that each record of x becomes one of x' by a change of one plain variable (and of what determines
@@ -99,7 +99,7 @@ def pairs(signed: Signed, domain: Domain, wanted: Margin, names: frozenset[str])
         yield _written(more, domain, names, flip=flip)
 
 
-def _written(signed: Signed, domain: Domain, names: frozenset[str], flip: str | None) -> Pair:
+def _written(signed: Signed, domain: Domain, names: frozenset[str], flip: str | None) -> Witness:
     kind = signed.model.record_type
     order = sorted(signed.alternating)
     identifiers = domain.identifiers(kind) & names
@@ -124,7 +124,7 @@ def _written(signed: Signed, domain: Domain, names: frozenset[str], flip: str | 
             first = numbers.setdefault((place, rest), len(numbers) * 1000)
             for copy in range(abs(n)):
                 side.append(({**record, **{name: f"{name} {first + copy + 1}" for name in identifiers}}, 1))
-    return Pair(DataSet.of(kind, sides[0]), DataSet.of(kind, sides[1]))
+    return Witness(DataSet.of(kind, sides[0]), DataSet.of(kind, sides[1]))
 
 
 def _in_order(domain: Domain, kind: str, name: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.axes import Axis, Model, UndecidedError, models
+from stirred.spec.invariants.axes import Model, ModelAxis, UndecidedError, models
 from stirred.spec.invariants.brief import brief
 from stirred.spec.invariants.determine import Signed, combinations_for, pairs
 from stirred.spec.invariants.inequalities import AtLeast
@@ -12,7 +12,7 @@ from stirred.spec.invariants.margins import Invariant, Margin
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.pairs import fault
-from stirred.spec.verdicts.witness import DataSet, Pair
+from stirred.spec.verdicts.witness import DataSet, Witness
 
 MOST_FIXED = 24  # ways to hold constrained variables at one level that are tried for a witness
 
@@ -56,7 +56,7 @@ def _pair(
     changed: Invariant,
     domain: Domain,
     model: Model,
-) -> tuple[Pair | None, str]:
+) -> tuple[Witness | None, str]:
     """A pair that the checker accepts, and otherwise why the last one tried was refused."""
     told = [margin for invariant in (*given, wanted) for margin in invariant.needs()]
     mine = [margin for margin in told if margin.record_type == wanted.record_type]
@@ -84,9 +84,11 @@ def _reduced(model: Model, domain: Domain, names: frozenset[str]) -> Iterator[Mo
     plain = frozenset(p for p in model.plain if not touched & _above(domain, kind, p, names))
     free = [axis for axis in model.axes if not touched & {*axis.variables}]
     held = [axis for axis in model.axes if touched & {*axis.variables}]
-    levels: list[list[Axis]] = [[]]
+    levels: list[list[ModelAxis]] = [[]]
     for axis in held:
-        levels = [[*chosen, Axis(axis.variables, (level,))] for chosen in levels for level in axis.levels]
+        levels = [
+            [*chosen, ModelAxis(axis.variables, (level,))] for chosen in levels for level in axis.levels
+        ]
     profiles = {name: profile_of(name, about) for name in touched if name in model.parts}
     parts = {
         name: model.parts[name] | ({profiles[name]} if name in profiles else set()) for name in model.parts
@@ -114,7 +116,7 @@ def _above(domain: Domain, kind: str, part: str, names: frozenset[str]) -> froze
     return frozenset(name for name in names if part in domain.closure(kind, (name,)))
 
 
-def _raised(pair: Pair, given: Sequence[Invariant], changed: Invariant) -> Iterator[Pair]:
+def _raised(pair: Witness, given: Sequence[Invariant], changed: Invariant) -> Iterator[Witness]:
     """The pair, and the pair with records added to both sides so that inequalities hold, or fail, as they must."""
     if isinstance(changed, AtLeast) and isinstance(changed.than, int):
         first, second = pair.first.table(changed.statistic), pair.second.table(changed.statistic)
@@ -133,7 +135,7 @@ def _raised(pair: Pair, given: Sequence[Invariant], changed: Invariant) -> Itera
         )
 
 
-def _change(pair: Pair, kind: str) -> str:
+def _change(pair: Witness, kind: str) -> str:
     """What differs between the two data sets, in words."""
     if pair.distance(kind) is None:
         return "a record more changes none of the given tables"

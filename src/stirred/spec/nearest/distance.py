@@ -20,9 +20,9 @@ from stirred.spec.invariants.brief import joined
 from stirred.spec.invariants.determine import Signed, pairs
 from stirred.spec.multiverse import AtLeast, Margin, Multiverse, plural
 from stirred.spec.nearest.joint_records import KIN, PERSON, joint_tables, own_tables
-from stirred.spec.nearest.questions import UNLISTED, Change, Question
+from stirred.spec.nearest.questions import UNLISTED, LightestChange, Question
 from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
-from stirred.spec.verdicts.witness import Pair
+from stirred.spec.verdicts.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Distance:
     value: int | None
     exact: bool
     because: str
-    pair: Pair | None = None
+    pair: Witness | None = None
     moved: tuple[str, ...] = ()
     safe: bool = True
 
@@ -106,7 +106,7 @@ def _smallest(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric
 
 def _joint(
     domain: Domain, multiverse: Multiverse, unit: str, *, total: bool
-) -> tuple[Change | None, bool, Question]:
+) -> tuple[LightestChange | None, bool, Question]:
     """The change with all tables of the joint record in force; for persons also the one that tables of households show.
 
     The second answer says whether invariants that are no tables are kept too.
@@ -127,7 +127,7 @@ def _joint(
     return None, False, asked
 
 
-def _asked(question: Question, *, shown_only: bool = False) -> tuple[Change | None, bool]:
+def _asked(question: Question, *, shown_only: bool = False) -> tuple[LightestChange | None, bool]:
     """The change, and whether the model decided; else a change that keeps more than the given tables."""
     try:
         return question.telling(shown_only=shown_only), True
@@ -149,7 +149,7 @@ def _plain_domain(domain: Domain, unit: str, premetric: RecordPremetric) -> bool
     )
 
 
-def _because(unit: str, value: int, found: Change, asked: Question, *, total: bool) -> str:
+def _because(unit: str, value: int, found: LightestChange, asked: Question, *, total: bool) -> str:
     signed = found.signed
     moved = sorted(signed.alternating - {UNLISTED})
     if not total and value == 1:
@@ -190,7 +190,7 @@ def spelled(number: int) -> str:
     return words[number] if number < len(words) else str(number)
 
 
-def written(domain: Domain, signed: Signed, multiverse: Multiverse, unit: str) -> Pair:
+def written(domain: Domain, signed: Signed, multiverse: Multiverse, unit: str) -> Witness:
     """The two data sets of a change, with every variable that differs or that a table asks for."""
     named = {
         name

@@ -25,19 +25,19 @@ MOST_STEPS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableKeys:
     """An exact table on a model: under which key it counts each cell (None: not at all), and the plain parts it shows."""
 
     keys: tuple[tuple[str, ...] | None, ...]
     shown: frozenset[str]
 
     @staticmethod
-    def of(margin: Margin, model: Model, cells: Sequence[Mapping[str, str]]) -> "Table":
-        return Table(tuple(keys(margin, model, cells)), model.shown(margin.by))
+    def of(margin: Margin, model: Model, cells: Sequence[Mapping[str, str]]) -> "TableKeys":
+        return TableKeys(tuple(keys(margin, model, cells)), model.shown(margin.by))
 
-    def on(self, places: Sequence[int]) -> "Table":
+    def on(self, places: Sequence[int]) -> "TableKeys":
         """The table of these cells only."""
-        return Table(tuple(self.keys[place] for place in places), self.shown)
+        return TableKeys(tuple(self.keys[place] for place in places), self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,15 @@ class Lightest:
 
 
 def lightest(
-    tables: Sequence[Table], parts: Iterable[str], group: Iterable[int], size: int
+    tables: Sequence[TableKeys], parts: Iterable[str], group: Iterable[int], size: int
 ) -> Lightest | None:
     """The lightest signed table on ``size`` cells that no table sees and that is not zero on the group of cells.
 
-    >>> pairs = [Table(((),), frozenset(names)) for names in ("uv", "vw", "uw")]
+    >>> pairs = [TableKeys(((),), frozenset(names)) for names in ("uv", "vw", "uw")]
     >>> found = lightest(pairs, "uvw", [0], 1)
     >>> sorted(found.alternating), found.norm
     (['u', 'v', 'w'], 8)
-    >>> lightest([Table(((),), frozenset("uvw"))], "uvw", [0], 1) is None
+    >>> lightest([TableKeys(((),), frozenset("uvw"))], "uvw", [0], 1) is None
     True
     """
     if size > MOST_CELLS:
@@ -85,7 +85,7 @@ def lightest(
     return best and Lightest(best.vector, best.alternating, proved)
 
 
-def _hidden(tables: Sequence[Table], parts: Iterable[str]) -> dict[frozenset[int], frozenset[str]]:
+def _hidden(tables: Sequence[TableKeys], parts: Iterable[str]) -> dict[frozenset[int], frozenset[str]]:
     """For each set of tables that can be left over, the fewest plain parts that the other tables do not show together.
 
     Parts that the same tables show can stand for one another, so one of each kind is enough.

@@ -8,13 +8,13 @@ from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import Model, models
 from stirred.spec.invariants.determine import Signed
 from stirred.spec.multiverse import Margin
-from stirred.spec.nearest.lightest import Lightest, Table, lightest
+from stirred.spec.nearest.lightest import Lightest, TableKeys, lightest
 
 UNLISTED = "another variable"  # stands for what a domain without a list of variables may hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class LightestChange:
     """The lightest change that was found: its norm |x ⊖ x'| and what it looks like."""
 
     norm: int
@@ -34,13 +34,13 @@ class Question:
     total: bool  # whether the distance fixes the number of records
     tied: frozenset[str] = frozenset()  # variables that rules of the domain tie to others: a pair avoids them
 
-    def nearest(self) -> Change | None:
+    def nearest(self) -> LightestChange | None:
         """The lightest change of all, whatever it changes; None where every universe is a single data set."""
         return self._over_models(
             lambda model: self._search(model, self._tables(model), self._parts(model), None)
         )
 
-    def telling(self, *, shown_only: bool = False) -> Change | None:
+    def telling(self, *, shown_only: bool = False) -> LightestChange | None:
         """The lightest change that an exact table's records can undergo, for the kind of records that need the heaviest.
 
         Records are of one kind where the same own tables count them. For each kind the change is sought first among the
@@ -59,7 +59,7 @@ class Question:
         own = frozenset(new for new, place in enumerate(kept) if place in self.own)
         return replace(self, margins=tuple(self.margins[place] for place in kept), own=own)
 
-    def _over_models(self, search: Callable[[Model], Change | None]) -> Change | None:
+    def _over_models(self, search: Callable[[Model], LightestChange | None]) -> LightestChange | None:
         """The heaviest answer over the maps that the domain leaves open, proved where all agree."""
         found = [search(model) for model in models(self.domain, self.kind, self.margins)]
         heaviest = max((change for change in found if change is not None), key=lambda c: c.norm, default=None)
@@ -68,13 +68,13 @@ class Question:
         same = all(change is not None and change.norm == heaviest.norm for change in found)
         return replace(heaviest, proved=heaviest.proved and same)
 
-    def _by_kind(self, model: Model, *, shown_only: bool) -> Change | None:
+    def _by_kind(self, model: Model, *, shown_only: bool) -> LightestChange | None:
         tables = self._tables(model)
         signature = [
             frozenset(place for place in self.own if tables[place].keys[cell] is not None)
             for cell in range(len(model.cells()))
         ]
-        found: list[Change] = []
+        found: list[LightestChange] = []
         proved = True
         for counted in sorted({*signature} - {frozenset[int]()}, key=sorted):
             group = [cell for cell, tables_of in enumerate(signature) if tables_of == counted]
@@ -91,8 +91,8 @@ class Question:
         return None if shown_only else self._search(model, tables, self._parts(model), None)
 
     def _shown(
-        self, model: Model, tables: Sequence[Table], shown: frozenset[str], group: Sequence[int]
-    ) -> Change | None:
+        self, model: Model, tables: Sequence[TableKeys], shown: frozenset[str], group: Sequence[int]
+    ) -> LightestChange | None:
         """The lightest change in what own tables show; all else is constant, levels that no table tells apart are one."""
         cells = model.cells()
         mine = {
@@ -102,7 +102,7 @@ class Question:
         def rest(cell: int) -> tuple[str, ...]:
             return tuple(value for name, value in sorted(cells[cell].items()) if name not in mine)
 
-        found: list[tuple[int, int, Change]] = []
+        found: list[tuple[int, int, LightestChange]] = []
         for _, slice_ in groupby(sorted(range(len(cells)), key=rest), key=rest):
             columns: dict[tuple[object, ...], int] = {}
             for cell in slice_:
@@ -119,18 +119,18 @@ class Question:
     def _search(
         self,
         model: Model,
-        tables: Sequence[Table],
+        tables: Sequence[TableKeys],
         parts: frozenset[str],
         group: Sequence[int] | None,
         places: Sequence[int] | None = None,
-    ) -> Change | None:
+    ) -> LightestChange | None:
         """The lightest change on these cells; one that leaves tied variables alone is preferred."""
         cells = model.cells()
         kept = [*range(len(cells))] if places is None else [*places]
         among = [place for place, cell in enumerate(kept) if group is None or cell in {*group}]
         on = [table.on(kept) for table in tables]
         if self.total:
-            on.append(Table(((),) * len(kept), frozenset()))
+            on.append(TableKeys(((),) * len(kept), frozenset()))
         if not among:
             return None
         light = lightest(on, parts, among, len(kept))
@@ -142,16 +142,18 @@ class Question:
         vector = tuple((cells[kept[place]], number) for place, number in sorted(found.vector.items()))
         signed = Signed(model=model, cells=vector, alternating=found.alternating)
         proved = light.proved and found.norm == light.norm
-        return Change(norm=found.norm, signed=signed, proved=proved, free=not self._ties(model, found))
+        return LightestChange(
+            norm=found.norm, signed=signed, proved=proved, free=not self._ties(model, found)
+        )
 
     def _ties(self, model: Model, light: Lightest) -> bool:
         return bool(
             light.alternating & self.tied or (len(light.vector) > 1 and model.restricted() & self.tied)
         )
 
-    def _tables(self, model: Model) -> list[Table]:
+    def _tables(self, model: Model) -> list[TableKeys]:
         cells = model.cells()
-        return [Table.of(margin, model, cells) for margin in self.margins]
+        return [TableKeys.of(margin, model, cells) for margin in self.margins]
 
     def _parts(self, model: Model) -> frozenset[str]:
         """The own parts of all variables, also of those that no table shows; identifiers say nothing."""

@@ -17,20 +17,20 @@ from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.examples import (
-    Found,
+    Example,
     largest_stratum,
     no_neighbours,
     with_finer_strata,
     with_largest_stratum,
 )
-from stirred.spec.verdicts.witness import Pair
+from stirred.spec.verdicts.witness import Witness
 
 LARGEST_TRIED = (2, 3, 10, 1000, 10**6, 10**12)
 
 
 def refuted(
     found: Transfer,
-    pair: Pair,
+    pair: Witness,
     second: Stated,
     limit: Budget,
     allowed: Budget | None,
@@ -50,7 +50,7 @@ def refuted(
     )
 
 
-def distance_of(pair: Pair, premetric: InputPremetric) -> Fraction | None:
+def distance_of(pair: Witness, premetric: InputPremetric) -> Fraction | None:
     """The pair's distance where the pair consists of records of the unit; None where that is not known."""
     inner = premetric.unrestricted
     if not isinstance(inner, RecordPremetric) or inner.copies > 1:
@@ -64,7 +64,7 @@ def distance_of(pair: Pair, premetric: InputPremetric) -> Fraction | None:
     return Fraction(pair.difference(inner.record_type))
 
 
-def at_pair(spec: Stated, pair: Pair | None) -> Budget | None:
+def at_pair(spec: Stated, pair: Witness | None) -> Budget | None:
     """The budget of a specification in the universe of a pair; None where that is not known."""
     if spec.varies is None or pair is None:
         return spec.budget
@@ -79,13 +79,13 @@ def at_pair(spec: Stated, pair: Pair | None) -> Budget | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BudgetQuestion:
     """Both multiverses fit: what is left is units, premetrics and budgets."""
 
     first: Stated
     second: Stated
     nested: Verdict
-    pair: Found
+    pair: Example
 
     def answer(self) -> Verdict:
         first, second = self.first, self.second
@@ -137,7 +137,7 @@ class Question:
                 budget=part.budget,
                 parts=(),
             )
-            found, allowed = Question(alone, self.second, self.nested, self.pair)._transferred(
+            found, allowed = BudgetQuestion(alone, self.second, self.nested, self.pair)._transferred(
                 part.budget, self.second.budget, self.pair.pair
             )
             if found.answer == "no" and self.pair.pair is not None:
@@ -151,7 +151,7 @@ class Question:
         return None
 
     def _transferred(
-        self, budget: Budget, limit: Budget, pair: Pair | None
+        self, budget: Budget, limit: Budget, pair: Witness | None
     ) -> tuple[Transfer, Budget | None]:
         """The question for one pair of budgets, in the unit of the second; and what the first allows at the pair."""
         first, second = self.first, self.second
@@ -195,7 +195,7 @@ class Question:
             found = transfer(replace(asked, least=2))
         return found, allowed
 
-    def _told(self, found: Transfer, limit: Budget, allowed: Budget | None, pair: Found) -> Verdict:
+    def _told(self, found: Transfer, limit: Budget, allowed: Budget | None, pair: Example) -> Verdict:
         if found.answer == "yes":
             (part, *_) = self.first.statements
             constant = constant_of(
@@ -329,7 +329,7 @@ class Question:
         found = with_largest_stratum(self.pair, statistics[0], b, self.first.domain)
         return self._at_universe_of(found, because or f"at b = {b:,}")
 
-    def _at_universe_of(self, found: Found, because: str) -> Verdict | None:
+    def _at_universe_of(self, found: Example, because: str) -> Verdict | None:
         """A no at the universe of this pair."""
         if found.pair is None:
             return None

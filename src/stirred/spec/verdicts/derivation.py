@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from stirred.spec.verdicts.witness import DataSet, Pair
+from stirred.spec.verdicts.witness import DataSet, Witness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Derivation:
     rule: str
     claim: str
     premises: "tuple[Derivation, ...]" = ()
-    witness: Pair | None = None
+    witness: Witness | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, Fraction):
         return str(value)
-    if isinstance(value, DataSet | Pair):
+    if isinstance(value, DataSet | Witness):
         return value.to_json()
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

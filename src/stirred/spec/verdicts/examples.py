@@ -15,22 +15,22 @@ from stirred.spec.refinement import determined
 from stirred.spec.verdict import Answer
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.pairs import fault
-from stirred.spec.verdicts.witness import DataSet, Pair, Values
+from stirred.spec.verdicts.witness import DataSet, Values, Witness
 
 MOST_COPIES = 1000
 ANYTHING = "anything else"  # a variable of a record type whose variables the domain does not list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Example:
     """A pair of one universe at finite distance, or the proof that there is none."""
 
-    pair: Pair | None = None
+    pair: Witness | None = None
     derivation: Derivation | None = None
     singletons: Derivation | None = None
 
 
-def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPremetric) -> Found:
+def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPremetric) -> Example:
     """Two different data sets on which all invariants agree, at finite distance.
 
     >>> from stirred.spec.premetrics import Hamming
@@ -42,7 +42,7 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
         return _neighbouring(multiverse, domain, premetric.inner)
     fixed = premetric.fixed()
     if fixed is None:
-        return Found()
+        return Example()
     listed = [kind.name for kind in domain.record_types]
     kinds = [premetric.unit, *(kind for kind in listed if kind != premetric.unit)]
     totals = frozenset() if fixed.is_vacuous else frozenset(Margin(kind) for kind in kinds)
@@ -55,7 +55,7 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
         if found.answer is Answer.NO and found.derivation is not None:
             # a pair for each way in which areas may lie in each other is no single pair
             if found.derivation.witness is not None:
-                return Found(pair=found.derivation.witness, derivation=found.derivation)
+                return Example(pair=found.derivation.witness, derivation=found.derivation)
             decided = False
             continue
         if found and found.derivation is not None:
@@ -64,23 +64,23 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
             decided = False
     if decided:
         claim = "the invariants determine every table, so each universe is a single data set"
-        return Found(singletons=Derivation(rule="all of", claim=claim, premises=tuple(steps)))
-    return Found()
+        return Example(singletons=Derivation(rule="all of", claim=claim, premises=tuple(steps)))
+    return Example()
 
 
-def _neighbouring(multiverse: Multiverse, domain: Domain, inner: InputPremetric) -> Found:
+def _neighbouring(multiverse: Multiverse, domain: Domain, inner: InputPremetric) -> Example:
     """Two neighbours of one universe, or that there are none."""
     if no_neighbours(multiverse, domain, inner):
         claim = "no two data sets of one universe are neighbours"
-        return Found(singletons=Derivation(rule="no neighbours", claim=claim))
+        return Example(singletons=Derivation(rule="no neighbours", claim=claim))
     near = smallest_distance(domain, multiverse, inner)
     kept = tuple(multiverse)
     if near.value != 1 or near.pair is None or fault(domain, kept, None, near.pair):
-        return Found()
+        return Example()
     step = Derivation(
         rule="pair", claim="two neighbours of one universe", witness=near.pair, facts={"given": kept}
     )
-    return Found(pair=near.pair, derivation=step)
+    return Example(pair=near.pair, derivation=step)
 
 
 def no_neighbours(multiverse: Multiverse, domain: Domain, premetric: InputPremetric) -> bool:
@@ -145,10 +145,10 @@ def _names(multiverse: Multiverse, domain: Domain, kind: str) -> frozenset[str]:
     return frozenset({*read, ANYTHING})
 
 
-def with_largest_stratum(found: Found, statistic: LargestStratum, b: int, domain: Domain) -> Found:
+def with_largest_stratum(found: Example, statistic: LargestStratum, b: int, domain: Domain) -> Example:
     """The pair with records added to both sides, so that the largest stratum has b records."""
     if found.pair is None or largest_stratum(statistic, found.pair) is None:
-        return Found()
+        return Example()
     kind = statistic.record_type
     for more in (DataSet(()), *_second_values(found.pair, statistic, domain)):
         pair = found.pair.with_background(more)
@@ -158,11 +158,11 @@ def with_largest_stratum(found: Found, statistic: LargestStratum, b: int, domain
         for _, values, _ in pair.first.rows:
             filled = pair.with_background(_copies(domain, kind, values, b - now))
             if largest_stratum(statistic, filled) == b == largest_stratum(statistic, filled.turned()):
-                return Found(pair=filled, derivation=found.derivation)
-    return Found()
+                return Example(pair=filled, derivation=found.derivation)
+    return Example()
 
 
-def largest_stratum(statistic: LargestStratum, pair: Pair) -> int | None:
+def largest_stratum(statistic: LargestStratum, pair: Witness) -> int | None:
     """b at the universe of a pair; None where its records leave out a variable that the statistic reads."""
     needed = {*statistic.match, *statistic.hold, *statistic.swap}
     records = list(pair.first.records(statistic.record_type))
@@ -185,11 +185,13 @@ def _copies(domain: Domain, kind: str, values: Values, number: int) -> DataSet:
     )
 
 
-def with_finer_strata(found: Found, coarse: LargestStratum, fine: LargestStratum, domain: Domain) -> Found:
+def with_finer_strata(
+    found: Example, coarse: LargestStratum, fine: LargestStratum, domain: Domain
+) -> Example:
     """The pair with many records added to both sides that share its stratum in the coarse sense, not in the fine one."""
     base = with_largest_stratum(found, fine, 3, domain)
     if base.pair is None or coarse.record_type != fine.record_type:
-        return Found()
+        return Example()
     kind = fine.record_type
     apart = {*fine.match} - {*coarse.match}
     about = [{*c.variables} for c in domain.constraints if c.record_type in {"", kind}]
@@ -199,17 +201,17 @@ def with_finer_strata(found: Found, coarse: LargestStratum, fine: LargestStratum
             break
         apart = tied
     if not apart or apart & {*coarse.match}:
-        return Found()
+        return Example()
     record = dict(base.pair.first.rows[0][1])
     fresh = {
         name: _another(domain, kind, name, value) if name in apart else value
         for name, value in record.items()
     }
     more = DataSet.of(kind, [(fresh, 1000)])
-    return Found(pair=base.pair.with_background(more), derivation=base.derivation)
+    return Example(pair=base.pair.with_background(more), derivation=base.derivation)
 
 
-def _second_values(pair: Pair, statistic: LargestStratum, domain: Domain) -> Iterator[DataSet]:
+def _second_values(pair: Witness, statistic: LargestStratum, domain: Domain) -> Iterator[DataSet]:
     """One more record of the stratum that differs in one hold and one swap variable."""
     kind = statistic.record_type
     constrained = {v for c in domain.constraints if c.record_type in {"", kind} for v in c.variables}

@@ -16,9 +16,9 @@ from stirred.spec.outputs.divergences import Approximate
 from stirred.spec.outputs.group import scaled_delta
 from stirred.spec.outputs.transfer import Asked, transfer
 from stirred.spec.verdict import Answer, Verdict
-from stirred.spec.verdicts.budgets import Question, at_pair, distance_of, known, refuted
+from stirred.spec.verdicts.budgets import BudgetQuestion, at_pair, distance_of, known, refuted
 from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.examples import Found, different_pair, no_neighbours
+from stirred.spec.verdicts.examples import Example, different_pair, no_neighbours
 from stirred.spec.verdicts.reach import counts_only_its_own, refines_within_reach
 
 
@@ -62,7 +62,7 @@ def implies(first: Stated, second: Stated) -> Verdict:
             return _published(first, second, found)
     if not nested:
         return known(_refuted_anyway(first, second, pair), nested)
-    return Question(first, second, nested, pair).answer()
+    return BudgetQuestion(first, second, nested, pair).answer()
 
 
 def infinitely_apart(spec: Stated) -> Multiverse:
@@ -105,7 +105,7 @@ def _published(first: Stated, second: Stated, nested: Verdict) -> Verdict:
     )
 
 
-def _refuted_anyway(first: Stated, second: Stated, pair: Found) -> Verdict | None:
+def _refuted_anyway(first: Stated, second: Stated, pair: Example) -> Verdict | None:
     """A no that does not depend on the multiverses: the first allows what the second's premetric never does.
 
     If the pair lies in one universe of the first, the mechanism at hand breaks the second; if not, the first may tell

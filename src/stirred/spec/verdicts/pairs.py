@@ -9,22 +9,22 @@ from collections.abc import Iterable, Sequence
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.inequalities import AtLeast
 from stirred.spec.invariants.margins import Invariant, Margin
-from stirred.spec.verdicts.witness import DataSet, Pair
+from stirred.spec.verdicts.witness import DataSet, Witness
 
 PERSON, HOUSEHOLD, UNIT, QUARTERS = "person", "household", "housing unit", "group quarters"
 # types of which no record belongs to a record of the other
 _APART = {frozenset((HOUSEHOLD, QUARTERS)), frozenset((UNIT, QUARTERS))}
 
 
-def fault(domain: Domain, kept: Sequence[Invariant], changed: Invariant | None, pair: Pair) -> str:
+def fault(domain: Domain, kept: Sequence[Invariant], changed: Invariant | None, pair: Witness) -> str:
     """Why the pair does not show that ``kept`` leaves ``changed`` open; empty where it does.
 
     With ``changed`` None the two data sets only have to be different.
 
     >>> x, y = (DataSet.of("household", [({"tenure": value}, 1)]) for value in ("own", "rent"))
-    >>> fault(Domain(name="toy"), [Margin("household")], Margin("household", ("tenure",)), Pair(x, y))
+    >>> fault(Domain(name="toy"), [Margin("household")], Margin("household", ("tenure",)), Witness(x, y))
     ''
-    >>> fault(Domain(name="toy"), [Margin("household", ("tenure",))], None, Pair(x, y))
+    >>> fault(Domain(name="toy"), [Margin("household", ("tenure",))], None, Witness(x, y))
     'the two data sets differ in: households by tenure'
     """
     if not any(pair.difference(kind) for kind in _types(pair)):
@@ -44,11 +44,11 @@ def fault(domain: Domain, kept: Sequence[Invariant], changed: Invariant | None, 
     return inadmissible(domain, pair) or _incoherent(domain, margins, pair)
 
 
-def _types(pair: Pair) -> set[str]:
+def _types(pair: Witness) -> set[str]:
     return {kind for data in (pair.first, pair.second) for kind, _, _ in data.rows}
 
 
-def _unstated(margins: Sequence[Margin], pair: Pair) -> bool:
+def _unstated(margins: Sequence[Margin], pair: Witness) -> bool:
     """Whether some record lacks a variable of a table that counts its type."""
     for data in (pair.first, pair.second):
         for kind, values, _ in data.rows:
@@ -59,7 +59,7 @@ def _unstated(margins: Sequence[Margin], pair: Pair) -> bool:
     return False
 
 
-def _agree(invariant: Invariant, pair: Pair) -> bool | None:
+def _agree(invariant: Invariant, pair: Witness) -> bool | None:
     if isinstance(invariant, AtLeast):
         first, second = (_reached(invariant, data) for data in (pair.first, pair.second))
         return first == second
@@ -69,7 +69,7 @@ def _agree(invariant: Invariant, pair: Pair) -> bool | None:
     return all(pair.first.table(margin) == pair.second.table(margin) for margin in needs)
 
 
-def _differ(invariant: Invariant, pair: Pair) -> bool:
+def _differ(invariant: Invariant, pair: Witness) -> bool:
     if isinstance(invariant, AtLeast):
         return _reached(invariant, pair.first) != _reached(invariant, pair.second)
     if isinstance(invariant, Margin):
@@ -86,7 +86,7 @@ def _reached(invariant: AtLeast, data: DataSet) -> frozenset[tuple[str, ...]]:
     return frozenset(cell for cell, count in want.items() if have.get(cell, 0) < count)
 
 
-def inadmissible(domain: Domain, pair: Pair) -> str:
+def inadmissible(domain: Domain, pair: Witness) -> str:
     """Why one of the two is not a data set of the domain; empty where nothing speaks against it."""
     both = [(kind, dict(values)) for data in (pair.first, pair.second) for kind, values, _ in data.rows]
     if any(number < 1 for data in (pair.first, pair.second) for _, _, number in data.rows):
@@ -173,7 +173,7 @@ def _two_profiles(records: Sequence[dict[str, str]], names: Iterable[str]) -> bo
     return len(found) == 2 and all(a != b for a, b in zip(*found, strict=True))
 
 
-def _repeated_identifier(domain: Domain, kind: str, pair: Pair) -> bool:
+def _repeated_identifier(domain: Domain, kind: str, pair: Witness) -> bool:
     for name in domain.identifiers(kind):
         for data in (pair.first, pair.second):
             used = [n for values, n in data.records(kind) if name in values]
@@ -183,7 +183,7 @@ def _repeated_identifier(domain: Domain, kind: str, pair: Pair) -> bool:
     return False
 
 
-def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Pair) -> str:
+def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str:
     """Why the other record types could not stay as they are; empty where they can.
 
     Persons live in households and facilities, households in housing units. Records of one type change here; tables of

@@ -66,7 +66,7 @@ def _told(values: Values) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Witness:
     """Two data sets; any further records may be added to both alike."""
 
     first: DataSet
@@ -87,12 +87,12 @@ class Pair:
                     counts[values] = counts.get(values, 0) + sign * number
         return sum(map(abs, counts.values()))
 
-    def turned(self) -> "Pair":
+    def turned(self) -> "Witness":
         """The two data sets in the other order."""
-        return Pair(self.second, self.first)
+        return Witness(self.second, self.first)
 
-    def with_background(self, more: DataSet) -> "Pair":
-        return Pair(self.first + more, self.second + more)
+    def with_background(self, more: DataSet) -> "Witness":
+        return Witness(self.first + more, self.second + more)
 
     def to_json(self) -> dict[str, Any]:
         return {"x": self.first.to_json(), "x'": self.second.to_json()}

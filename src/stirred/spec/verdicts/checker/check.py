@@ -20,7 +20,7 @@ from stirred.spec.verdicts.checker.numbers import breaks
 from stirred.spec.verdicts.checker.tables import Given, determines_all, leaves_open
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.pairs import fault
-from stirred.spec.verdicts.witness import DataSet, Pair
+from stirred.spec.verdicts.witness import DataSet, Witness
 
 
 def check_implication(first: Specification, second: Specification, verdict: Verdict) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def _no(first: Specification, second: Specification, step: Derivation) -> Iterat
 
 
 def _by_part(
-    first: Specification, second: Specification, pair: Pair, limit: Budget, place: int | None
+    first: Specification, second: Specification, pair: Witness, limit: Budget, place: int | None
 ) -> str:
     """One part of a composed promise refutes alone."""
     for part in first.parts if place is None else (first.parts[place],):
@@ -225,14 +225,14 @@ def _void(premetric: OutputPremetric, limit: Budget, distance: Fraction | None) 
     return "" if premetric.infinite_at_total_variation_one else f"{premetric} may allow it"
 
 
-def _repeated(pair: Pair, copies: int) -> Pair:
+def _repeated(pair: Witness, copies: int) -> Witness:
     def times(data: DataSet) -> DataSet:
         return DataSet(tuple((kind, values, n * copies) for kind, values, n in data.rows))
 
-    return pair if copies == 1 else Pair(times(pair.first), times(pair.second))
+    return pair if copies == 1 else Witness(times(pair.first), times(pair.second))
 
 
-def _distance(pair: Pair, premetric: InputPremetric) -> Fraction | None:
+def _distance(pair: Witness, premetric: InputPremetric) -> Fraction | None:
     inner = inner_of(premetric)
     if isinstance(inner, Hamming):
         half = pair.distance(inner.record_type)
@@ -242,7 +242,7 @@ def _distance(pair: Pair, premetric: InputPremetric) -> Fraction | None:
     return None
 
 
-def _at(spec: Specification, pair: Pair) -> Budget | None:
+def _at(spec: Specification, pair: Witness) -> Budget | None:
     """The budget of the universe the pair lies in."""
     if spec.varies is None:
         return spec.budget
