@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from stirred.catalog import DELTA, Entry, catalog
+from stirred.catalog import DELTA, CatalogEntry, catalog
 from stirred.catalog.entries import pieces
 from stirred.errors import InputError, SpecificationError, did_you_mean
 from stirred.spec import Multiplicative, NormalizedRenyi, Specification, compose, reading
@@ -29,7 +29,7 @@ class Found:
     name: str  # as the user typed it, without folders
     title: str
     specification: Specification
-    entry: Entry | None = None
+    entry: CatalogEntry | None = None
     unknown: tuple[str, ...] = ()
     restated: str = ""  # from which domain it was restated, and with which names
 

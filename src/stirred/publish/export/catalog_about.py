@@ -1,6 +1,6 @@
 """What the registry asks about the published products of the catalog."""
 
-from stirred.catalog import Entry
+from stirred.catalog import CatalogEntry
 from stirred.catalog.mechanisms import mechanisms_of
 from stirred.errors import InputError
 from stirred.publish.export.registry import About
@@ -11,7 +11,7 @@ _USE = (
 )
 
 
-def about_entry(entry: Entry | None) -> About:
+def about_entry(entry: CatalogEntry | None) -> About:
     """The registry's own questions answered for a catalog entry; a what-if was never deployed and is refused."""
     if entry is None:
         raise InputError(
