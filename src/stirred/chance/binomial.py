@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stirred.chance.bernoulli import probability
 from stirred.chance.laws import Binomial
 from stirred.chance.stream import EXTENSION_BITS, Stream
-from stirred.chance.table import Table
+from stirred.chance.table import TabledLaw
 from stirred.errors import InputError
 
 # a table has about 20 standard deviations of entries and a guide for 65,536 buckets
@@ -44,7 +44,7 @@ def binomial(
             why="the array holds other values, or its length is not n",
             fix="give an array of n integers from 0 on",
         )
-    start = stream.claim(len(counts), Table.width) // Table.width
+    start = stream.claim(len(counts), TabledLaw.width) // TabledLaw.width
     result = np.zeros(len(counts), dtype=np.int64)
     if p in (0, 1):
         return result if p == 0 else counts.astype(np.int64)
@@ -60,11 +60,11 @@ def binomial(
 
 
 @lru_cache(maxsize=256)
-def _binomial(trials: int, p: Fraction, word_bits: int, extension_bits: int) -> Table:
+def _binomial(trials: int, p: Fraction, word_bits: int, extension_bits: int) -> TabledLaw:
     if trials * p * (1 - p) > _LARGEST_VARIANCE:
         raise InputError(
             f"a binomial count of {trials} trials is too wide for a table",
             why="its variance exceeds 4,194,304",
             fix="split the trials: sums of independent binomial counts are binomial",
         )
-    return Table(Binomial(trials, p), word_bits=word_bits, extension_bits=extension_bits)
+    return TabledLaw(Binomial(trials, p), word_bits=word_bits, extension_bits=extension_bits)

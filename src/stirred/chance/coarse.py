@@ -15,7 +15,7 @@ from stirred.chance.enclosure import below_exp
 from stirred.chance.integers import floor_of, product_floor
 from stirred.chance.laws import Falling
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
-from stirred.chance.table import Table
+from stirred.chance.table import TabledLaw
 from stirred.compiled import compiled
 
 
@@ -36,7 +36,7 @@ class Coarse(Cells):
     ) -> None:
         self.law, self.stride = law, stride
         self.word_bits, self.extension_bits = word_bits, extension_bits
-        self.table = Table(
+        self.table = TabledLaw(
             Falling(law.square * stride**2, law.linear * stride, mirrored=False),
             word_bits=word_bits,
             extension_bits=extension_bits,

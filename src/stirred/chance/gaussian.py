@@ -17,7 +17,7 @@ from stirred.chance.cells import Cells
 from stirred.chance.coarse import Coarse
 from stirred.chance.laws import Falling
 from stirred.chance.stream import EXTENSION_BITS, Stream
-from stirred.chance.table import Table
+from stirred.chance.table import TabledLaw
 from stirred.errors import InputError
 
 _WIDEST_TABLE: Final = 4096
@@ -38,7 +38,7 @@ class Noise(Cells):
             )
         self._body: Cells
         if scale_squared <= _WIDEST_TABLE**2:
-            self._body = Table(law, word_bits=word_bits, extension_bits=extension_bits)
+            self._body = TabledLaw(law, word_bits=word_bits, extension_bits=extension_bits)
         else:
             stride = isqrt(int(scale_squared)) // _COARSE_SCALE
             self._body = Coarse(law, stride=stride, word_bits=word_bits, extension_bits=extension_bits)

@@ -33,13 +33,13 @@ class Guide(NamedTuple):
     unit: np.uint64
 
 
-class Table(Cells):
+class TabledLaw(Cells):
     """A law with a table: 4 bytes of keystream per draw.
 
     >>> from fractions import Fraction
     >>> from stirred.chance.key import Key
     >>> from stirred.chance.laws import Binomial
-    >>> coin = Table(Binomial(1, Fraction(1, 2)))
+    >>> coin = TabledLaw(Binomial(1, Fraction(1, 2)))
     >>> set(coin.draw(Key.for_tests(1).stream("coin"), 100).tolist()) == {0, 1}
     True
     """

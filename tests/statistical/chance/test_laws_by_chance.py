@@ -29,7 +29,7 @@ from stirred.chance import (
 from stirred.chance.cells import UNDECIDED
 from stirred.chance.coarse import Coarse
 from stirred.chance.laws import Falling
-from stirred.chance.table import Table
+from stirred.chance.table import TabledLaw
 
 ALARM = 1e-9
 KEY = Key.for_tests(2020)
@@ -213,7 +213,7 @@ def test_binomial_counts(trials: int, p: Fraction, bits: int) -> None:
 
 
 def test_a_threshold_that_is_off_is_caught() -> None:
-    class Mutant(Table):
+    class Mutant(TabledLaw):
         """Ties are decided upwards without looking, as a sampler without extension would."""
 
         def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
@@ -222,7 +222,7 @@ def test_a_threshold_that_is_off_is_caught() -> None:
 
     law = Falling(Fraction(2, 9), Fraction(0), mirrored=True)
     pmf = gaussian_pmf(2.25, 20)
-    right = Table(law, word_bits=8).draw(KEY.stream("threshold"), 100_000)
+    right = TabledLaw(law, word_bits=8).draw(KEY.stream("threshold"), 100_000)
     wrong = Mutant(law, word_bits=8).draw(KEY.stream("threshold"), 100_000)
     assert p_of_law(right, pmf) > ALARM
     assert p_of_law(wrong, pmf) < ALARM

@@ -26,7 +26,7 @@ from stirred.chance.integers import _scaled, floor_of
 from stirred.chance.laws import Binomial, Falling, Law, Steps
 from stirred.chance.permutations import _shuffle
 from stirred.chance.stream import EXTENSION_BITS, Uniform
-from stirred.chance.table import Table, look_up
+from stirred.chance.table import TabledLaw, look_up
 
 CHUNK = 4
 ROUNDING = Fraction(1, 10**45)  # the oracle's numbers have 50 digits
@@ -118,7 +118,7 @@ LAWS: dict[str, tuple[Law, dict[int, Fraction]]] = {
 
 def walk_table(law: Law, cdf: dict[int, Fraction]) -> None:
     # precision 12 makes the walk pass from the first enclosure of F to the second
-    table = Table(law, word_bits=6, extension_bits=CHUNK, precision=12)
+    table = TabledLaw(law, word_bits=6, extension_bits=CHUNK, precision=12)
     found, still_open = walked(table.settle, 6, depth=3)
     assert still_open < Fraction(1, 50)
     for k, outcome in found.items():
@@ -128,7 +128,7 @@ def walk_table(law: Law, cdf: dict[int, Fraction]) -> None:
 
 def sweep_kernel(law: Law, cdf: dict[int, Fraction], bits: int) -> None:
     """Every first word: what is decided is right, and only words that hold a threshold are left open."""
-    table = Table(law, word_bits=bits)
+    table = TabledLaw(law, word_bits=bits)
     words = (np.arange(1 << bits, dtype=np.uint64) << np.uint64(32 - bits)).astype(np.uint32)
     out = np.empty(len(words), dtype=np.int64)
     undecided = table._decide(words, out)
@@ -167,7 +167,7 @@ def test_the_kernel_decides_full_words_right(name: str) -> None:
             160
         )  # wider than what the kernel was built from, and itself tested against mpmath
         values, first = [Fraction(t, 1 << 160) for t in enclosed.low], enclosed.first
-    table = Table(law)
+    table = TabledLaw(law)
     size = 1 << 32
     near = np.array([int(value * size) for value in values])
     edges = np.arange(len(table.guide.entries) + 1) << int(table.guide.shift)
@@ -219,7 +219,7 @@ def test_a_threshold_off_by_one_is_seen(by: int) -> None:
 def test_a_damaged_guide_is_seen() -> None:
     law, cdf = LAWS["gaussian 7/3"]
 
-    class Damaged(Table):
+    class Damaged(TabledLaw):
         def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
             entries = self.guide.entries.copy()
             place = int(np.flatnonzero(entries & np.uint64(0xFF))[5])
@@ -228,7 +228,7 @@ def test_a_damaged_guide_is_seen() -> None:
             return look_up(words, *self.guide._replace(entries=entries), self.first, doubtful, out)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(globals(), "Table", Damaged)
+        patch.setitem(globals(), "TabledLaw", Damaged)
         with pytest.raises(AssertionError):
             sweep_kernel(law, cdf, 16)
 
