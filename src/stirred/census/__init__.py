@@ -2,7 +2,7 @@
 
 from stirred.census.census import Census, read
 from stirred.census.expand import expand
-from stirred.census.schema import Geography, RecordSchema, Schema, Variable
+from stirred.census.schema import Geography, RecordSchema, Schema, VariableSchema
 from stirred.census.standard import pl94, ppmf
 from stirred.census.validation import Problem, Problems, check, validate
 
@@ -13,7 +13,7 @@ __all__ = [
     "Problems",
     "RecordSchema",
     "Schema",
-    "Variable",
+    "VariableSchema",
     "check",
     "expand",
     "pl94",

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from stirred.census.schema import RecordSchema, Schema, Variable
+from stirred.census.census import Census
+from stirred.census.schema import RecordSchema, Schema, VariableSchema
 from stirred.census.typed import variables_of
-from stirred.spec.domain import Constraint, Dependency, Domain, RecordType
-from stirred.spec.domain import Variable as SpecVariable
+from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 
 
 def domain_of(schema: Schema, columns: Callable[[str], pl.Schema]) -> Domain:
@@ -54,25 +54,26 @@ def largest_household(schema: Schema) -> int | None:
     return None
 
 
-def _variables(schema: Schema, record: RecordSchema, columns: pl.Schema) -> dict[str, Variable]:
-    found = {variable.name: variable for variable in variables_of(schema, record, columns)}
-    geography = schema.geography
+def _variables(census: Census, record: RecordSchema) -> dict[str, VariableSchema]:
+    columns = census.file(record.name).collect_schema()
+    found = {variable.name: variable for variable in variables_of(census.schema, record, columns)}
+    geography = census.schema.geography
     if geography.areas is not None and geography.names and geography.names[-1] in found:
-        above = {level.name: Variable(name=level.name, label=level.label) for level in geography.spine}
+        above = {level.name: VariableSchema(name=level.name, label=level.label) for level in geography.spine}
         found = {**above, **found}
     for off in geography.off_spine:
         if off.files and off.of in found:
-            found[off.name] = Variable(name=off.name, label=off.label)
+            found[off.name] = VariableSchema(name=off.name, label=off.label)
     return found
 
 
-def _variable(variable: Variable) -> SpecVariable:
+def _variable(variable: VariableSchema) -> Variable:
     levels = variable.all_levels
     named = None if levels is None else tuple(str(level) for level in levels)
-    return SpecVariable(name=variable.name, levels=named, label=variable.label)
+    return Variable(name=variable.name, levels=named, label=variable.label)
 
 
-def _dependencies(schema: Schema, own: dict[str, dict[str, Variable]]) -> Iterator[Dependency]:
+def _dependencies(schema: Schema, own: dict[str, dict[str, VariableSchema]]) -> Iterator[Dependency]:
     for off in schema.geography.off_spine:
         if off.of:
             yield Dependency(of=(off.of,), determines=(off.name,))

@@ -22,7 +22,7 @@ from stirred.census.schema import (
     RecordSchema,
     Schema,
     Source,
-    Variable,
+    VariableSchema,
 )
 from stirred.census.toml import CensusModel, CodesFrom, GeographyModel, MissingModel, RecordModel, RuleModel
 from stirred.census.toml import VariableModel as Model
@@ -192,7 +192,7 @@ def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | N
     )
 
 
-def _variable(name: str, model: Model, folder: Path | None) -> Variable:
+def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
     labels = tuple(model.labels.items())
     levels: Levels | None = model.span()
     if model.levels is not None:
@@ -208,7 +208,7 @@ def _variable(name: str, model: Model, folder: Path | None) -> Variable:
     else:
         kind = "integer" if isinstance(levels, range) else "category"
     given = model.missing if isinstance(model.missing, MissingModel) else MissingModel(policy=model.missing)
-    return Variable(
+    return VariableSchema(
         name=name,
         column=model.column,
         kind=kind,

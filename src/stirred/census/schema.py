@@ -20,10 +20,10 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class VariableSchema:
     """One column of a record type: its levels (listed, a range, or open) and what a missing value means.
 
-    >>> Variable(name="size", kind="integer", levels=range(1, 8)).level_count
+    >>> VariableSchema(name="size", kind="integer", levels=range(1, 8)).level_count
     7
     """
 
@@ -160,7 +160,7 @@ class RecordSchema:
 
     name: str
     source: Source = field(default_factory=Source)
-    variables: tuple[Variable, ...] = ()
+    variables: tuple[VariableSchema, ...] = ()
     id: str = ""
     household: str = ""  # the column that holds the id of the linked record
     linked_to: str = ""  # the record type linked to
@@ -174,7 +174,7 @@ class RecordSchema:
         """The names of its variables."""
         return tuple(variable.name for variable in self.variables)
 
-    def variable(self, name: str) -> Variable:
+    def variable(self, name: str) -> VariableSchema:
         """The variable of that name."""
         for variable in self.variables:
             if variable.name == name:

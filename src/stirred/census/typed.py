@@ -2,45 +2,49 @@
 
 import polars as pl
 
-from stirred.census.schema import Area, Kind, Missing, RecordSchema, Schema, Variable
+from stirred.census.schema import Area, Kind, Missing, RecordSchema, Schema, VariableSchema
 from stirred.errors import DataError, SchemaError, did_you_mean
 
 INTEGER, NUMBER = pl.Int64(), pl.Float64()
 
 
-def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[Variable, ...]:
+def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[VariableSchema, ...]:
     """Every column of the record type, special ones included; without declared variables, all columns of the file."""
     geography = {level.name for level in schema.geography.spine if _derivable(level, columns)}
     stated: dict[str, Kind] = {"integer": "integer", "text": "category"}  # a category is always text
     open_kind = stated.get(schema.geography.typed_as, "text")
     declared = {variable.name: variable for variable in record.variables}
     found = (
-        {} if declared else {name: Variable(name=name, kind=_kind(dtype)) for name, dtype in columns.items()}
+        {}
+        if declared
+        else {name: VariableSchema(name=name, kind=_kind(dtype)) for name, dtype in columns.items()}
     )
-    special: dict[str, Variable] = {}
+    special: dict[str, VariableSchema] = {}
     for name in filter(None, (record.id, record.household)):
-        special[name] = Variable(name=name)
+        special[name] = VariableSchema(name=name)
     for level in schema.geography.spine:
         if level.name in geography:
-            special[level.name] = Variable(name=level.name, kind=open_kind, label=level.label)
+            special[level.name] = VariableSchema(name=level.name, kind=open_kind, label=level.label)
     for off in schema.geography.off_spine:
         source = off.column or off.name
         if not off.files and source in columns:
             # land may lie outside every place, so an empty code is allowed
             outside = Missing(policy="keep")
-            special[off.name] = Variable(name=off.name, column=source, label=off.label, missing=outside)
+            special[off.name] = VariableSchema(name=off.name, column=source, label=off.label, missing=outside)
     if record.size:
-        special[record.size] = Variable(name=record.size, kind="integer")
+        special[record.size] = VariableSchema(name=record.size, kind="integer")
     if record.weight:
-        special[record.weight] = Variable(name=record.weight, kind="number")
+        special[record.weight] = VariableSchema(name=record.weight, kind="number")
     if record.kinds is not None:
         whole = all(isinstance(code, int) for code in record.kinds.listed)
-        special[record.kinds.column] = Variable(name=record.kinds.column, kind="integer" if whole else "text")
+        special[record.kinds.column] = VariableSchema(
+            name=record.kinds.column, kind="integer" if whole else "text"
+        )
     for variable in record.variables:
         if variable.imputed:
-            special.setdefault(variable.imputed, Variable(name=variable.imputed))
+            special.setdefault(variable.imputed, VariableSchema(name=variable.imputed))
     for name, _ in record.where:
-        special.setdefault(name, Variable(name=name, kind=_kind(columns.get(name, pl.String()))))
+        special.setdefault(name, VariableSchema(name=name, kind=_kind(columns.get(name, pl.String()))))
     return tuple({**found, **special, **declared}.values())
 
 
@@ -91,7 +95,7 @@ def typed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyF
     return result
 
 
-def convert(variable: Variable, dtype: pl.DataType) -> pl.Expr:
+def convert(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
     """The expression that types one variable and applies its missing policy."""
     value = pl.col(variable.name)
     target = wanted_type(variable, dtype)
@@ -105,7 +109,7 @@ def convert(variable: Variable, dtype: pl.DataType) -> pl.Expr:
     return value.alias(variable.name)
 
 
-def wanted_type(variable: Variable, dtype: pl.DataType) -> pl.DataType | None:
+def wanted_type(variable: VariableSchema, dtype: pl.DataType) -> pl.DataType | None:
     """The type to convert to, or None when the file's type is kept."""
     textual = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Enum | pl.Categorical)
     whole = variable.kind == "integer" or (

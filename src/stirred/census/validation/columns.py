@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stirred.census.census import Census
-from stirred.census.schema import Levels, RecordSchema, Variable
+from stirred.census.schema import Levels, RecordSchema, VariableSchema
 from stirred.census.typed import absent, loosely, present, variables_of, wanted_type
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
@@ -45,14 +45,14 @@ def check_columns(census: Census, record: RecordSchema) -> tuple[int, list[Probl
     return int(row["\x00"]), problems
 
 
-def _value(variable: Variable, dtype: pl.DataType) -> pl.Expr:
+def _value(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
     target = wanted_type(variable, dtype)
     value = pl.col(variable.name)
     return value if target is None else loosely(value, dtype, target)
 
 
 def _tests(
-    variable: Variable, dtype: pl.DataType, record: RecordSchema
+    variable: VariableSchema, dtype: pl.DataType, record: RecordSchema
 ) -> Iterator[tuple[str, str, pl.Expr]]:
     name, missing = variable.name, variable.missing
     there = pl.col(name).is_not_null()

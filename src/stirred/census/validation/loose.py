@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from stirred.census.census import Census
-from stirred.census.schema import Area, RecordSchema, Schema, Variable
+from stirred.census.schema import Area, RecordSchema, Schema, VariableSchema
 from stirred.census.typed import loosely, present, variables_of, wanted_type
 
 
@@ -44,7 +44,7 @@ def declared_loosely(census: Census, record: RecordSchema) -> pl.LazyFrame:
     return frame
 
 
-def _loosely(variable: Variable, dtype: pl.DataType) -> pl.Expr:
+def _loosely(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
     target = wanted_type(variable, dtype)
     value = pl.col(variable.name)
     return value if target is None else loosely(value, dtype, target).alias(variable.name)
