@@ -103,9 +103,17 @@ class Domain:
 
     def __post_init__(self) -> None:
         if self.copies < 1:
-            raise SpecificationError("a contributor has at least one record", fix="copies=1")
+            raise SpecificationError(
+                f"copies={self.copies} is too small",
+                why="every contributor has at least one record",
+                fix="give copies=1 or more",
+            )
         if self.largest_household is not None and self.largest_household < 1:
-            raise SpecificationError("the largest household has at least one person")
+            raise SpecificationError(
+                f"largest_household={self.largest_household} is too small",
+                why="the largest household has at least one person",
+                fix="give a whole number of at least 1, or leave it out",
+            )
 
     def record_type(self, name: str) -> RecordType:
         for record_type in self.record_types:

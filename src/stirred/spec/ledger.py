@@ -45,6 +45,7 @@ class Ledger:
             raise BudgetError(
                 "the entries of this ledger have a larger δ than it allows",
                 why=f"together {text_of(self.delta)}, allowed {text_of(self.output_premetric.delta)}",
+                fix="allow the ledger a larger δ, or leave out an entry",
             )
 
     @property
@@ -76,7 +77,11 @@ class Ledger:
     ) -> "Ledger":
         """A new ledger with this line; an overdrawn one raises, with requested, remaining and difference."""
         if not isinstance(budget, Budget):
-            raise BudgetError("only a Budget can be spent", fix='Budget.of("1/20")')
+            raise BudgetError(
+                "only a Budget can be spent",
+                why=f"this is a {type(budget).__name__}, and the ledger keeps exact numbers",
+                fix='give Budget.of("1/20")',
+            )
         number = None if delta is None else fraction_of(delta, "delta")
         entry = Entry(by=by, on=on, budget=budget, delta=number)
         self._check(entry)
@@ -114,4 +119,8 @@ class Ledger:
                 fix="Ledger(output_premetric=Approximate(…)), with the δ that is allowed in total",
             )
         if entry.delta is not None and not 0 <= entry.delta < 1:
-            raise BudgetError("delta must be at least 0 and below 1", why="at 1 nothing is promised")
+            raise BudgetError(
+                "delta must be at least 0 and below 1",
+                why="at 1 nothing is promised",
+                fix='give an exact number such as "1e-10"',
+            )

@@ -36,7 +36,9 @@ class Neighbours(InputPremetric):
         inner: object = self.inner
         if not isinstance(inner, InputPremetric) or isinstance(inner, Neighbours):
             raise SpecificationError(
-                "neighbours are neighbours of an input premetric", fix='Neighbours(Hamming("household"))'
+                "Neighbours needs an input premetric",
+                why="neighbours are the data sets at distance 1 under it",
+                fix='Neighbours(Hamming("household"))',
             )
 
     @property

@@ -60,7 +60,11 @@ class InputPremetric:
             return Constant(Fraction(1))
         if to.neighbours_only:  # neighbours are at distance 1, and the rest is infinitely far apart
             return self.constant(to.unrestricted, domain, multiverse)
-        raise IncompatibleError(f"cannot restate {self} as {to}", why="no rule relates the two")
+        raise IncompatibleError(
+            f"cannot restate {self} as {to}",
+            why="no rule relates the two",
+            fix="write constant() in your input premetric, or state the specification under the other one",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +87,17 @@ class RecordPremetric(InputPremetric):
 
     def __post_init__(self) -> None:
         if self.copies < 1:
-            raise SpecificationError("a contributor has at least one record", fix="copies=1")
+            raise SpecificationError(
+                f"copies={self.copies} is too small",
+                why="every contributor has at least one record",
+                fix="give copies=1 or more",
+            )
         if self.link not in ("kept", "free"):
-            raise SpecificationError(f"unknown link {self.link!r}", fix='link="kept" or link="free"')
+            raise SpecificationError(
+                f"unknown link {self.link!r}",
+                why="a person either stays in one household or may move to another",
+                fix='give link="kept" or link="free"',
+            )
         if self.record_type != PERSON:
             object.__setattr__(self, "link", "kept")
 

@@ -59,7 +59,11 @@ class Specification:
         if not isinstance(multiverse, Multiverse):
             refuse_single_universe()
         if not isinstance(budget, Budget):
-            raise BudgetError("the budget of a specification is a Budget", fix='budget=Budget.of("1/20")')
+            raise BudgetError(
+                "the budget of a specification is a Budget",
+                why=f"this is a {type(budget).__name__}, and a promise needs an exact number",
+                fix='give budget=Budget.of("1/20")',
+            )
         self.multiverse.check(self.domain)
         if self.output_premetric.needs_whole_distances and not self.input_premetric.whole:
             raise SpecificationError(
@@ -78,6 +82,7 @@ class Specification:
         if not isinstance(self.output_premetric, NormalizedRenyi):
             raise SpecificationError(
                 f"a budget under {self.output_premetric} has no ρ²",
+                why="ρ² is the parameter of zCDP, the budget under NormalizedRenyi() squared",
                 fix="spec.under(NormalizedRenyi()).rho_squared",
             )
         return self.budget.squared()

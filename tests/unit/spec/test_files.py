@@ -207,7 +207,7 @@ def test_parts_from_outside_are_registered_first() -> None:
         files.dumps(spec)
     files.register("tsallis", Tsallis)
     assert files.from_json(json.loads(files.dumps(spec))) == spec
-    with pytest.raises(InputError, match="taken"):
+    with pytest.raises(InputError, match="already stands for Hamming"):
         files.register("hamming", Tsallis)
 
 

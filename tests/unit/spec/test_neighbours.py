@@ -167,7 +167,7 @@ def test_written_and_read_back() -> None:
     assert dumps(spec) == dumps(from_json(to_json(spec)))
     assert str(spec).split(" | ")[2] == "d_Ham(person, may move), neighbours only"
     for wrong in ("household", Neighbours(HOUSEHOLD)):
-        with pytest.raises(SpecificationError, match="neighbours of an input premetric"):
+        with pytest.raises(SpecificationError, match="needs an input premetric"):
             Neighbours(wrong)  # type: ignore[arg-type]
 
 

@@ -55,7 +55,11 @@ def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None)
     if stability is None:
         return Chain(specification=kept, sharper=Verdict.unknown(OPEN))
     if isinstance(stability, float) or stability < 0:
-        raise SpecificationError("a stability is an exact number from 0 on", fix="give an int or a Fraction")
+        raise SpecificationError(
+            f"{stability} is no stability",
+            why="the budget is multiplied by it, so it has to be an exact number of at least 0",
+            fix="give an int or a Fraction: stability=1",
+        )
     if first.domain != second.domain:
         reason = (
             f"the second speaks of {second.domain}, and stability is stated for data sets of {first.domain}"

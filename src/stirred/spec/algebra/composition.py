@@ -206,7 +206,9 @@ def per(
             target = Neighbours(target)
     else:
         raise IncompatibleError(
-            f"cannot restate {spec.input_premetric} per {unit}", fix="give the input premetric itself"
+            f"cannot restate {spec.input_premetric} per {unit}",
+            why="it does not count records of one type, so the name of a record type does not say which distance is meant",
+            fix="give the input premetric itself: spec.per(Hamming(…))",
         )
     return _rebuilt(spec, spec.statements, input_premetric=target)
 

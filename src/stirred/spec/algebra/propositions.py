@@ -46,6 +46,7 @@ def exact_release(
         raise SpecificationError(
             f"Proposition 1 does not say what publishing {statistic} costs under {output_premetric}",
             why="its second half needs a premetric that is infinite at total variation 1",
+            fix="state it under Multiplicative() or NormalizedRenyi()",
         )
     else:
         budget = Budget.infinite()
@@ -131,5 +132,7 @@ def _require_refinement(
 ) -> None:
     if not all(any(inside <= universe for universe in coarse) for inside in fine):
         raise SpecificationError(
-            "Proposition 5 does not apply", why="the second multiverse is no refinement of the first"
+            "Proposition 5 does not apply",
+            why="the second multiverse is no refinement of the first",
+            fix="give the multiverse with the larger universes first",
         )

@@ -60,7 +60,11 @@ class BudgetFunction:
 
     def __post_init__(self) -> None:
         if self.b is not None and (isinstance(self.b, bool) or not isinstance(self.b, int) or self.b < 0):
-            raise SpecificationError("b counts the records of a stratum", fix="give a whole number from 0 on")
+            raise SpecificationError(
+                f"b = {self.b} is no number of records",
+                why="b counts the records of a stratum",
+                fix="give a whole number of at least 0",
+            )
         if self.law is not None and self.most.is_finite:
             raise SpecificationError(
                 "this budget has a law of b and a bound over all universes",
@@ -69,7 +73,9 @@ class BudgetFunction:
             )
         if not self.words and self.law is None:
             raise SpecificationError(
-                "a budget that differs by universe needs a law or words", fix='law=SizeLaw("by-size", "1/20")'
+                "this budget function says nothing",
+                why="it has neither a law of b nor words that describe it",
+                fix='give law=SizeLaw("by-size", "1/20"), or words="…"',
             )
         if not self.words and self.law is not None:
             told = "" if self.statistic is None else f", where b is {self.statistic.words()}"

@@ -98,7 +98,9 @@ def from_json(document: Json) -> Specification:
         raise InputError("cannot read this spec.json", why="it is nested too deeply", fix=_EXPORT) from None
     except (TypeError, ValueError, KeyError) as error:
         raise InputError(
-            "cannot read this spec.json", why=f"its parts do not fit together: {error}"
+            "cannot read this spec.json",
+            why=f"its parts do not fit together: {error}",
+            fix=_EXPORT,
         ) from None
 
 

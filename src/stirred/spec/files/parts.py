@@ -37,9 +37,17 @@ _INNER: tuple[type[Any], ...] = (Variable, RecordType, Dependency, Constraint)
 def register(kind: str, part: type[T]) -> type[T]:
     """Make a part of one's own known to spec.json under a kind of its own."""
     if not is_dataclass(part):
-        raise InputError(f"cannot write {part.__name__} into spec.json", why="it is no dataclass")
+        raise InputError(
+            f"cannot write {part.__name__} into spec.json",
+            why="it is not a dataclass, so its fields are not known",
+            fix="decorate it with @dataclass(frozen=True)",
+        )
     if KINDS.get(kind, part).__qualname__ != part.__qualname__:  # the same class, loaded again, may come back
-        raise InputError(f"the kind {kind!r} is taken", why=f"it stands for {KINDS[kind].__name__}")
+        raise InputError(
+            f"cannot register {part.__name__} as {kind!r}",
+            why=f"{kind!r} already stands for {KINDS[kind].__name__}",
+            fix="choose another kind",
+        )
     KINDS[kind] = part
     return part
 
@@ -69,11 +77,16 @@ def part_from_json(document: Json, expected: type[T]) -> T:
     if kind not in KINDS:
         raise InputError(
             f"spec.json holds a part of unknown kind {kind!r}",
-            fix=did_you_mean(str(kind), KINDS) + "; a kind from outside must be registered before it is read",
+            why="no class is registered for it",
+            fix=did_you_mean(str(kind), KINDS) + "; register a class of your own before you read the file",
         )
     part = KINDS[kind]
     if not issubclass(part, expected):
-        raise InputError(f"spec.json has a {kind} where it needs a {expected.__name__}")
+        raise InputError(
+            f"spec.json has a {kind} where it needs a {expected.__name__}",
+            why=f"{part.__name__} is not a kind of {expected.__name__}",
+            fix="write the file anew with stirred.spec.files.save",
+        )
     return _built(part, {key: value for key, value in document.items() if key != "kind"})
 
 
@@ -93,7 +106,9 @@ def value_to_json(value: object) -> Json:
         if type(value) is known:
             return _fields_to_json(value)
     raise InputError(
-        f"cannot write a {type(value).__name__} into spec.json", why="it has no exact form there"
+        f"cannot write a {type(value).__name__} into spec.json",
+        why="spec.json has no exact form for it",
+        fix="use text, whole numbers, Fraction, Budget, tuples and dataclasses in the parts of a specification",
     )
 
 
@@ -119,6 +134,7 @@ def _built(part: type[T], values: Mapping[str, Json]) -> T:
         if key not in known:
             raise InputError(
                 f"spec.json gives {part.__name__} a field {key!r} it does not have",
+                why=f"its fields are {', '.join(sorted(known))}",
                 fix=did_you_mean(key, known),
             )
     return part(**{key: _value_from_json(value) for key, value in values.items()})

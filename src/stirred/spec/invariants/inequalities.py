@@ -24,7 +24,11 @@ class AtLeast(Invariant):
 
     def __post_init__(self) -> None:
         if isinstance(self.than, bool) or (isinstance(self.than, int) and self.than < 1):
-            raise SpecificationError("every count is at least 0", fix="than=1 or more")
+            raise SpecificationError(
+                f"than={self.than} is no threshold",
+                why="every count is at least 0, so nothing is decided below 1",
+                fix="give than=1 or more",
+            )
         if isinstance(self.than, Margin) and self.than.by != self.statistic.by:
             raise SpecificationError(
                 "the two sides of an inequality invariant differ in their areas",

@@ -89,7 +89,11 @@ class Margin(Invariant):
         label: str = "",
     ) -> None:
         if isinstance(by, str):
-            raise SpecificationError(f"by={by!r} is one text", fix=f'by=("{by}",)')
+            raise SpecificationError(
+                f"by={by!r} is one text, not a list of variables",
+                why="each letter would be read as a variable",
+                fix=f'by=("{by}",)',
+            )
         object.__setattr__(self, "record_type", record_type)
         object.__setattr__(self, "by", tuple(sorted({*by})))
         object.__setattr__(self, "where", Restriction.of(where) if where else None)
@@ -138,7 +142,8 @@ class Custom(Invariant):
     def realised(self, counts: SupportsCounts) -> "pa.Table":
         del counts  # what it would be computed from; this class has no rule for it
         raise SpecificationError(
-            f"the invariant {self.name!r} has no rule to compute it",
+            f"cannot compute the invariant {self.name!r}",
+            why="a Custom invariant states what determines it, not how it is computed",
             fix="subclass Invariant and write realised()",
         )
 

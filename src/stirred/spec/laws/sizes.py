@@ -78,13 +78,17 @@ class SizeLaw:
     def __init__(self, kind: Kind, rate: Rate, highest: Rate | None = None) -> None:
         if kind not in _FORMS:
             raise SpecificationError(
-                f"there is no law of b of the kind {str(kind)[:40]!r}", fix="known: " + ", ".join(_FORMS)
+                f"unknown law of b: {str(kind)[:40]!r}",
+                why="the budget of a swap is known as a function of b for some laws only",
+                fix=f"give one of: {', '.join(_FORMS)}",
             )
         least = rate_of(rate)
         most = least if highest is None else rate_of(highest)
         if most < least:
             raise SpecificationError(
-                "the highest swap rate is below the other one", fix="give the smaller rate first"
+                "the highest swap rate is below the lowest",
+                why=f"{most} is less than {least}",
+                fix="give the smaller rate first",
             )
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "rate", least)
@@ -98,7 +102,11 @@ class SizeLaw:
     def at(self, b: int) -> Budget:
         """The budget of every universe whose largest stratum has b records, exactly."""
         if isinstance(b, bool) or not isinstance(b, int) or b < 0:
-            raise SpecificationError("b counts the records of a stratum", fix="give a whole number from 0 on")
+            raise SpecificationError(
+                f"b = {b} is no number of records",
+                why="b counts the records of a stratum",
+                fix="give a whole number of at least 0",
+            )
         # a stratum of one record never differs inside a universe, so b = 1 does not occur
         return Budget.zero() if b <= 1 else _budget(self, b)
 

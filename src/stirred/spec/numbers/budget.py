@@ -45,7 +45,11 @@ class Budget:
         """ln q for a fraction q ≥ 1."""
         number = fraction_of(q, "argument of a logarithm")
         if number < 1:
-            raise BudgetError("a budget cannot be negative", why="the logarithm of a number below 1 is")
+            raise BudgetError(
+                "a budget cannot be negative",
+                why="the logarithm of a number below 1 is negative",
+                fix="give a number of at least 1",
+            )
         return Budget(Exact.log(number))
 
     @staticmethod
@@ -110,13 +114,21 @@ class Budget:
         if not isinstance(other, Budget):
             return NotImplemented
         if other > self or other.value is None:
-            raise BudgetError("cannot subtract these budgets", why="less than nothing would be left")
+            raise BudgetError(
+                "cannot subtract these budgets",
+                why="the second is the larger one, and a budget cannot be negative",
+                fix="subtract a budget that is at most as large",
+            )
         return self if self.value is None else Budget(self.value - other.value)
 
     def __mul__(self, factor: "int | Fraction | Budget") -> "Budget":
         """Scaled; 0·∞ = ∞, the convention of the paper's Appendix D."""
         if isinstance(factor, float):
-            raise BudgetError("a budget cannot be multiplied by a float", fix="give an int or a Fraction")
+            raise BudgetError(
+                "a budget cannot be multiplied by a float",
+                why="a float is rounded, and budgets are exact",
+                fix="give an int or a Fraction",
+            )
         other = Budget.of(factor)
         if self.value is None or other.value is None:
             return Budget.infinite()

@@ -84,7 +84,11 @@ class Exact:
     @staticmethod
     def log(q: Fraction) -> "Exact":
         if q <= 0:
-            raise BudgetError("cannot take this logarithm", why="its argument is not positive")
+            raise BudgetError(
+                "cannot take this logarithm",
+                why="its argument is not positive",
+                fix="give a number above 0",
+            )
         if q == 1:
             return Exact(())
         sign = Fraction(1 if q > 1 else -1)
@@ -96,7 +100,11 @@ class Exact:
         rational = of.rational
         if rational is not None:
             if rational < 0:
-                raise BudgetError("cannot take this square root", why="its argument is negative")
+                raise BudgetError(
+                    "cannot take this square root",
+                    why="its argument is negative",
+                    fix="give a number of at least 0",
+                )
             p, q = isqrt(rational.numerator), isqrt(rational.denominator)
             if p * p == rational.numerator and q * q == rational.denominator:
                 return Exact.fraction(Fraction(p, q))

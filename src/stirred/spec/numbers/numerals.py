@@ -54,7 +54,11 @@ def _parsed(text: str, what: str) -> Fraction:
         top, _, bottom = text.partition("/")
         denominator = integer(bottom)
         if denominator == 0:
-            raise BudgetError(f"cannot read this {what}: {text[:40]!r}", why="it divides by zero")
+            raise BudgetError(
+                f"cannot read this {what}: {text[:40]!r}",
+                why="it divides by zero",
+                fix="write a fraction with another denominator, such as 1/20",
+            )
         sign = -1 if top.startswith("-") else 1
         return Fraction(sign * integer(top.lstrip("+-")), denominator)
     if text.isdigit():

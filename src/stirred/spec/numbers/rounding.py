@@ -81,6 +81,7 @@ def decide(value: Exact) -> int:
     raise BudgetError(
         "cannot decide which of these budgets is larger",
         why=f"they agree to {MOST_BITS} bits and no rule shows that they are equal",
+        fix='raise one of them a little, for instance by Budget.of("1e-100")',
     )
 
 

@@ -60,7 +60,11 @@ def _term_json(monomial: Monomial, coefficient: Fraction) -> dict[str, object]:
 def from_json(document: object) -> Exact:
     """The number a document stands for; anything else is refused."""
     if not isinstance(document, Mapping) or set(document) != {"kind", "of"}:
-        raise BudgetError("cannot read this budget", why='it is no {"kind": …, "of": …}')
+        raise BudgetError(
+            "cannot read this budget",
+            why='it is no {"kind": …, "of": …}',
+            fix='write it as {"kind": "fraction", "of": "1/20"}',
+        )
     kind, of = document["kind"], document["of"]
     if kind == "fraction" and isinstance(of, str):
         return Exact.fraction(fraction_of(of, "budget"))

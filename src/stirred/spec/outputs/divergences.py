@@ -160,7 +160,11 @@ class Approximate(OutputPremetric):
     def __init__(self, delta: int | str | Fraction) -> None:
         number = fraction_of(delta, "delta")
         if not 0 <= number < 1:
-            raise BudgetError("delta must be at least 0 and below 1", why="at 1 nothing is promised")
+            raise BudgetError(
+                "delta must be at least 0 and below 1",
+                why="at 1 nothing is promised",
+                fix='give an exact number such as "1e-10"',
+            )
         object.__setattr__(self, "delta", number)
 
     @property

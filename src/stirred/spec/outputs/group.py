@@ -43,7 +43,11 @@ def at_distance(
     """
     number = fraction_of(delta, "delta")
     if isinstance(distance, bool | float) or distance <= 0:
-        raise BudgetError("a distance is an exact number above 0", fix="give 1, 2, … or a Fraction")
+        raise BudgetError(
+            f"{distance} is no distance",
+            why="group privacy is read at an exact distance above 0",
+            fix="give 1, 2, … or a Fraction",
+        )
     found = Fraction(1) if not epsilon.is_finite else _upper(epsilon, number, Fraction(distance))[0]
     return GroupReading(epsilon=epsilon * distance, delta=rounded_up(found, digits), distance=distance)
 

@@ -55,7 +55,11 @@ def reading(
             fix="write 1e-10 or 1/1000000",
         )
     if isinstance(distance, bool) or distance < 1:
-        raise BudgetError("a distance is a whole number from 1 on", fix="give 1, 2, …")
+        raise BudgetError(
+            f"{distance} is no distance",
+            why="a reading is taken at a whole distance of at least 1",
+            fix="give 1, 2, …",
+        )
     scaled = rho_squared * (distance * distance)
     if not scaled.is_finite:
         epsilon = Decimal("Infinity")
