@@ -9,7 +9,7 @@ from stirred.catalog.conversions import GIVEN
 from stirred.catalog.products import PRINTED, PRODUCTS, PROVED, Product
 from stirred.catalog.published import DELTA, UNSTATED, Unstated
 from stirred.errors import InputError
-from stirred.spec import Budget, Multiplicative, NormalizedRenyi, Part, Specification, rho_squared_to_epsilon
+from stirred.spec import Budget, NormalizedRenyi, OutputPremetric, Part, Specification, rho_squared_to_epsilon
 from stirred.spec.card import Card, TotalPart
 from stirred.spec.card.odds import allowed
 from stirred.spec.card.words import decimal
@@ -83,7 +83,7 @@ class CatalogEntry:
         )
 
     def _with_proof(self, spec: Specification) -> tuple[Assumption, ...]:
-        """The figure with a proof, beside the published one it belongs to and beside no restatement of it."""
+        """The proved figure, shown beside the published one but not beside a restatement of it."""
         proved = self.proved
         if proved is None or spec != self.specification:
             return ()
@@ -176,28 +176,30 @@ def _budget(spec: Specification, delta: Fraction) -> Row:
 
 
 def pieces(spec: Specification) -> tuple[TotalPart, ...]:
-    """What a sum was put together from, each part with the constant and the budget it counts with."""
+    """The parts of a sum, each with the constant and the budget it counts with."""
     return tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else ()
 
 
 def _piece(part: Part, spec: Specification) -> TotalPart:
     constant = part.input_premetric.constant(spec.input_premetric, spec.domain, spec.multiverse)
-    zcdp = isinstance(part.output_premetric, NormalizedRenyi)
-    shown = part.budget.squared() if zcdp else part.budget
     counted = (
         part.output_premetric.converted(part.budget * constant.factor, spec.output_premetric)
         or Budget.infinite()
     )
-    as_shown = counted.squared() if isinstance(spec.output_premetric, NormalizedRenyi) else counted
-    letter = "ρ²" if zcdp else part.output_premetric.budget_symbol
-    letter_here = "ε" if isinstance(spec.output_premetric, Multiplicative) else "ρ²"
     return TotalPart(
         name=_TITLES.get((part.source, part.budget.exact), part.source),
         unit=str(part.input_premetric),
-        budget=f"{letter} = {decimal(shown.upper(4))}",
+        budget=_shown(part.output_premetric, part.budget),
         constant=str(constant.factor),
-        counted=f"{letter_here} = {decimal(as_shown.upper(4))}",
+        counted=_shown(spec.output_premetric, counted),
     )
+
+
+def _shown(premetric: OutputPremetric, budget: Budget) -> str:
+    """The budget with its letter, rounded up; zCDP is shown by ρ²."""
+    if isinstance(premetric, NormalizedRenyi):
+        return f"ρ² = {decimal(budget.squared().upper(4))}"
+    return f"{premetric.budget_symbol} = {decimal(budget.upper(4))}"
 
 
 def unstated_row(unstated: Unstated, delta: Fraction = DELTA) -> Row:

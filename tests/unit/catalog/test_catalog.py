@@ -1,6 +1,7 @@
 """The catalog computes every ε when it is shown, names its sources, and admits what nobody has stated."""
 
 import ast
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,8 +10,19 @@ import pytest
 import stirred.catalog
 from stirred.catalog import catalog
 from stirred.catalog.assumptions import variants
+from stirred.catalog.entries import pieces
 from stirred.errors import InputError
-from stirred.spec import compare
+from stirred.spec import (
+    Approximate,
+    Budget,
+    Domain,
+    Hamming,
+    Multiplicative,
+    Multiverse,
+    NormalizedRenyi,
+    Specification,
+    compare,
+)
 
 FIELDS = {
     "name",
@@ -138,3 +150,20 @@ def test_compare_does_not_rank_swapping_and_the_2020_das(swap: str, true: set[st
     assert relations["output premetric"] == "stronger"
     assert found.overall.relation.value in {"incomparable", "unknown"}
     assert found.warnings
+
+
+def test_the_parts_of_an_approximate_total_are_shown_by_epsilon() -> None:
+    part = Specification(
+        domain=Domain(name="toy"),
+        multiverse=Multiverse.none(),
+        input_premetric=Hamming("household"),
+        output_premetric=Approximate("1/1000"),
+        budget=Budget.of(2),
+    )
+    assert [(piece.budget, piece.counted) for piece in pieces(part + part)] == [
+        ("ε = 2.0000", "ε = 2.0000")
+    ] * 2
+    pure = replace(part, output_premetric=Multiplicative())
+    shown = pieces(pure + pure.under(NormalizedRenyi()).within(Budget.sqrt(2)))
+    assert sorted(piece.budget for piece in shown) == ["ε = 2.0000", "ρ² = 2.0000"]
+    assert {piece.counted for piece in shown} == {"ρ² = 2.0000"}
