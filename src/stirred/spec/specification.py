@@ -7,7 +7,7 @@ converting step by step would make the sum depend on where the brackets stand.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from html import escape
 from typing import Literal
 
@@ -22,8 +22,9 @@ from stirred.spec.multiverse import Invariant, Margin, Multiverse, refuse_single
 from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.outputs.divergences import NormalizedRenyi, OutputPremetric
 from stirred.spec.premetrics import InputPremetric
-from stirred.spec.verdict import Verdict
+from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.implication import implies
+from stirred.spec.verdicts.reach import refines_within_reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +66,26 @@ class Specification:
                 fix='give budget=Budget.of("1/20")',
             )
         self.multiverse.check(self.domain)
+        self._check_statistic()
         if self.output_premetric.needs_whole_distances and not self.input_premetric.whole:
             raise SpecificationError(
                 f"cannot state {self.output_premetric} under {self.input_premetric}",
                 why="(ε, δ) is defined for distances 0, 1, 2, …, and this distance is not known to take only these",
                 fix="set whole = True in the input premetric if it does, or state pure DP or zCDP",
+            )
+
+    def _check_statistic(self) -> None:
+        """Refuse a budget function of a statistic that two data sets of one universe do not share."""
+        statistic = None if self.varies is None else self.varies.statistic
+        if statistic is None:
+            return
+        tables = Multiverse.of(*statistic.needs())
+        found = _determined(self.multiverse, tables, self.domain, self.input_premetric)
+        if found.answer is Answer.NO:
+            raise SpecificationError(
+                "this budget is not a function of the universe",
+                why=f"its invariants do not determine b, {statistic.words()}: {found.because}",
+                fix=f"declare these invariants: {tables}",
             )
 
     @property
@@ -191,6 +207,11 @@ class Specification:
     def _repr_html_(self) -> str:
         """The card, where a notebook shows it."""
         return html_of(self)
+
+
+_determined = lru_cache(maxsize=512)(
+    refines_within_reach
+)  # asked anew by each restatement of a specification
 
 
 @singledispatch

@@ -13,6 +13,7 @@ from stirred.errors import SpecificationError, StirredError
 from stirred.spec import (
     Budget,
     BudgetFunction,
+    Custom,
     Domain,
     Hamming,
     LargestStratum,
@@ -28,6 +29,7 @@ from stirred.spec import (
 from stirred.spec.files import from_json, to_json
 from stirred.spec.laws import functions
 from stirred.spec.laws.functions import Promised
+from stirred.spec.verdicts.witness import DataSet
 
 MOST = 5000
 STATISTIC = LargestStratum("household", ("size",), ("tenure",), ("block",))
@@ -211,7 +213,37 @@ def test_records_that_take_no_part_are_not_counted() -> None:
     assert LargestStratum("household", (), ("h",), ("s",), where={"kind": ["o"]}).of(homes) == 2
     left_out = LargestStratum("household", (), ("h",), ("s",), without=[{"kind": ["v"]}])
     assert left_out.of(homes) == 2
-    assert [margin.words() for margin in left_out.needs()][2] == "households by h × kind × s where kind = v"
+    assert [margin.words() for margin in left_out.needs()][2:] == [
+        "households by h where kind = v",
+        "households by s where kind = v",
+    ]
+
+
+@pytest.mark.parametrize(
+    "restricted",
+    [
+        {},
+        {"where": {"kind": ["o"]}},
+        {"without": [{"kind": ["v"]}]},
+        {"without": [{"kind": ["v"]}, {"h": ["1"]}]},
+        {"where": {"h": ["0", "1"]}, "without": [{"kind": ["v"]}, {"h": ["1"], "s": ["0"]}]},
+    ],
+)
+def test_the_tables_it_needs_determine_b(restricted: dict[str, Any]) -> None:
+    """All files of up to four records: where these tables agree, b agrees."""
+    b = LargestStratum("household", ("m",), ("h",), ("s",), **restricted)
+    records = [
+        dict(zip(("m", "kind", "h", "s"), ("0", *values), strict=True))
+        for values in product("ov", "012", "01")
+    ]
+    found: dict[tuple[object, ...], set[int]] = {}
+    for number in range(5):
+        for chosen in combinations_with_replacement(records, number):
+            data = DataSet.of("household", [(record, 1) for record in chosen])
+            tables = tuple(tuple(sorted(data.table(margin).items())) for margin in b.needs())
+            found.setdefault(tables, set()).add(b.of(chosen))
+    assert {*map(len, found.values())} == {1}
+    assert len({value for values in found.values() for value in values}) > 2
 
 
 def test_the_order_of_variables_plays_no_part() -> None:
@@ -507,11 +539,24 @@ budget_functions = st.builds(
 @settings(deadline=None, max_examples=50)
 @given(budget_functions)
 def test_a_budget_function_is_read_back_equal(varies: BudgetFunction) -> None:
-    spec = replace(swap(), varies=varies)
+    kept = Multiverse.none() if varies.statistic is None else Multiverse.of(*varies.statistic.needs())
+    spec = replace(swap(), multiverse=kept, varies=varies)
     again = from_json(to_json(spec))
     assert again == spec
     assert again.varies == varies
     assert from_json(to_json(spec + spec)).varies == (spec + spec).varies
+
+
+def test_a_budget_function_of_more_than_the_invariants_is_refused() -> None:
+    function = BudgetFunction(law=SizeLaw("theorem-1", "1/20"), statistic=STATISTIC, b=7)
+    tables = Multiverse.of(*STATISTIC.needs())
+    stated = replace(swap(), multiverse=tables, varies=function)
+    assert stated.given(Margin("household", ("size", "tenure", "block"))).varies == function
+    with pytest.raises(SpecificationError, match="not a function of the universe") as refused:
+        replace(stated, multiverse=Multiverse.of(Margin("household", ("size", "block"))))
+    assert "households by size × tenure" in refused.value.fix
+    # of an invariant that says nothing about what determines it, no rule says that b is open
+    replace(stated, multiverse=Multiverse.of(Custom("published by others")))
 
 
 def test_a_file_from_before_laws_still_loads() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from stirred.spec.invariants.margins import Margin, Restriction, plural
 
@@ -75,19 +76,22 @@ class LargestStratum:
         return not any(lies_in(restriction) for restriction in self.without)
 
     def needs(self) -> tuple[Margin, ...]:
-        """The tables that determine it: match × hold, match × swap, and all of the records that take no part.
+        """The tables that determine it: match × hold and match × swap, of all records and of those that take no part.
 
-        >>> [str(margin) for margin in LargestStratum("household", hold=("tenure",), swap=("block",)).needs()]
-        ['households by tenure', 'households by block']
+        >>> b = LargestStratum("household", hold=("tenure",), swap=("block",), without=[{"kind": ["vacant"]}])
+        >>> [str(margin) for margin in b.needs()]
+        ['households by tenure', 'households by block', 'households by tenure where kind = vacant', \
+'households by block where kind = vacant']
         """
-        everything = {*self.match, *self.hold, *self.swap}
-        return (
-            Margin(self.record_type, (*self.match, *self.hold), self.where),
-            Margin(self.record_type, (*self.match, *self.swap), self.where),
-            *(
-                Margin(self.record_type, everything | restriction.as_dict().keys(), restriction)
-                for restriction in self.without
-            ),
+        if not (self.hold and self.swap):
+            return ()  # then nothing can move, and b is 0
+        taken = [self.where] if self.where is not None else []
+        return tuple(
+            Margin(self.record_type, (*self.match, *shown), where)
+            for number in range(len(self.without) + 1)
+            for chosen in combinations(self.without, number)  # inclusion and exclusion
+            if (where := _intersection([*taken, *chosen])) is not None
+            for shown in (self.hold, self.swap)
         )
 
     def never_above(self, other: "LargestStratum") -> bool:
@@ -122,3 +126,12 @@ class LargestStratum:
 
     def __str__(self) -> str:
         return self.words()
+
+
+def _intersection(restrictions: Iterable[Restriction]) -> dict[str, tuple[str, ...]] | None:
+    """The conditions of all restrictions together; None where no record can meet them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for restriction in restrictions:
+        for name, values in restriction.conditions:
+            found[name] = tuple(value for value in values if value in found.get(name, values))
+    return found if all(found.values()) else None
