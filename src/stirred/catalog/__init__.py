@@ -1,7 +1,6 @@
 """What others promised: the published specifications, each with its source and its exact budget.
 
-The room itself can be indexed, so that ``stirred.catalog["das-2020"]`` reads as it should whether or not somebody has
-imported the module ``stirred.catalog`` before.
+The module itself can be indexed: ``stirred.catalog["das-2020"]`` works whether or not the module was imported before.
 """
 
 import sys

@@ -34,7 +34,7 @@ class Assumption:
 
 
 def variants(spec: Specification) -> tuple[Assumption, ...]:
-    """What the budget becomes, where a rule tells it.
+    """The specification under each other assumption for which a rule gives a budget.
 
     >>> from stirred.catalog import catalog
     >>> [str(a.specification.rho_squared) for a in variants(catalog["das-2020"])][:2]

@@ -29,7 +29,7 @@ _HOUSEHOLDS = (
 
 
 def _of_product(product: Product) -> CatalogEntry:
-    # nothing stands beside a figure that was not converted, or beside the proved one
+    # no second figure is shown beside one that was not converted, or beside the proved one
     proved = None if product.conversion is None or product.figure == "proved" else product.as_proved()
     return CatalogEntry(
         name=product.name,
@@ -188,7 +188,7 @@ class Catalog(Mapping[str, Specification]):
 
     @property
     def unstated(self) -> Mapping[str, str]:
-        """Known releases of unknown cost: name → title."""
+        """Known releases whose cost is unknown: name → title."""
         return {name: unstated.title for name, unstated in UNKNOWN.items()}
 
     def rows(self, delta: Fraction = DELTA, names: Collection[str] = ()) -> list[Row]:

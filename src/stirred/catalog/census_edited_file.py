@@ -29,7 +29,7 @@ def _variables(*names: str, **levels: tuple[str, ...]) -> tuple[Variable, ...]:
     return tuple(Variable(name=name, levels=levels.get(name), label=_LABELS.get(name, "")) for name in names)
 
 
-# What holds for every Census Edited File, with the variables it ties: nobody's tenure and no unit's place is among them.
+# What holds for every Census Edited File, with the variables it restricts: tenure and place are not among them.
 CONSTRAINTS = (
     Constraint(
         words="edit rules for persons (a mother is older than her children by some years)",
@@ -161,7 +161,7 @@ def untouched(*, to_the_block: bool) -> tuple[Margin, ...]:
     """The records that a swap of households never changes, with all their variables.
 
     An occupied housing unit is a household. Where households by block are exact, so are the occupied units; this is
-    said in words of units too, because no rule reads the one file off the other.
+    declared for units too, because no rule derives the one table from the other.
     """
     units = Margin(
         "housing unit",

@@ -1,4 +1,4 @@
-"""The data products of the 2020 census: the budget of each as its production code counts it, and what became of it."""
+"""The data products of the 2020 census: the budget of each as its production code counts it, and as it was published."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,7 +10,7 @@ from stirred.catalog.published import PAPER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """One published data product: its exact budget, what one unit is, how the figure came to be, and where it stands.
+    """One published data product: its exact budget, its unit, how the figure was converted, and its source.
 
     >>> print(S_DHC.rho_squared, S_DHC.as_proved().rho_squared, S_DHC.as_printed().rho_squared)
     1257281/500000 1257281/250000 503/200

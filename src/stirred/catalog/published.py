@@ -1,4 +1,4 @@
-"""The figures others published, exactly as published, with where they stand: no ε is stored here.
+"""The figures that others published, exactly as published, with their sources; no ε is stored here.
 
 "The paper" is J. Bailie, R. Gong and X.-L. Meng, "A Refreshment Stirred, Not Shaken: Invariant-Preserving Deployments of
 Differential Privacy for the U.S. Decennial Census". All ρ² are zCDP budgets in the usual sense (the paper's ρ squared).

@@ -156,7 +156,7 @@ def _multiverses(first: Specification, second: Specification) -> Finding:
     if first.domain != second.domain:
         return Finding(
             Relation.UNKNOWN,
-            f"invariants of different domains cannot be held against each other, because nothing says which variable "
+            f"invariants of different domains cannot be compared, because nothing says which variable "
             f"of {first.domain} is which of {second.domain}",
         )
     fewer = second.multiverse.refines(
@@ -227,7 +227,7 @@ def _units_in(
 
 
 def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
-    """The two prices of going over: cheap one way, dear or impossible the other."""
+    """What it costs to restate the one unit as the other, the smaller constant first."""
     there = (
         f"a budget carries over times {small[0].exact} ({small[1]})" if small[1] else "a budget carries over"
     )

@@ -58,12 +58,12 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """What holds for every data set of the domain: an edit constraint, a structural zero.
+    """A condition that every data set of the domain meets: an edit constraint, a structural zero.
 
-    ``variables`` are those it is about: a condition on each record's values of them, which at least two combinations meet
-    that differ in every one of them. Without variables nothing is known of it, and no pair of data sets is taken to meet
-    it. Such a constraint is not an invariant (the paper's Remark 3). One
-    that was read off the confidential file is an invariant in disguise and is refused.
+    ``variables`` are those that the condition restricts in each record. At least two combinations of their values that
+    differ in every variable must meet it. Without variables nothing is known about the condition, so no pair of data
+    sets is taken to meet it. A constraint is not an invariant (the paper's Remark 3). A condition that was read from
+    the confidential file is an invariant, and is refused here.
     """
 
     words: str
@@ -121,7 +121,9 @@ class Domain:
                 return record_type
         known = [record_type.name for record_type in self.record_types]
         raise SpecificationError(
-            f"unknown record type {name!r}", why=f"domain {self.name}", fix=did_you_mean(name, known)
+            f"unknown record type {name!r}",
+            why=f"the domain {self.name} has no such record type",
+            fix=did_you_mean(name, known),
         )
 
     def has(self, record_type: str) -> bool:
@@ -134,7 +136,9 @@ class Domain:
                 return variable
         known = [variable.name for variable in variables]
         raise SpecificationError(
-            f"unknown variable {name!r}", why=f"of {record_type}", fix=did_you_mean(name, known)
+            f"unknown variable {name!r}",
+            why=f"a {record_type} of the domain {self.name} has no such variable",
+            fix=did_you_mean(name, known),
         )
 
     def levels(self, record_type: str, name: str) -> tuple[str, ...] | None:

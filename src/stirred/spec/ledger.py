@@ -1,4 +1,4 @@
-"""A run's account: who spent what on what."""
+"""The account of a run: which step spent which budget on what."""
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -11,7 +11,7 @@ from stirred.spec.outputs.divergences import Approximate, Multiplicative, Output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of the account."""
+    """One step that spent a budget on something."""
 
     by: str
     on: str
@@ -21,7 +21,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What was spent, by whom, on what; what it costs is the output premetric's to say.
+    """What was spent, by which step, on what; the output premetric says how the entries compose.
 
     Under (ε, δ) the δ of the premetric is the one that all entries together may have, and each of them states its own: so
     the total is a true statement under the ledger's premetric at any time.
@@ -75,7 +75,7 @@ class Ledger:
     def spend(
         self, by: str, on: str, budget: Budget, *, delta: int | str | Fraction | None = None
     ) -> "Ledger":
-        """A new ledger with this line; an overdrawn one raises, with requested, remaining and difference."""
+        """A new ledger with one more entry; an error gives requested, remaining and difference where too little is left."""
         if not isinstance(budget, Budget):
             raise BudgetError(
                 "only a Budget can be spent",
@@ -104,7 +104,7 @@ class Ledger:
         return after
 
     def _check(self, entry: Entry) -> None:
-        """Every line of an (ε, δ) ledger has a δ, and no line of another one has."""
+        """Refuse an entry without δ in an (ε, δ) ledger, and an entry with δ in any other."""
         approximate = isinstance(self.output_premetric, Approximate)
         if approximate and entry.delta is None:
             raise BudgetError(

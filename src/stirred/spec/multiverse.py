@@ -53,9 +53,9 @@ class Multiverse:
         return len(self.invariants)
 
     def check(self, domain: Domain) -> "Multiverse":
-        """This multiverse, if the domain knows every record type and variable it names; else an error that helps.
+        """This multiverse, if the domain has every record type and variable it names; otherwise an error.
 
-        A domain without record types, or a record type without variables, leaves open what there is.
+        A domain without record types, or a record type without variables, is not checked.
         """
         tables = [
             needed for invariant in self if not isinstance(invariant, Custom) for needed in invariant.needs()

@@ -1,4 +1,4 @@
-"""Promises between neighbours only, and when they reach farther.
+"""Promises for neighbours only, and when they hold at every distance.
 
 The usual definition of differential privacy speaks of neighbours. A specification speaks of every pair of a universe. The
 two say the same where each pair of a universe is joined by a path of neighbours inside it that is as long as its
@@ -54,7 +54,7 @@ class Neighbours(InputPremetric):
         return f"{self.inner.smallest_distance} (neighbours only)"
 
     def fixed(self) -> Multiverse | None:
-        """Not stated: data sets may have in common whatever neighbours have in common and be no neighbours."""
+        """Not stated: two data sets may agree on all that neighbours agree on without being neighbours."""
         return None
 
     def joined(self, other: InputPremetric) -> InputPremetric:

@@ -39,7 +39,7 @@ class InputPremetric:
         return f"one {self.unit}"
 
     def fixed(self) -> Multiverse | None:
-        """What two data sets at finite distance have in common, and what is enough for it; None where it is not stated."""
+        """The invariants on which two data sets agree exactly where their distance is finite; None where not stated."""
         return None
 
     def joined(self, other: "InputPremetric") -> "InputPremetric":

@@ -8,7 +8,7 @@ from stirred.spec.verdicts.derivation import Derivation
 
 
 class Answer(Enum):
-    """Three answers; "unknown" is one of them."""
+    """The three answers to a question about proofs."""
 
     YES = "yes"
     NO = "no"

@@ -1,4 +1,4 @@
-"""The paper's results on invariants, each with its hypotheses; outside them it is refused.
+"""The paper's results on invariants, each with its hypotheses; an error says which of them fails.
 
 Convention of Appendix D: 0 · ∞ = ∞. A finite multiverse, for Lemma 1 and Proposition 5, is a mapping from universes
 (frozen sets of data sets) to budgets.
@@ -31,7 +31,7 @@ def exact_release(
     r"""Proposition 1: publishing $c$ exactly costs 0 where every universe fixes it, and ∞ where one does not.
 
     The second half needs two data sets at finite distance on which $c$ differs, and $D = \infty$ at total variation 1;
-    without these it is refused.
+    without these an error is raised.
     """
     verdict = refines_within_reach(multiverse, Multiverse.of(statistic), domain, input_premetric)
     if verdict:

@@ -62,7 +62,7 @@ def posterior(prior: Fraction, log_odds: Decimal) -> mpf:
 
 
 def chance(probability: mpf) -> str:
-    """A probability that is an upper bound, as people say it; close to one it is said from the other side.
+    """A probability that is an upper bound, as people say it; close to 1 as what is missing to certainty.
 
     >>> chance(mpf("0.7311")), chance(posterior(Fraction(1, 2), Decimal(10)))
     ('73.2 %', 'certainty but for 1 in 22,028')

@@ -80,7 +80,7 @@ def to_json(specification: Specification) -> dict[str, Json]:
 
 
 def from_json(document: Json) -> Specification:
-    """The specification a document stands for; anything else is refused with the place where it goes wrong."""
+    """Read a specification from its JSON document; an error names the place that cannot be read."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError("this is no spec.json", why=f'it lacks "format": "{FORMAT}"', fix=_EXPORT)
     if document.get("version") != VERSION:

@@ -40,7 +40,7 @@ def function_to_json(function: BudgetFunction | None) -> Json:
 
 
 def function_from_json(document: Json) -> BudgetFunction | None:
-    """The budget function a document stands for; files from before laws were written have words only."""
+    """Read a budget function from its JSON document; older files have words and no law."""
     if document is None:
         return None
     law, statistic = document.get("law"), document.get("statistic")

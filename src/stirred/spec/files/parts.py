@@ -1,4 +1,4 @@
-"""The parts of a specification as JSON and back: domains, invariants, premetrics; open to parts from outside.
+"""The parts of a specification as JSON and back: domains, invariants, premetrics, and registered classes from outside.
 
 A part of one's own (a frozen dataclass that subclasses `Invariant`, `InputPremetric` or `OutputPremetric`) is written by
 its registered kind with its fields; fields may be text, whole numbers, fractions, margins, and tuples of these.
@@ -35,7 +35,7 @@ _INNER: tuple[type[Any], ...] = (Variable, RecordType, Dependency, Constraint)
 
 
 def register(kind: str, part: type[T]) -> type[T]:
-    """Make a part of one's own known to spec.json under a kind of its own."""
+    """Register a class of your own, so that spec.json can hold it under this kind."""
     if not is_dataclass(part):
         raise InputError(
             f"cannot write {part.__name__} into spec.json",
@@ -72,7 +72,7 @@ def part_to_json(part: object) -> Json:
 
 
 def part_from_json(document: Json, expected: type[T]) -> T:
-    """The part a document stands for, which must be of the expected sort."""
+    """Read a part of the expected class from its JSON document."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind not in KINDS:
         raise InputError(
@@ -108,7 +108,7 @@ def value_to_json(value: object) -> Json:
     raise InputError(
         f"cannot write a {type(value).__name__} into spec.json",
         why="spec.json has no exact form for it",
-        fix="use text, whole numbers, Fraction, Budget, tuples and dataclasses in the parts of a specification",
+        fix="use text, whole numbers, fractions, margins and tuples of these",
     )
 
 
@@ -146,7 +146,7 @@ def domain_to_json(domain: Domain) -> dict[str, Json]:
 
 
 def domain_from_json(document: Mapping[str, Json]) -> Domain:
-    """The domain a document stands for."""
+    """Read a domain from its JSON document."""
     values = dict(document)
     record_types = tuple(
         RecordType(

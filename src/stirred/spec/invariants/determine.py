@@ -15,7 +15,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """A signed table that every given table kills: numbers on cells of the axes, alternating in plain variables."""
+    """A signed table that every given table sums to zero: numbers on cells of the axes, alternating in plain variables."""
 
     model: Model
     cells: tuple[tuple[Mapping[str, str], int], ...]
@@ -63,7 +63,7 @@ def combinations_for(
     return found
 
 
-def _killed(margin: Margin, table: Sequence[tuple[Mapping[str, str], int]], model: Model) -> bool:
+def _sums_to_zero(margin: Margin, table: Sequence[tuple[Mapping[str, str], int]], model: Model) -> bool:
     sums: dict[Key, int] = {}
     places = keys(margin, model, [cell for cell, _ in table])
     for key, (_, n) in zip(places, table, strict=True):
@@ -78,20 +78,20 @@ def _smallest(
     shown: frozenset[str],
     model: Model,
 ) -> frozenset[str]:
-    """The fewest plain variables to alternate in, so that no given table notices."""
-    needed = [shown - model.shown(m.by) for m in given if not _killed(m, table, model)]
+    """The fewest plain variables to alternate in, so that every given table sums to zero."""
+    needed = [shown - model.shown(m.by) for m in given if not _sums_to_zero(m, table, model)]
     for number in range(len(shown) + 1):
         for chosen in combinations(sorted(shown), number):
             if all({*chosen} & hidden for hidden in needed):
                 return frozenset(chosen)
-    raise AssertionError("a table that shows every plain variable is killed by the vector itself")
+    raise AssertionError("a table that shows every plain variable sums the vector to zero by itself")
 
 
 def pairs(signed: Signed, domain: Domain, wanted: Margin, names: frozenset[str]) -> Iterator[Witness]:
     """Pairs of data sets whose difference is the signed table: as it stands, then with records changed in place.
 
     In place means that each record of x becomes one of x' by a change of one plain variable (and of what determines
-    it), so that identifiers can be kept and other record types need not notice.
+    it), so that identifiers can be kept and tables of other record types stay the same.
     """
     yield _written(signed, domain, names, flip=None)
     for flip in sorted(signed.model.shown(wanted.by)):

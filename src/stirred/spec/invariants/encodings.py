@@ -1,9 +1,10 @@
 """The three ways to encode invariants in the paper's Section 2.2, on a domain small enough to enumerate.
 
 1. Through the multiverse (the one this package uses): the condition is asked inside each universe only.
-2. Through the input premetric: d = ∞ where the invariants differ. The same condition, but the unit is blurred.
+2. Through the input premetric: d = ∞ where the invariants differ. The same condition, but the distance no longer shows
+   the protection unit.
 3. By keeping only the neighbours (d = 1) that agree on the invariants. Under swapping none is left, so the condition
-   asks for nothing at all.
+   requires nothing.
 
 Four households with a tenure and a block, and the swapping invariants (tenure in total, households by block):
 
@@ -54,7 +55,7 @@ def through_multiverse(
 def through_premetric(
     data: list[DataSet[Record]], invariant: Callable[[DataSet[Record]], Hashable]
 ) -> Pairs[Record]:
-    """The same with one universe and d = ∞ where the invariants differ: an infinite bound asks for nothing."""
+    """The same with one universe and d = ∞ where the invariants differ: an infinite bound requires nothing."""
     bent = ((x, y, distance(x, y) if invariant(x) == invariant(y) else inf) for x, y in combinations(data, 2))
     return frozenset(pair for pair in bent if pair[2] < inf)
 

@@ -54,10 +54,10 @@ class AtLeast(Invariant):
 
 
 def reaches(invariant: AtLeast, counts: SupportsCounts) -> "pa.Table":
-    """The inequality by area, listing the one answer that is not the rule.
+    """The inequality by area; areas with the usual answer are left out.
 
-    Against a number, areas without any record fail, so those that reach it are listed; against a margin, areas where
-    both are zero hold, so those that fail are listed. The table then says nothing about the counts themselves.
+    Compared with a number, an area without records fails, so the areas that reach the number are listed. Compared with a
+    margin, an area without records holds, so the areas that fail are listed. The table says nothing else about the counts.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

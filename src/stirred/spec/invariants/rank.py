@@ -39,7 +39,7 @@ class Span:
             _subtract(used, made, -factor)
 
     def add(self, label: Hashable, row: Mapping[int, Fraction]) -> None:
-        """One more row; one that the span has already changes nothing."""
+        """Add a row; a row that lies in the span changes nothing."""
         rest, used = self._reduced(row)
         if not rest:
             return
@@ -55,7 +55,7 @@ class Span:
         return None if rest else {label: value for label, value in used.items() if value}
 
     def kernel_vector(self, outside: Mapping[int, Fraction]) -> dict[int, int]:
-        """An integer vector that all rows of the span kill and the row ``outside`` (not in the span) does not."""
+        """An integer vector whose product with every row of the span is zero, and with ``outside`` (not in it) is not."""
         rest, _ = self._reduced(outside)
         free = min(c for c in rest if c not in self.pivots)
         # back substitution: set the free column to 1, every other free column to 0

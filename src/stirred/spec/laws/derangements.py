@@ -1,7 +1,7 @@
-r"""Derangement numbers d(k), and bounds on their ratios that need no giant integers.
+r"""Derangement numbers d(k), and bounds on their ratios that need no large integers.
 
 $d(k) = k\,d(k-1) + (-1)^k$ counts the permutations of k records that leave none in place; d(0) = 1, d(1) = 0.
-The laws of a swap's budget only ever need ratios, and these are as good as rational functions of k
+The laws of a swap's budget need only ratios, and these are close to rational functions of k
 (mechanisms/swapping/proof.md, Section 1).
 """
 

@@ -11,11 +11,11 @@ from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import OutputPremetric
 
-_SEARCHED = Budget.of(1000)  # b grows like e^ε: beyond this a place is not worth its digits
+_SEARCHED = Budget.of(1000)  # b grows like e^ε; beyond this budget no b is searched
 
 
 class Promise(Protocol):
-    """What is compared: a budget, and how it differs by universe (a specification is one)."""
+    """A budget and how it differs by universe; a specification has both."""
 
     @property
     def budget(self) -> Budget: ...
@@ -26,7 +26,7 @@ class Promise(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """A budget and its function by themselves, say after a change of unit."""
+    """A budget with its budget function, without the rest of a specification."""
 
     budget: Budget
     varies: BudgetFunction | None = None
@@ -34,7 +34,7 @@ class Promised:
 
 @dataclass(frozen=True, slots=True)
 class FunctionOrder:
-    """Whether one budget is at most another in every universe; ``b`` is a place that refutes it.
+    """Whether one budget is at most another in every universe; ``b`` is a stratum size that refutes it.
 
     A refutation by two laws holds in every universe with that b but the realised ones; with ``realised`` it holds at
     the realised universe of the second (or, where the second is a constant, of the first).
@@ -153,7 +153,7 @@ def _both(budget: Budget, mine: BudgetFunction, other: Budget, theirs: BudgetFun
 
 
 def _place(runs: Sequence[Run], realised: set[int | None]) -> int:
-    """A small b at which the first is larger, away from the realised universes where that can be."""
+    """A small b at which the first is larger, not that of a realised universe if possible."""
     larger = [run for run in runs if run.sign > 0]
     for run in larger:
         for b in range(run.first, run.first + 3):
@@ -165,7 +165,7 @@ def _place(runs: Sequence[Run], realised: set[int | None]) -> int:
 def _at_realised(
     budget: Budget, mine: BudgetFunction, other: Budget, theirs: BudgetFunction, because: str, order: LawOrder
 ) -> FunctionOrder:
-    """The laws are in order; are the values that replace them at the realised universes?"""
+    """Compare the budgets at the realised universes, where the laws are in order already."""
     same = mine.statistic == theirs.statistic
     known = same and mine.realised and theirs.realised
     if known and mine.realised == theirs.realised:
@@ -206,7 +206,7 @@ def joint_function(
     output_premetric: OutputPremetric,
     total: Callable[[Sequence[Part]], Budget],
 ) -> BudgetFunction | None:
-    """How a composed or converted budget differs by universe; ``total`` accounts for parts as for the budget itself.
+    """How a composed or converted budget differs by universe; ``total`` gives the budget of parts.
 
     One part that is not rescaled keeps its law. The sum of several has none, because their b may differ.
     """

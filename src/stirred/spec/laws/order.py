@@ -1,4 +1,4 @@
-r"""Which of two laws of b is the smaller, at every b from 2 to ∞, exactly.
+r"""Compare two laws of b at every b from 2 on, exactly.
 
 Up to 60 records each b is compared by itself. Beyond, $e^{2\varepsilon} = \max\{A,\ G(b)/C\}$ with
 $G(b) = (b+1)^2$ or $b(b-1)+1$: between the places where a law starts to grow, and on each side of the vertex of the
@@ -25,7 +25,7 @@ _SLOPES: dict[Kind, int] = {"theorem-1": 2, "by-size": -1}  # G(b) = b² + slope
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of b on which the order of two laws stays the same; without ``last`` it never ends."""
+    """A stretch of b on which the order of two laws stays the same; ``last`` None: it has no end."""
 
     first: int
     last: int | None
@@ -61,7 +61,7 @@ class LawOrder:
 
     @property
     def at(self) -> int | None:
-        """Where laws that cross do so: the smallest b at which the first has left the side where it began."""
+        """The smallest b at which the order of crossing laws changes; None where they do not cross."""
         if self.relation != "crosses":
             return None
         began = next(i for i, run in enumerate(self.runs) if run.sign)
@@ -69,12 +69,12 @@ class LawOrder:
 
     @property
     def before(self) -> Side:
-        """The side on which the first begins, as far as it has one."""
+        """How the first compares with the second at the smallest b where they differ."""
         return _SIDES[next((run.sign for run in self.runs if run.sign), 0)]
 
     @property
     def after(self) -> Side:
-        """The side on which the first is for all large b."""
+        """How the first compares with the second for all large b."""
         return _SIDES[self.runs[-1].sign]
 
     @property
@@ -164,7 +164,7 @@ def _grows_from(law: SizeLaw) -> int:
 
 
 def first_where(holds: Callable[[int], bool], low: int) -> int:
-    """The smallest whole number from ``low`` on where a condition holds that then holds for ever.
+    """The smallest whole number from ``low`` on that meets a condition, which then holds for all larger ones.
 
     >>> first_where(lambda b: b * b >= 1000, 2)
     32

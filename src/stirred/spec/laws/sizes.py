@@ -5,7 +5,7 @@ $c\,w(k)$, $w(k) = o^k/d(k)$. A universe whose largest stratum has b records los
 
 $$\varepsilon(b) = \max\{\ln o_{\max},\ \ln g(b) - \ln o_{\min}\} \quad (b \ge 2), \qquad \varepsilon(0) = 0,$$
 
-with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). Both grow with b, without end.
+with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). Both grow with b without bound.
 Proofs: mechanisms/swapping/proof.md, Sections 1 and 2 (one rate) and Theorem F (rates that vary by held variables).
 """
 
@@ -96,7 +96,7 @@ class SizeLaw:
 
     @property
     def is_finite(self) -> bool:
-        """Whether no record always or never moves: else some output is impossible and ε = ∞ from b = 2 on."""
+        """Whether every record may move and may stay; otherwise some output is impossible and ε = ∞ for b ≥ 2."""
         return self.rate > 0 and self.highest < 1
 
     def at(self, b: int) -> Budget:
@@ -118,13 +118,13 @@ class SizeLaw:
         return max(above * above, _squared(self.kind, b) / (below * below)) ** 3
 
     def named(self) -> str:
-        """The rates alone, which tell laws of one kind apart."""
+        """The swap rates in words."""
         if self.rate == self.highest:
             return f"swap rate {text_of(self.rate)}"
         return f"swap rates from {text_of(self.rate)} to {text_of(self.highest)}"
 
     def called(self) -> str:
-        """The rates and the kind."""
+        """The swap rates and the kind of law in words."""
         return f"{self.named()} ({_NAMES[self.kind]})"
 
     def words(self) -> str:
@@ -143,7 +143,7 @@ class SizeLaw:
 
 
 def _squared(kind: Kind, b: int) -> Fraction:
-    """g(b)²; with b = 3 that of 4 records, because d(1) = 0 and a law must not fall."""
+    """g(b)²; at b = 3 the value of b = 4 is taken, because d(1) = 0 and a law may not decrease."""
     if kind == "theorem-1":
         return Fraction((b + 1) ** 2)
     return step_ratio_bound(4 if b == 3 else b)
@@ -164,7 +164,7 @@ def losses(n: int, o: Fraction) -> Iterator[tuple[Fraction, int]]:
 
 
 def _three(o: Fraction) -> list[tuple[Fraction, Budget]]:
-    """Three records and one rate, where d(1) = 0 spoils the formula: each loss by its sixth power and as a budget."""
+    """The losses of three records at one rate, where d(1) = 0 and the formula fails: as sixth powers and as budgets."""
     return [(ratio ** (6 // apart), Budget.log(ratio) * Fraction(1, apart)) for ratio, apart in losses(3, o)]
 
 

@@ -1,4 +1,4 @@
-r"""What the invariants alone tell about the data: the range of a cell, and whether a universe is a single data set.
+r"""What the invariants alone say about the data: the range of a cell, and whether a universe is a single data set.
 
 The counts $x' \ge 0$ with $A x' = A x$ are all data sets of the universe of $x$. A cell's largest value is the largest
 $c \cdot x'$ among them. A data set that reaches a value proves it from below; numbers $y$ with $A^T y \ge c$ prove
@@ -53,7 +53,7 @@ class Range:
 def is_singleton(domain: Domain, multiverse: Multiverse, record_type: str) -> Verdict:
     """Whether every universe is a single data set of this record type; else a pair of data sets of one universe.
 
-    Identifiers are left aside: who is who is no part of a table of counts.
+    Identifiers are left out: a table of counts does not show them.
 
     >>> from stirred.spec.domain import RecordType, Variable
     >>> toy = Domain(name="toy", record_types=(RecordType(name="person", variables=(Variable(name="age"),)),))
@@ -111,7 +111,7 @@ def cell_range(
 def _cells(
     domain: Domain, margins: Sequence[Margin], data: DataSet, record_type: str, asked: Mapping[str, str]
 ) -> list[Cell]:
-    """The combinations of values that a record of the universe may have: no exact table counts none of them."""
+    """The combinations of values that a record may have: each exact table that covers one counts some record there."""
     names = sorted({*asked, *(name for m in margins for name in (*m.by, *m.conditions()))})
     levels = []
     for name in names:

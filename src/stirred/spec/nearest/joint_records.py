@@ -66,7 +66,7 @@ def joint_tables(
 
 
 def _seen(invariant: Invariant, family: tuple[str, ...], *, custom: bool) -> Iterator[Margin]:
-    """The tables that fix what an invariant says of these records, at most."""
+    """Tables that together fix what an invariant says of these records."""
     if isinstance(invariant, Margin):
         if invariant.record_type in family:
             yield invariant
@@ -91,7 +91,7 @@ def _seen(invariant: Invariant, family: tuple[str, ...], *, custom: bool) -> Ite
 
 
 def _without(margin: Margin, identifiers: frozenset[str], unit: str) -> Margin:
-    """The table as one of the unit's records, without identifiers: who is who tells nothing about what is published."""
+    """The table as one of the unit's records, without identifiers, which say nothing about what is published."""
     return Margin(unit, [name for name in margin.by if name not in identifiers], margin.where)
 
 

@@ -1,11 +1,11 @@
-r"""The lightest signed table that exact tables do not see: what the smallest change inside a universe looks like.
+r"""The lightest signed table that every exact table sums to zero: the smallest change inside a universe.
 
 A data set is a table of counts, so two data sets of one universe differ by an integer table $z \ne 0$ that every exact table
 sums to zero. On a model (see `axes`) a table of cells times plain parts, the smallest norm is
-$\min_J 2^{|J|}\, m(J)$: alternate in the plain parts $J$, and let $m(J)$ be the smallest norm on the cells among what the
-tables that show all of $J$ do not see. *Proof.* Such a product is a kernel vector. Conversely take a plain part $p$. If the
+$\min_J 2^{|J|}\, m(J)$: alternate in the plain parts $J$, and let $m(J)$ be the smallest norm on the cells of what the
+tables that show all of $J$ sum to zero. *Proof.* Such a product is a kernel vector. Conversely take a plain part $p$. If the
 sum of $z$ over $p$ is not zero, it is a kernel vector without $p$ and no heavier. Else two slices along $p$ are nonzero,
-and the tables that show $p$ see neither: at least twice $m$ with $p$ in $J$. Repeat for the other parts. Without
+and the tables that show $p$ sum both to zero: at least twice $m$ with $p$ in $J$. Repeat for the other parts. Without
 restrictions there is one cell, and this is $2^{|F|}$ for the smallest set $F$ contained in no margin. Two levels of a class
 stand for all: adding up the others of the class keeps a kernel vector, makes it no heavier, and not zero for some choice.
 """
@@ -56,7 +56,7 @@ class Lightest:
 def lightest(
     tables: Sequence[TableKeys], parts: Iterable[str], group: Iterable[int], size: int
 ) -> Lightest | None:
-    """The lightest signed table on ``size`` cells that no table sees and that is not zero on the group of cells.
+    """The lightest signed table on ``size`` cells that every table sums to zero and that is not zero on the group.
 
     >>> pairs = [TableKeys(((),), frozenset(names)) for names in ("uv", "vw", "uw")]
     >>> found = lightest(pairs, "uvw", [0], 1)
@@ -115,7 +115,7 @@ def shortest(
     size: int,
     below: int | None = None,
 ) -> tuple[dict[int, int] | None, bool]:
-    """The integer vector of smallest norm (less than ``below``) that all tables sum to zero and the group notices.
+    """The integer vector of smallest norm (less than ``below``) that all tables sum to zero and the group does not.
 
     The second answer says whether this is proved. A depth-first search with growing limits: each further record changes
     each table in one cell at most, so what a table still shows bounds how many are missing.

@@ -1,4 +1,4 @@
-"""How near two data sets of one universe can be: the question put to the finite model, for one record type."""
+"""How near two data sets of one universe can be, asked on the finite model of one record type."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class Question:
         )
 
     def telling(self, *, shown_only: bool = False) -> LightestChange | None:
-        """The lightest change that an exact table's records can undergo, for the kind of records that need the heaviest.
+        """The lightest change of each kind of records, and of these changes the heaviest.
 
         Records are of one kind where the same own tables count them. For each kind the change is sought first among the
         variables that these tables show (all that a swap releases of them), then among all variables.
@@ -49,12 +49,12 @@ class Question:
         return self._over_models(lambda model: self._by_kind(model, shown_only=shown_only))
 
     def without_restrictions(self) -> "Question":
-        """Tables that say more: whoever is counted, by all that a table shows or is restricted by."""
+        """The question with larger tables: of all records, by all that a table shows or is restricted by."""
         wider = tuple(Margin(self.kind, (*m.by, *m.conditions())) for m in self.margins)
         return replace(self, margins=wider)
 
     def outside_restrictions(self) -> "Question":
-        """The tables that count everybody: all that is known of records which no restriction admits."""
+        """The question with the unrestricted tables only: all that is known of records outside every restriction."""
         kept = [place for place, margin in enumerate(self.margins) if margin.where is None]
         own = frozenset(new for new, place in enumerate(kept) if place in self.own)
         return replace(self, margins=tuple(self.margins[place] for place in kept), own=own)
@@ -156,7 +156,7 @@ class Question:
         return [TableKeys.of(margin, model, cells) for margin in self.margins]
 
     def _parts(self, model: Model) -> frozenset[str]:
-        """The own parts of all variables, also of those that no table shows; identifiers say nothing."""
+        """The own parts of all variables, also of those that no table shows; identifiers are left out."""
         if not self.domain.has(self.kind):
             return model.plain | {UNLISTED}
         named = {name for margin in self.margins for name in (*margin.by, *margin.conditions())}

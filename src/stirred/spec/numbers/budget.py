@@ -30,7 +30,7 @@ class Budget:
 
     @staticmethod
     def of(value: "int | str | Fraction | Budget") -> "Budget":
-        """An exact number: 3, "1/20", "0.1", "inf"; a float is refused, because it is not the number it shows."""
+        """An exact number: 3, "1/20", "0.1", "inf"; a float is refused, because it is rounded."""
         if isinstance(value, Budget):
             return value
         if isinstance(value, str) and value.strip().lower() in {"inf", "infinity", "∞"}:
@@ -68,7 +68,7 @@ class Budget:
 
     @staticmethod
     def total(budgets: "Iterable[Budget]") -> "Budget":
-        """The exact sum; nothing spent is 0."""
+        """The exact sum; 0 for no budgets."""
         found = Budget.zero()
         for budget in budgets:
             found = found + budget
@@ -110,7 +110,7 @@ class Budget:
         return Budget(self.value + other.value)
 
     def __sub__(self, other: "Budget") -> "Budget":
-        """What is left; refused where nothing is."""
+        """The difference; an error where the other budget is larger."""
         if not isinstance(other, Budget):
             return NotImplemented
         if other > self or other.value is None:
@@ -137,7 +137,7 @@ class Budget:
     __rmul__ = __mul__
 
     def compared(self, other: "Budget") -> int:
-        """−1, 0 or 1, decided and never guessed."""
+        """−1, 0 or 1, decided exactly."""
         if self.value is None or other.value is None:
             return (self.value is None) - (other.value is None)
         return decide(self.value - other.value)
@@ -145,7 +145,7 @@ class Budget:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Budget) and self.compared(other) == 0
 
-    # Equal numbers may be written in different ways (√8, 2√2), so only what is sure to agree is hashed.
+    # Equal numbers may be written in different ways (√8, 2√2), so the hash uses only whether the budget is finite.
     def __hash__(self) -> int:
         return hash((Budget, self.is_finite))
 

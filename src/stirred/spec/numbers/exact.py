@@ -1,8 +1,7 @@
 """Exact real numbers: finite sums of fractions times logarithms and roots of fractions.
 
 An `Exact` is a polynomial in atoms: ln(q) for a fraction q > 1, or the square root of another `Exact`. Nothing is
-rounded until a decimal is asked for; then an interval encloses the value and the caller gets the side that keeps
-the promise.
+rounded until a decimal is asked for; then an interval encloses the value, and the end on the safe side is returned.
 """
 
 from collections.abc import Iterable
@@ -30,7 +29,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The atom √e of an exact number e ≥ 0 that is no square of a fraction."""
+    """The atom √e of an exact number e ≥ 0 that is not the square of a fraction."""
 
     of: "Exact"
 
@@ -96,7 +95,7 @@ class Exact:
 
     @staticmethod
     def root(of: "Exact") -> "Exact":
-        """√e; the square of a fraction comes out as that fraction."""
+        """√e; the root of the square of a fraction is that fraction."""
         rational = of.rational
         if rational is not None:
             if rational < 0:

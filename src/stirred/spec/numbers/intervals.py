@@ -1,4 +1,4 @@
-"""Enclosures of real numbers by two binary fractions, so that rounding always errs on the announced side.
+"""Enclosures of real numbers by two binary fractions, so that rounding always goes to the stated side.
 
 Addition and multiplication are exact on the endpoints before they are rounded outward; roots come from integer roots;
 only the logarithm is mpmath's, and it is widened by far more than mpmath's stated error.
@@ -79,7 +79,7 @@ class Interval:
 
 
 def _exp(value: Fraction, work: int) -> Fraction:
-    # libmp's functions take their precision as an argument, so that threads cannot change it under each other
+    # libmp's functions take their precision as an argument, so that one thread cannot change it for another
     from mpmath.libmp import from_rational, mpf_exp, round_nearest, to_rational
 
     power = mpf_exp(

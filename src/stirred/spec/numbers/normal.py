@@ -1,4 +1,4 @@
-"""Is an exact number zero? Decided by writing it in numbers known to be independent over the rationals.
+"""Decide whether an exact number is zero, by writing it in numbers that are independent over the rationals.
 
 Logarithms of pairwise coprime integers > 1 are linearly independent over ℚ (unique factorisation), and so are the
 square roots of distinct products of pairwise coprime non-squares (Besicovitch). Rewriting every logarithm and root in

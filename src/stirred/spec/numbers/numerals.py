@@ -1,4 +1,4 @@
-"""Fractions from and to text, however many digits they have, and floats refused."""
+"""Read fractions from text and write them as text, with any number of digits; floats are refused."""
 
 import re
 from fractions import Fraction
@@ -7,7 +7,7 @@ from numbers import Rational
 from stirred.errors import BudgetError
 
 _SHAPE = re.compile(r"\s*[+-]?(\d+(/\d+)?|\d*\.\d+|\d+\.\d*)([eE][+-]?\d+)?\s*")
-_MOST_EXPONENT = 100_000  # 1e-99999999 is a number of a hundred million digits: nobody means it
+_MOST_EXPONENT = 100_000  # 1e-99999999 has a hundred million digits, which would use up all memory
 _CHUNK = 4000  # below the interpreter's limit on digits of one conversion
 
 

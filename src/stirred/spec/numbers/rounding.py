@@ -1,4 +1,4 @@
-"""Decimals on the safe side of an exact number, and signs that are decided rather than guessed."""
+"""Decimals rounded to the safe side of an exact number, and exact signs."""
 
 from decimal import Context, Decimal
 from math import ceil, floor, inf, isfinite, nextafter
@@ -7,7 +7,7 @@ from stirred.errors import BudgetError
 from stirred.spec.numbers.exact import Exact
 from stirred.spec.numbers.normal import vanishes
 
-MOST_BITS = 1 << 15  # two numbers that agree to this many bits are given up as undecided, never called equal
+MOST_BITS = 1 << 15  # two numbers that agree to this many bits are reported as undecided, not as equal
 
 
 def _decimal(scaled: int, decimals: int) -> Decimal:
@@ -86,7 +86,7 @@ def decide(value: Exact) -> int:
 
 
 def number(value: Decimal) -> float | None:
-    """A rounded-up decimal as a JSON number whose digits are not smaller; ∞, which JSON does not know, is null.
+    """A rounded-up decimal as a JSON number whose digits are not smaller; ∞ becomes null, because JSON has no infinity.
 
     >>> number(Decimal("17.080082")), number(Decimal("272938796980.772001"))
     (17.080082, 272938796980.77203)

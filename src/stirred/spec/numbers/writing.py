@@ -1,4 +1,4 @@
-"""Exact numbers as text and as JSON, losslessly."""
+"""Write exact numbers as text and as JSON, and read them back without loss."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -58,7 +58,7 @@ def _term_json(monomial: Monomial, coefficient: Fraction) -> dict[str, object]:
 
 
 def from_json(document: object) -> Exact:
-    """The number a document stands for; anything else is refused."""
+    """Read an exact number from its JSON form."""
     if not isinstance(document, Mapping) or set(document) != {"kind", "of"}:
         raise BudgetError(
             "cannot read this budget",
@@ -81,6 +81,6 @@ def from_json(document: object) -> Exact:
         return total
     raise BudgetError(
         "cannot read this budget",
-        why="its kind is unknown or holds something else than it should",
+        why="its kind is unknown, or its value does not fit the kind",
         fix="kinds: fraction, log, sqrt, sum, product, infinite",
     )

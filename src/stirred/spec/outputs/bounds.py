@@ -73,7 +73,7 @@ def delta_at(epsilon: Budget, delta: Fraction, k: int) -> Interval:
 
 
 def _stick(allowed: Budget, revealed: Interval, limit: Budget, k: int) -> Interval:
-    """The hockey-stick divergence at e^{kε'} of: revealed with this probability, else randomised response at B."""
+    """The hockey-stick divergence at e^{kε'}, where the data are revealed with this probability, else randomised at B."""
     if not allowed.is_finite:
         return ONE
     power, level = _exp(allowed), _exp(limit * k)

@@ -29,7 +29,7 @@ class OutputPremetric:
     infinite_at_total_variation_one: ClassVar[bool] = False  # which Proposition 1 needs
     quasi_convex: ClassVar[bool] = False  # mixing does not raise it, which chaining by stability needs
     group_privacy: ClassVar[bool] = (
-        False  # the promise for neighbours gives it at distance k, along a path of them
+        False  # a promise for neighbours gives one at distance k, along a path of k neighbours
     )
 
     @property
@@ -225,7 +225,7 @@ class Approximate(OutputPremetric):
 
 
 def no_conversion(premetric: OutputPremetric, to: OutputPremetric) -> IncompatibleError:
-    """What to say where one premetric cannot be restated as another."""
+    """The error for a premetric that cannot be restated as another."""
     if isinstance(premetric, Approximate) and isinstance(to, Approximate):
         return IncompatibleError(
             f"cannot restate {premetric} as {to}",
@@ -240,7 +240,7 @@ def no_conversion(premetric: OutputPremetric, to: OutputPremetric) -> Incompatib
 
 
 def _shown(delta: Fraction) -> str:
-    """1/10, and a δ that was rounded as the decimal it is; two δ never read alike."""
+    """δ as a fraction, or as a decimal where it was rounded to one; different δ have different texts."""
     places = len(digits(delta.denominator))
     if delta.numerator < 10**4 or places > 40 or 10 ** (4 * places) % delta.denominator:
         return text_of(delta)

@@ -55,7 +55,7 @@ def at_distance(
 def scaled_delta(epsilon: Budget, delta: Fraction, constant: Fraction) -> Fraction:
     """δ of the same promise where distances are at most ``constant`` times as large: exact, or rounded up.
 
-    1 stands for every δ from 1 on, at which nothing is promised. An infinite ε promises nothing at any δ, so δ stays.
+    It is at most 1, from where on nothing is promised. An infinite ε promises nothing either: δ is returned as it is.
 
     >>> scaled_delta(Budget.log(2), Fraction(1, 1000), Fraction(3))  # 1 + 2 + 4
     Fraction(7, 1000)

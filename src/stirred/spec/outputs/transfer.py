@@ -1,4 +1,4 @@
-r"""From one output premetric to another: what a bound at every distance gives, and what shows that it gives no more.
+r"""Whether a bound under one output premetric gives a bound under another, at every distance.
 
 Write B = ε·d(x, x') for what the first allows between x and x', and k for their distance under the second.
 
@@ -49,7 +49,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The question: two premetrics with their budgets, both per unit of the second distance.
+    """A question to `transfer`: two premetrics with their budgets, both per unit of the second distance.
 
     ``least`` bounds the distances that occur from below. ``allowed`` is what the first promise allows for a known pair,
     B itself, and ``distance`` that pair's distance under the second; without them nothing is refuted. ``stated`` is the

@@ -1,4 +1,4 @@
-"""What is left of an implication once the universes are nested: units, output premetrics and budgets."""
+"""Implication between specifications whose universes are nested: units, output premetrics and budgets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -80,7 +80,7 @@ def at_pair(spec: Stated, pair: Witness | None) -> Budget | None:
 
 @dataclass(frozen=True, slots=True)
 class BudgetQuestion:
-    """Both multiverses fit: what is left is units, premetrics and budgets."""
+    """Whether the first implies the second, where each universe of the second lies in one of the first."""
 
     first: Stated
     second: Stated
@@ -97,7 +97,7 @@ class BudgetQuestion:
         return self._told(found, second.budget, allowed, self.pair)
 
     def _alike(self) -> bool:
-        """Whether all parts are stated as the whole is: then one mechanism each uses them up together."""
+        """Whether all parts are stated as the whole is: then mechanisms that use up each part use up the whole."""
         first = self.first
         flavor = (first.input_premetric, first.output_premetric)
         return not isinstance(first.output_premetric, Approximate) and all(
@@ -347,7 +347,7 @@ class BudgetQuestion:
 
 
 def known(*verdicts: Verdict | None) -> Verdict:
-    """The first answer there is; a plain ``or`` would pass over every no."""
+    """The first verdict that is not None; ``or`` would skip a no, which is falsy."""
     return next(verdict for verdict in verdicts if verdict is not None)
 
 

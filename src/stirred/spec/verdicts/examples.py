@@ -1,4 +1,4 @@
-"""Pairs of different data sets in one universe: what a budget is held against."""
+"""Pairs of different data sets in one universe, at which a budget can be refuted."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -66,7 +66,7 @@ def implies(first: Stated, second: Stated) -> Verdict:
 
 
 def infinitely_apart(spec: Stated) -> Multiverse:
-    """What the distance itself fixes: data sets that differ in it are infinitely far apart, so it may be published."""
+    """What may be published because of the distance: data sets that differ in it are infinitely far apart."""
     fixed = spec.input_premetric.fixed()
     return (
         Multiverse.none()
@@ -80,7 +80,7 @@ def _yes(rule: str, because: str, *premises: Derivation) -> Verdict:
 
 
 def _published(first: Stated, second: Stated, nested: Verdict) -> Verdict:
-    """The first lets its invariants out exactly; the second does not fix one of them (Proposition 1)."""
+    """A no where the first may publish an invariant exactly that the second does not fix (Proposition 1)."""
     pair = None if nested.derivation is None else nested.derivation.witness
     limit = at_pair(second, pair)
     distance = None if pair is None else distance_of(pair, second.input_premetric)

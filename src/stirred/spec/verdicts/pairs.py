@@ -1,7 +1,7 @@
 """Checking a witness: two data sets of the domain that agree on some invariants and differ on another.
 
-It uses no code of the search for witnesses; the search asks it before it answers "no". It counts records and reads the
-domain; nothing else.
+It shares no code with the search for witnesses, which calls it before it answers "no". It counts records and reads the
+domain, and nothing else.
 """
 
 from collections.abc import Iterable, Sequence
@@ -87,7 +87,7 @@ def _reached(invariant: AtLeast, data: DataSet) -> frozenset[tuple[str, ...]]:
 
 
 def inadmissible(domain: Domain, pair: Witness) -> str:
-    """Why one of the two is not a data set of the domain; empty where nothing speaks against it."""
+    """Why one of the two is not a data set of the domain; empty where no rule is broken."""
     both = [(kind, dict(values)) for data in (pair.first, pair.second) for kind, values, _ in data.rows]
     if any(number < 1 for data in (pair.first, pair.second) for _, _, number in data.rows):
         return "a number of records is not positive"
@@ -187,7 +187,7 @@ def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str
     """Why the other record types could not stay as they are; empty where they can.
 
     Persons live in households and facilities, households in housing units. Records of one type change here; tables of
-    linked types must not notice. That is so
+    linked types must stay the same. They do
 
     - for households that are changed in place in variables those tables do not read; a household that moves into a vacant
       unit leaves the number of units in each area as it was, two that exchange their homes leave everything about them;
@@ -219,7 +219,7 @@ def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str
     if kind == PERSON:
         seen = {n for m in others if m.record_type == HOUSEHOLD for n in (*m.by, *m.conditions())}
         enters = seen <= {*domain.spine} and not read & counting
-        return "" if enters else "a table of the homes might notice who lives in them"
+        return "" if enters else "a table of the homes might change with the persons in them"
     vacant = {values.get("occupancy") for values in records} == {"vacant"}
     if kind == UNIT and vacant and all(m.record_type in {HOUSEHOLD, PERSON} for m in others):
         return ""
@@ -228,7 +228,7 @@ def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str
         rest = Margin(kind, names - moved)
         if pair.first.table(rest) == pair.second.table(rest) and not moved & (read | counting):
             return ""
-    return "a table of another record type might notice the change"
+    return "a table of another record type might change too"
 
 
 def _outside_homes(margin: Margin) -> bool:

@@ -1,4 +1,4 @@
-"""Refinement asked only of data sets at finite distance, the only ones of which a specification says anything."""
+"""Refinement among data sets at finite distance, the only ones that a specification bounds."""
 
 from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
 from stirred.spec.invariants.margins import Margin
@@ -12,7 +12,7 @@ from stirred.spec.verdicts.derivation import Derivation
 def refines_within_reach(
     finer: Multiverse, coarser: Multiverse, domain: Domain, premetric: InputPremetric
 ) -> Verdict:
-    """The same asked only of data sets at finite distance, the only ones of which a specification says anything.
+    """Whether ``finer`` determines ``coarser`` among data sets at finite distance, the only ones a specification bounds.
 
     A yes is weaker here (Hamming distances fix the number of records by themselves), a no is stronger: it names data
     sets at finite distance, as the second half of Proposition 1 asks.

@@ -1,4 +1,4 @@
-"""Small data sets written out: what a "no" is shown with."""
+"""Small data sets that are written out, and pairs of them that prove a "no"."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def _told(values: Values) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Two data sets; any further records may be added to both alike."""
+    """Two data sets that prove a "no"; the same further records may be added to both."""
 
     first: DataSet
     second: DataSet

@@ -1,4 +1,4 @@
-"""Checking that tables determine a table: every rule verified from its facts, by other code than found them."""
+"""Checking that tables determine a table: every rule is verified from its facts, by code that did not find them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
