@@ -39,9 +39,8 @@ from stirred.spec.verdict import Answer, Verdict
 
 @html_of.register
 def _(specification: Specification) -> str:
-    from stirred.spec.card import (
-        Card,  # it loads templates and mpmath, which a run without a notebook never needs
-    )
+    # loaded here, because a card needs templates and mpmath, which a run without a notebook does not
+    from stirred.spec.card import Card
 
     return Card(specification)._repr_html_()
 

@@ -3,42 +3,21 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
-from stirred.errors import IncompatibleError
-from stirred.spec.domain import Domain
-from stirred.spec.invariants.brief import brief, joined
-from stirred.spec.laws.functions import compare_functions
-from stirred.spec.multiverse import Multiverse
-from stirred.spec.numbers.budget import Budget
-from stirred.spec.premetrics import InputPremetric
-from stirred.spec.refinement import determined, fixes_everything
+from stirred.spec.refinement import fixes_everything
 from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
+from stirred.spec.verdicts.parts import (
+    Finding,
+    Relation,
+    budgets,
+    domains,
+    measures,
+    multiverses,
+    settled,
+    units,
+)
 
-
-class Relation(Enum):
-    """How the first stands to the second."""
-
-    STRONGER = "stronger"
-    WEAKER = "weaker"
-    EQUAL = "equal"
-    INCOMPARABLE = "incomparable"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One verdict of a comparison, with its sentence."""
-
-    relation: Relation
-    because: str
-
-    def __str__(self) -> str:
-        return f"{self.relation.value}: {self.because}"
-
-
-PARTS = ("domain", "multiverse", "input premetric", "output premetric", "budget")
 UNITS = (
     "budgets of different flavors are in different units, like amounts in different currencies: "
     "the smaller number need not protect more"
@@ -93,19 +72,13 @@ def compare(first: Specification, second: Specification) -> Comparison:
     >>> found.overall.relation.value
     'stronger'
     """
-    parts = dict(
-        zip(
-            PARTS,
-            (
-                _domains(first, second),
-                _multiverses(first, second),
-                _units(first, second),
-                _measures(first, second),
-            ),
-            strict=False,
-        )
-    )
-    parts["budget"] = _budgets(first, second)
+    parts = {
+        "domain": domains(first, second),
+        "multiverse": multiverses(first, second),
+        "input premetric": units(first, second),
+        "output premetric": measures(first, second),
+        "budget": budgets(first, second),
+    }
     warnings = [] if first.flavor == second.flavor else [UNITS]
     for which, spec in (("first", first), ("second", second)):
         if spec.evidence.status != "proved":
@@ -132,165 +105,6 @@ def compare(first: Specification, second: Specification) -> Comparison:
     )
 
 
-def _settled(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker: str, apart: str) -> Finding:
-    """From two implications (the first gives the second; the second gives the first) to one relation."""
-    if forth and back:
-        return Finding(Relation.EQUAL, equal)
-    if forth and back.answer is Answer.NO:
-        return Finding(Relation.STRONGER, stronger)
-    if back and forth.answer is Answer.NO:
-        return Finding(Relation.WEAKER, weaker)
-    if forth.answer is Answer.NO and back.answer is Answer.NO:
-        return Finding(Relation.INCOMPARABLE, apart)
-    open_one = forth if forth.answer is Answer.UNKNOWN else back
-    return Finding(Relation.UNKNOWN, open_one.because)
-
-
-def _domains(first: Specification, second: Specification) -> Finding:
-    if first.domain == second.domain:
-        return Finding(Relation.EQUAL, f"both protect the data sets of {first.domain}")
-    return Finding(Relation.UNKNOWN, f"no rule relates the domains {first.domain} and {second.domain}")
-
-
-def _multiverses(first: Specification, second: Specification) -> Finding:
-    if first.domain != second.domain:
-        return Finding(
-            Relation.UNKNOWN,
-            f"invariants of different domains cannot be compared, because nothing says which variable "
-            f"of {first.domain} is which of {second.domain}",
-        )
-    fewer = second.multiverse.refines(
-        first.multiverse, first.domain
-    )  # the second keeps all that the first keeps
-    more = first.multiverse.refines(second.multiverse, first.domain)
-    return _settled(
-        fewer,
-        more,
-        equal="the invariants determine each other",
-        stronger=f"it keeps fewer numbers exact: {_lacking(first, second, 'the second')}",
-        weaker=f"it keeps more numbers exact: {_lacking(second, first, 'the first')}",
-        apart=f"each keeps a number exact that the other does not determine: {_lacking(second, first, 'the first')}; "
-        f"{_lacking(first, second, 'the second')}",
-    )
-
-
-def _lacking(without: Specification, having: Specification, whose: str) -> str:
-    """What ``having`` keeps exact and ``without`` does not determine."""
-    given = tuple(without.multiverse)
-    missing = [
-        brief(invariant, having.domain)
-        for invariant in having.multiverse
-        if determined(given, invariant, without.domain).answer is Answer.NO
-    ]
-    return f"only {whose} fixes {joined(missing)}"
-
-
-def _units(first: Specification, second: Specification) -> Finding:
-    mine, theirs = first.input_premetric, second.input_premetric
-    if mine == theirs:
-        return Finding(Relation.EQUAL, f"both protect {mine.smallest_distance}")
-    if first.domain == second.domain:
-        return _units_in(first.domain, first.multiverse & second.multiverse, mine, theirs)
-    # what one unit costs in the other can be asked in any domain; an answer that is the same in both is one
-    here = _units_in(first.domain, first.multiverse, mine, theirs)
-    there = _units_in(second.domain, second.multiverse, mine, theirs)
-    if here.relation is there.relation:
-        return Finding(here.relation, f"in {first.domain} as in {second.domain}: {here.because}")
-    return Finding(
-        Relation.UNKNOWN,
-        f"{here.relation.value} in {first.domain}, {there.relation.value} in {second.domain}: {there.because}",
-    )
-
-
-def _units_in(
-    domain: Domain, multiverse: Multiverse, mine: InputPremetric, theirs: InputPremetric
-) -> Finding:
-    factors: list[tuple[Budget, str] | None] = []
-    for one, other in ((mine, theirs), (theirs, mine)):
-        try:
-            constant = one.constant(other, domain, multiverse)
-            factors.append((Budget.of(constant.factor), constant.because))
-        except IncompatibleError as reason:
-            factors.append(None if not reason.why else (Budget.infinite(), reason.why))
-    forth, back = factors
-    if forth is None or back is None or not (forth[0].is_finite or back[0].is_finite):
-        return Finding(Relation.UNKNOWN, f"no rule relates {mine} and {theirs}")
-    if forth[0] < back[0]:
-        return Finding(
-            Relation.STRONGER, f"{mine} protects the larger unit, as against {theirs}: {_cost(forth, back)}"
-        )
-    if back[0] < forth[0]:
-        return Finding(
-            Relation.WEAKER, f"{theirs} protects the larger unit, as against {mine}: {_cost(back, forth)}"
-        )
-    return Finding(Relation.EQUAL, f"{mine} and {theirs} are the same up to constants")
-
-
-def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
-    """What it costs to restate the one unit as the other, the smaller constant first."""
-    there = (
-        f"a budget carries over times {small[0].exact} ({small[1]})" if small[1] else "a budget carries over"
-    )
-    factor = large[0].fraction
-    whole = factor is not None and factor.denominator == 1
-    back = (
-        f"times {factor.numerator:,}"
-        if factor is not None and whole
-        else f"times {factor}"
-        if factor
-        else "not at all"
-    )
-    return f"{there}, and back {back} ({large[1]})"
-
-
-def _measures(first: Specification, second: Specification) -> Finding:
-    mine, theirs = first.output_premetric, second.output_premetric
-    if mine == theirs:
-        return Finding(Relation.EQUAL, f"both measure change by {mine}")
-    forth = mine.converted(Budget.of(1), theirs) is not None
-    back = theirs.converted(Budget.of(1), mine) is not None
-    if forth and not back:
-        return Finding(
-            Relation.STRONGER,
-            f"a bound on {mine} gives one on {theirs} at every distance, and not the reverse",
-        )
-    if back and not forth:
-        return Finding(
-            Relation.WEAKER, f"a bound on {theirs} gives one on {mine} at every distance, and not the reverse"
-        )
-    if forth and back:
-        return Finding(Relation.EQUAL, f"{mine} and {theirs} bound each other")
-    return Finding(Relation.UNKNOWN, f"no conversion between {mine} and {theirs} holds at every distance")
-
-
-def _budgets(first: Specification, second: Specification) -> Finding:
-    shown = f"{first.shown_budget}, {second.shown_budget}"
-    if first.flavor != second.flavor:
-        same = (first.input_premetric, first.output_premetric) == (
-            second.input_premetric,
-            second.output_premetric,
-        )
-        words = (
-            "the universes differ, so the budgets bound different things"
-            if same
-            else "the flavors differ, so the budgets are in different units"
-        )
-        return Finding(Relation.INCOMPARABLE, f"{words} ({shown})")
-    forth, back = compare_functions(first, second), compare_functions(second, first)
-    if forth and back:
-        return Finding(Relation.EQUAL, f"the budgets are equal ({shown})")
-    if forth and back.answer == "no":
-        words = "its budget is smaller" if first.varies is second.varies is None else forth.because
-        return Finding(Relation.STRONGER, f"{words} ({shown})")
-    if back and forth.answer == "no":
-        words = "its budget is larger" if first.varies is second.varies is None else back.because
-        return Finding(Relation.WEAKER, f"{words} ({shown})")
-    if forth.answer == back.answer == "no":
-        return Finding(Relation.INCOMPARABLE, f"{forth.because} ({shown})")
-    open_one = forth if forth.answer == "unknown" else back
-    return Finding(Relation.UNKNOWN, f"{open_one.because} ({shown})")
-
-
 def _both(forth: Verdict, back: Verdict) -> str:
     """Why neither implies the other; the reason for the reverse speaks of the two in the other order."""
     if forth.because == back.because:
@@ -306,7 +120,7 @@ def _turned(because: str) -> str:
 
 def _overall(forth: Verdict, back: Verdict) -> Finding:
     """One line: who implies whom, and why."""
-    found = _settled(
+    found = settled(
         forth,
         back,
         equal=f"each implies the other: {forth.because}",
@@ -326,3 +140,6 @@ def _overall(forth: Verdict, back: Verdict) -> Finding:
             words = f"the {one} does not imply the {other} ({reason}); whether the reverse holds is unknown"
             return Finding(Relation.UNKNOWN, words)
     return Finding(Relation.UNKNOWN, f"the two are not ranked, because no rule decides: {found.because}")
+
+
+__all__ = ["Comparison", "Finding", "Relation", "compare"]

@@ -1,13 +1,11 @@
 """Implication between specifications whose universes are nested: units, output premetrics and budgets."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from stirred.errors import IncompatibleError
 from stirred.spec.algebra.accounting import account, constant_of
 from stirred.spec.algebra.stated import Stated
-from stirred.spec.laws.functions import Promised, compare_functions
 from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
@@ -20,12 +18,8 @@ from stirred.spec.verdicts.examples import (
     Example,
     largest_stratum,
     no_neighbours,
-    with_finer_strata,
-    with_largest_stratum,
 )
 from stirred.spec.verdicts.witness import Witness
-
-LARGEST_TRIED = (2, 3, 10, 1000, 10**6, 10**12)
 
 
 def refuted(
@@ -89,8 +83,6 @@ class BudgetQuestion:
 
     def answer(self) -> Verdict:
         first, second = self.first, self.second
-        if first.varies is not None or second.varies is not None:
-            return self._functions()
         if len(first.statements) > 1 and not self._alike():
             return self._accounted()
         found, allowed = self._transferred(first.budget, second.budget, self.pair.pair)
@@ -233,123 +225,7 @@ class BudgetQuestion:
             because, Derivation(rule="implication", claim="the first implies the second", premises=premises)
         )
 
-    def _functions(self) -> Verdict:
-        """Budgets that differ by universe."""
-        first, second = self.first, self.second
-        same = (
-            first.input_premetric == second.input_premetric
-            and first.output_premetric == second.output_premetric
-        )
-        if same:
-            order = compare_functions(
-                Promised(first.budget, first.varies), Promised(second.budget, second.varies)
-            )
-            if order.answer == "yes" and not self._covered():
-                several = (
-                    "where b = 0 the second promises that nothing is lost, and such a universe may be large"
-                )
-                return known(self._in_small_universe(), Verdict.unknown(several))
-            if order.answer == "yes":
-                facts = {"first": _function(first), "second": _function(second)}
-                return self._implied(order.because, Derivation(rule="laws", claim=order.because, facts=facts))
-            if order.answer == "unknown" or order.b is None:
-                return known(
-                    self._at_some_universe(LARGEST_TRIED, ""),
-                    self._in_finer_strata(),
-                    Verdict.unknown(order.because),
-                )
-            if order.realised:
-                numbers = {"first": first.budget.exact, "second": second.budget.exact, "b": order.b}
-                step = Derivation(rule="realised universe", claim=order.because, facts=numbers)
-                return Verdict.no(order.because, step)
-            places = range(order.b, order.b + 8)
-            return known(self._at_some_universe(places, order.because), Verdict.unknown(order.because))
-        told = "; ".join(spec.varies.words for spec in (first, second) if spec.varies is not None)
-        return known(
-            self._by_bounds() if self._covered() else self._in_small_universe(),
-            self._at_some_universe(LARGEST_TRIED, ""),
-            Verdict.unknown(f"a budget differs by universe, and no rule decides in all of them: {told}"),
-        )
-
-    def _covered(self) -> bool:
-        """Whether b = 0 needs nothing: the first loses nothing there either, or each such universe is one data set."""
-        function, mine = self.second.varies, self.first.varies
-        if function is None or function.law is None or (self.first.budget.is_zero and mine is None):
-            return True
-        statistic, domain = function.statistic, self.second.domain
-        if mine is not None and mine.law is not None and mine.statistic is not None and statistic is not None:
-            return mine.statistic.never_above(statistic)  # then the first's b is 0 there as well
-        if statistic is None or [kind.name for kind in domain.record_types] != [statistic.record_type]:
-            return False
-        kind = statistic.record_type
-        seen = domain.closure(kind, (*statistic.match, *statistic.hold, *statistic.swap))
-        return domain.record_type(kind).names() - domain.identifiers(kind) <= seen
-
-    def _in_small_universe(self) -> Verdict | None:
-        """A no at the pair itself, where its universe has b = 0 and the second promises that nothing is lost."""
-        limit, budget = at_pair(self.second, self.pair.pair), at_pair(self.first, self.pair.pair)
-        if limit is None or budget is None or self.pair.pair is None:
-            return None
-        found, allowed = self._transferred(budget, limit, self.pair.pair)
-        return self._told(found, limit, allowed, self.pair) if found.answer == "no" else None
-
-    def _by_bounds(self) -> Verdict | None:
-        """The largest budget of the first against the smallest of the second."""
-        first, second = self.first, self.second
-        most = first.budget if first.varies is None else max(first.budget, first.varies.most)
-        least = second.budget
-        if second.varies is not None:
-            law = second.varies.law
-            floor = second.varies.least if law is None else min(law.at(2), law.at(3))
-            least = min(least, floor)
-        if not most.is_finite:
-            return None
-        found, _ = self._transferred(most, least, None)
-        return self._told(found, least, None, self.pair) if found.answer == "yes" else None
-
-    def _at_some_universe(self, places: Iterable[int], because: str) -> Verdict | None:
-        """A no at the universe of some b."""
-        return next((found for b in places if (found := self._at(b, because)) is not None), None)
-
-    def _in_finer_strata(self) -> Verdict | None:
-        """A no where the second's strata are finer: a universe in which they are much smaller than the first's."""
-        functions = [spec.varies for spec in (self.first, self.second)]
-        statistics = [function.statistic for function in functions if function is not None]
-        if len(statistics) < 2 or statistics[0] is None or statistics[1] is None:
-            return None
-        found = with_finer_strata(self.pair, statistics[0], statistics[1], self.first.domain)
-        return None if found.pair is None else self._at_universe_of(found, "")
-
-    def _at(self, b: int, because: str) -> Verdict | None:
-        """A no at a universe with this b, where a pair can be written there."""
-        functions = [spec.varies for spec in (self.first, self.second) if spec.varies is not None]
-        statistics = [f.statistic for f in functions if f.statistic is not None]
-        if len(statistics) < len(functions) or any(f.law is None or f.b == b for f in functions):
-            return None
-        found = with_largest_stratum(self.pair, statistics[0], b, self.first.domain)
-        return self._at_universe_of(found, because or f"at b = {b:,}")
-
-    def _at_universe_of(self, found: Example, because: str) -> Verdict | None:
-        """A no at the universe of this pair."""
-        if found.pair is None:
-            return None
-        mine, theirs = at_pair(self.first, found.pair), at_pair(self.second, found.pair)
-        if mine is None or theirs is None:
-            return None
-        told, allowed = self._transferred(mine, theirs, found.pair)
-        if told.answer != "no":
-            return None
-        verdict = self._told(told, theirs, allowed, found)
-        if verdict.derivation is None:
-            return None
-        words = f"{because} {told.because}".strip() if because.startswith("at b") or not because else because
-        return Verdict.no(words, verdict.derivation)
-
 
 def known(*verdicts: Verdict | None) -> Verdict:
     """The first verdict that is not None; ``or`` would skip a no, which is falsy."""
     return next(verdict for verdict in verdicts if verdict is not None)
-
-
-def _function(spec: Stated) -> str:
-    return spec.budget.exact if spec.varies is None else spec.varies.words

@@ -19,6 +19,7 @@ from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.budgets import BudgetQuestion, at_pair, distance_of, known, refuted
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.examples import Example, different_pair, no_neighbours
+from stirred.spec.verdicts.functions import FunctionQuestion
 from stirred.spec.verdicts.reach import counts_only_its_own, refines_within_reach
 
 
@@ -62,7 +63,9 @@ def implies(first: Stated, second: Stated) -> Verdict:
             return _published(first, second, found)
     if not nested:
         return known(_refuted_anyway(first, second, pair), nested)
-    return BudgetQuestion(first, second, nested, pair).answer()
+    varies = first.varies is not None or second.varies is not None
+    question = FunctionQuestion if varies else BudgetQuestion
+    return question(first, second, nested, pair).answer()
 
 
 def infinitely_apart(spec: Stated) -> Multiverse:
