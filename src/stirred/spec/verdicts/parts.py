@@ -51,12 +51,14 @@ def settled(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker:
 
 
 def domains(first: Specification, second: Specification) -> Finding:
+    """Whether the two speak of the same data sets."""
     if first.domain == second.domain:
         return Finding(Relation.EQUAL, f"both protect the data sets of {first.domain}")
     return Finding(Relation.UNKNOWN, f"no rule relates the domains {first.domain} and {second.domain}")
 
 
 def multiverses(first: Specification, second: Specification) -> Finding:
+    """Which of the two keeps fewer numbers exact."""
     if first.domain != second.domain:
         return Finding(
             Relation.UNKNOWN,
@@ -90,6 +92,7 @@ def _lacking(without: Specification, having: Specification, whose: str) -> str:
 
 
 def units(first: Specification, second: Specification) -> Finding:
+    """Which of the two protects the larger unit."""
     mine, theirs = first.input_premetric, second.input_premetric
     if mine == theirs:
         return Finding(Relation.EQUAL, f"both protect {mine.smallest_distance}")
@@ -148,6 +151,7 @@ def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
 
 
 def measures(first: Specification, second: Specification) -> Finding:
+    """Which of the two measures the change of an output more strictly."""
     mine, theirs = first.output_premetric, second.output_premetric
     if mine == theirs:
         return Finding(Relation.EQUAL, f"both measure change by {mine}")
@@ -168,6 +172,7 @@ def measures(first: Specification, second: Specification) -> Finding:
 
 
 def budgets(first: Specification, second: Specification) -> Finding:
+    """Which of the two has the smaller budget, where the flavors are the same."""
     shown = f"{first.shown_budget}, {second.shown_budget}"
     if first.flavor != second.flavor:
         same = (first.input_premetric, first.output_premetric) == (
