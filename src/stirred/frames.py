@@ -14,7 +14,7 @@ def collected(frame: pl.LazyFrame, *, streaming: bool = False) -> pl.DataFrame:
     >>> collected(pl.LazyFrame({"a": [1, 2]})).height
     2
     """
-    return cast(pl.DataFrame, frame.collect(engine="streaming" if streaming else "auto"))
+    return frame.collect(engine="streaming" if streaming else "auto")
 
 
 def frame_of(table: pa.Table | pa.RecordBatch) -> pl.DataFrame:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from stirred.census.census import Census
 from stirred.census.schema import RecordSchema, Schema, VariableSchema
 from stirred.census.typed import variables_of
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
@@ -54,10 +53,9 @@ def largest_household(schema: Schema) -> int | None:
     return None
 
 
-def _variables(census: Census, record: RecordSchema) -> dict[str, VariableSchema]:
-    columns = census.file(record.name).collect_schema()
-    found = {variable.name: variable for variable in variables_of(census.schema, record, columns)}
-    geography = census.schema.geography
+def _variables(schema: Schema, record: RecordSchema, columns: pl.Schema) -> dict[str, VariableSchema]:
+    found = {variable.name: variable for variable in variables_of(schema, record, columns)}
+    geography = schema.geography
     if geography.areas is not None and geography.names and geography.names[-1] in found:
         above = {level.name: VariableSchema(name=level.name, label=level.label) for level in geography.spine}
         found = {**above, **found}

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.census.schema import Variable
+from stirred.census.schema import VariableSchema
 
 SPREAD = 0.6  # standard deviation of the logarithm of a level's share between areas
 OPEN_LEVELS = 20  # values of a variable whose codebook lists none
@@ -16,10 +16,10 @@ ROWS = 1 << 16  # records drawn together
 MEAN_SIZE = 2.4  # persons of a household, where nothing is known
 
 
-def values_of(variable: Variable, number: int | None = None) -> pl.Series:
+def values_of(variable: VariableSchema, number: int | None = None) -> pl.Series:
     """The values a variable may take: its levels, or made-up ones where the codebook lists none.
 
-    >>> values_of(Variable(name="tenure", kind="category", levels=("own", "rent"))).to_list()
+    >>> values_of(VariableSchema(name="tenure", kind="category", levels=("own", "rent"))).to_list()
     ['own', 'rent']
     """
     levels = variable.all_levels
@@ -33,7 +33,7 @@ def values_of(variable: Variable, number: int | None = None) -> pl.Series:
     return pl.Series(variable.name, [f"{variable.name}-{k + 1}" for k in range(count)])
 
 
-def shares(variable: Variable, number: int, *, persons: bool) -> NDArray[np.float64]:
+def shares(variable: VariableSchema, number: int, *, persons: bool) -> NDArray[np.float64]:
     """The share of each level before areas differ: sizes as households have them, else fewer and fewer."""
     levels = variable.all_levels
     if persons and levels is not None and all(isinstance(level, int) for level in levels):

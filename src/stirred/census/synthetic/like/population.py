@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.census.schema import EditRule, RecordSchema, Schema, Variable
+from stirred.census.schema import EditRule, Kind, RecordSchema, Schema, VariableSchema
 from stirred.census.synthetic.like.areas import leaf_areas
 from stirred.census.synthetic.like.draws import MEAN_SIZE, PublicTable, by_area, shares, values_of
 from stirred.errors import InputError
@@ -96,24 +96,26 @@ def _filled(
     return frame
 
 
-def _variables(record: RecordSchema) -> list[Variable]:
+def _variables(record: RecordSchema) -> list[VariableSchema]:
     """The variables to draw: those declared, the size, and the kind of home; never an identifier."""
     special = {record.id, record.household, record.weight}
     found = {v.name: v for v in record.variables if v.name not in special}
     if record.size and record.size not in found:
-        found[record.size] = Variable(name=record.size, kind="integer", levels=range(1, 8))
+        found[record.size] = VariableSchema(name=record.size, kind="integer", levels=range(1, 8))
     if record.kinds is not None:
         column, occupied = record.kinds.column, record.kinds.occupied or record.kinds.housing_units
         whole = all(isinstance(code, int) for code in occupied)
+        kind: Kind = "integer" if whole else "text"
         if occupied:  # a stand-in has occupied homes, unless a public table says otherwise
-            found[column] = Variable(name=column, kind="integer" if whole else "text", levels=tuple(occupied))  # type: ignore[arg-type]
+            levels = tuple(occupied)
+            found[column] = VariableSchema(name=column, kind=kind, levels=levels)  # type: ignore[arg-type]
     imputed = {v.imputed for v in record.variables if v.imputed} - set(found)
-    found |= {name: Variable(name=name, kind="integer", levels=(0,)) for name in imputed}
+    found |= {name: VariableSchema(name=name, kind="integer", levels=(0,)) for name in imputed}
     return list(found.values())
 
 
 def _drawn(
-    variable: Variable,
+    variable: VariableSchema,
     record: RecordSchema,
     known: pl.DataFrame,
     groups: NDArray[np.int64],
@@ -165,7 +167,7 @@ def _within_rules(
     schema: Schema,
     record: RecordSchema,
     frame: pl.DataFrame,
-    variables: Sequence[Variable],
+    variables: Sequence[VariableSchema],
     groups: NDArray[np.int64],
     figures: Figures,
     rng: np.random.Generator,
