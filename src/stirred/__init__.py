@@ -4,6 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
+    __version__: str
     from stirred import catalog as catalog
     from stirred.census import Census as Census
     from stirred.census import read as read
@@ -99,7 +100,19 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
+    if name == "__version__":
+        return _version()
     raise AttributeError(f"module 'stirred' has no attribute {name!r}")
+
+
+def _version() -> str:
+    """The version that the installed package states; a source tree that was never installed has none."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("stirred")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -185,6 +185,27 @@ def test_files_may_be_addresses(spark: Spark, folder: Path) -> None:
         spark.read(folder / "wrong.toml")
 
 
+def test_a_flat_person_file_is_split_here_and_never_read_whole_on_spark(spark: Spark, tmp_path: Path) -> None:
+    flat = {"hid": [1, 1, 2, 3], "county": ["a", "a", "b", "a"], "sex": ["f", "m", "f", "m"]}
+    pq.write_table(pa.table(flat), tmp_path / "p.parquet")
+    text = """
+    geography.spine = ["county"]
+    record.household = {files = ["FILE"], household_from = "hid", size = "size"}
+    record.person = {files = ["FILE"], household = "hid"}
+    """
+    (tmp_path / "census.toml").write_text(text.replace("FILE", "p.parquet"))
+    here = read(tmp_path)
+    there = spark.census(here)
+    assert there.count("household") == 3
+    assert there.counts("person", ["county", "size", "sex"]) == here.counts(
+        "person", ["county", "size", "sex"]
+    )
+    assert "county" not in there.columns("person")
+    (tmp_path / "census.toml").write_text(text.replace("FILE", f"file:{tmp_path}/p.parquet"))
+    with pytest.raises(StirredError, match="cannot be split on Spark"):
+        spark.read(tmp_path / "census.toml")
+
+
 def of(**columns: Any) -> Census:
     """Two record types; columns are the household's."""
     schema = {

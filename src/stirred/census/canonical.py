@@ -105,14 +105,14 @@ def shaped(frame: pl.LazyFrame, forms: Forms) -> pl.LazyFrame:
 
 def _formed(name: str, dtype: pl.DataType, form: str) -> pl.Expr | None:
     value = pl.col(name)
+    if form == "kept":
+        return None
     if isinstance(dtype, pl.List | pl.Struct | pl.Array | pl.Duration) or dtype in (pl.Binary, pl.Object):
         raise DataError(
             f"column {name} holds values of type {dtype.base_type()}",
             why="a census variable holds text, numbers or dates",
             fix="cast the column to text, or leave it out of the file",
         )
-    if form == "kept":
-        return None
     if dtype.is_float():
         value = value.fill_nan(None)
         return value.cast(pl.Int64) if form == "whole" else value

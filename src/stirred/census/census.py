@@ -1,34 +1,31 @@
 """A census: confidential records with their schema, read by scanning and never loaded as a whole."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
-import pyarrow as pa
 
 from stirred.census import parse
-from stirred.census.canonical import Forms, forms_of, open_columns, shaped
-from stirred.census.domain import domain_of
-from stirred.census.failures import explain
-from stirred.census.geography import attach
-from stirred.census.once import require_once
-from stirred.census.readers import open_source, to_lazy
-from stirred.census.readers.dispatch import format_of
-from stirred.census.schema import RecordSchema, Schema
-from stirred.census.typed import loosely, raw, typed
-from stirred.errors import DataError, InputError, did_you_mean
-from stirred.frames import collected
-from stirred.spec.domain import Domain
+from stirred.census.describe import Description, describe_tables, document_of, uncommented
+from stirred.census.failures import redact_errors as redact_errors
+from stirred.census.files import CensusFiles
+from stirred.census.files import asked as _asked
+from stirred.census.files import codes_as as _codes
+from stirred.census.flat import home_of
+from stirred.census.progress import Progress
+from stirred.census.readers import is_table, to_lazy
+from stirred.census.schema import Schema
+from stirred.census.typed import typed
+from stirred.census.validation import validate
+from stirred.errors import InputError, did_you_mean
 
-HOMES_AT_ONCE = (
-    20_000_000  # households held in memory when persons are counted by variables of their household
-)
+__all__ = ["Census", "_asked", "_codes", "read", "redact_errors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Census:
+class Census(CensusFiles):
     """Households and persons with their schema; nothing is read until it is needed.
 
     >>> census = Census.of({"geography": {"spine": ["county"]}},
@@ -37,236 +34,58 @@ class Census:
     {'county': ['a', 'b'], 'size': [1, 2], 'count': [1, 2]}
     """
 
-    schema: Schema
-    files: Mapping[str, pl.LazyFrame] = field(default_factory=dict, repr=False)
-    folder: Path = field(default_factory=Path, repr=False)
-    _linkable: set[str] = field(
-        default_factory=set, repr=False
-    )  # record types whose identifiers are known to be unique
-    _forms: dict[str, Forms] = field(default_factory=dict, repr=False)
+    _guessed: Description | None = field(default=None, repr=False)  # what was guessed without a schema
 
     @staticmethod
-    def of(schema: Schema | Mapping[str, object], tables: Mapping[str, object]) -> "Census":
-        """Make a census from tables in memory, of any data frame library; record types not described take all columns."""
-        if not isinstance(schema, Schema):
-            document = dict(schema)
-            records = document.get("record", {})
-            if isinstance(records, Mapping):
-                document["record"] = {**{name: {} for name in tables}, **records}
-            schema = parse.parse(document)
-        unknown = [name for name in tables if name not in schema.record_types]
+    def of(
+        schema: object, tables: object = None, *, levels: Literal["declared", "records"] = "declared"
+    ) -> "Census":
+        """Make a census from tables in memory: ``Census.of(schema, tables)``, or ``Census.of(tables)`` to guess the schema.
+
+        Tables are one frame, or frames by record type, of any data frame library; also dictionaries of columns and lists
+        of rows. What was guessed is in ``guesses`` and in ``describe()``. Levels are guessed from the records only with
+        ``levels="records"``: a level that no record has is then missing, which tells that no record has it.
+
+        >>> census = Census.of({"hid": [1, 2], "region": ["a", "b"], "tenure": ["own", "rent"]})
+        >>> census.guesses[0]
+        'geography: region (named like a place; nothing else nests)'
+        """
+        if tables is None:
+            return _guess(schema, confidential=levels == "records")
+        if isinstance(schema, Schema):
+            named = _by_record_type(tables, schema)
+        else:
+            named, schema = _parsed(schema, tables)
+        unknown = [name for name in named if name not in schema.record_types]
         if unknown:
             raise InputError(
                 f"the schema has no record type {unknown[0]}",
                 why="a table was given for it",
                 fix=did_you_mean(unknown[0], schema.record_types),
             )
-        return Census(schema=schema, files={name: to_lazy(table) for name, table in tables.items()})
+        return Census(schema=schema, files={name: to_lazy(table) for name, table in named.items()})
 
     @property
-    def domain(self) -> Domain:
-        """The data sets that could have been collected, as the schema describes them."""
-        return domain_of(self.schema, lambda record_type: self.file(record_type).collect_schema())
+    def guesses(self) -> tuple[str, ...]:
+        """What was guessed because no schema was given, as sentences; "not decided" marks what a person must decide."""
+        return () if self._guessed is None else self._guessed.guesses
 
-    def source(self, record_type: str) -> pl.LazyFrame:
-        """The columns of the files, unchanged."""
-        self.schema.record(record_type)
-        if record_type in self.files:
-            return self.files[record_type]
-        return open_source(self.schema.record(record_type).source, self.folder)
+    def describe(self) -> Description:
+        """The schema as a document to edit, which ``Census.of(document, tables)`` takes; ``.toml()`` writes it as text."""
+        return document_of(self.schema) if self._guessed is None else self._guessed.copy()
 
-    def forms(self, record_type: str) -> Forms:
-        """The form of every column whose type the schema leaves open; found once, by reading those columns."""
-        if record_type not in self._forms:
-            record, source = self.schema.record(record_type), self.source(record_type)
-            with redact_errors(record_type):
-                asked, codes = open_columns(self.schema, record, source.collect_schema())
-                untyped = record_type not in self.files and format_of(record.source, self.folder) == "csv"
-                # a weight that is no number is a fault, which validation reports
-                kept = {record.weight: "kept"} if record.weight else {}
-                self._forms[record_type] = {**forms_of(source, asked, codes, untyped=untyped), **kept}
-        return self._forms[record_type]
+    def require_valid(self, *, progress: Progress | None = None) -> None:
+        """Hold all records against the schema in streaming passes; raise one error with the worst three problems.
 
-    def file(self, record_type: str) -> pl.LazyFrame:
-        """The columns of the files, with every value in its one form."""
-        with redact_errors(record_type):
-            return shaped(self.source(record_type), self.forms(record_type))
-
-    def raw(self, record_type: str) -> pl.LazyFrame:
-        """The variables under their names, with the types of the file; used by validation."""
-        return raw(self.schema, self.schema.record(record_type), self.file(record_type))
-
-    def scan(
-        self, record_type: str, columns: Sequence[str] | None = None, *, ordered: bool = True
-    ) -> pl.LazyFrame:
-        """Scan the records; missing columns of a person come from its household, off-spine codes from their files.
-
-        Without ``ordered`` the rows may come in any order where a join is needed, which is faster.
+        >>> schema = {"record": {"household": {"variables": {"size": "1..7"}}}}
+        >>> Census.of(schema, {"household": {"size": [1, 9, 0]}}).require_valid()
+        Traceback (most recent call last):
+        ...
+        stirred.errors.DataError: the records break 1 rule of the schema
+          why: household.size: values outside the listed levels (2 records)
+          fix: see all of them with: stirred data check census.toml, or validate(census) in Python
         """
-        record = self.schema.record(record_type)
-        with redact_errors(record_type):
-            own = typed(self.schema, record, self.file(record_type))
-            if columns is None:
-                return own
-            return self._resolve(record, own, list(dict.fromkeys(columns)), ordered=ordered)
-
-    def columns(self, record_type: str) -> tuple[str, ...]:
-        """The names of the record type's own columns."""
-        return tuple(self.scan(record_type).collect_schema().names())
-
-    def _resolve(
-        self, record: RecordSchema, own: pl.LazyFrame, columns: list[str], *, ordered: bool
-    ) -> pl.LazyFrame:
-        there = own.collect_schema().names()
-        lacking = [name for name in columns if name not in there]
-        if not lacking:
-            return own.select(columns)
-        frame = own
-        if record.linked_to:
-            other = self.schema.record(record.linked_to)
-            reachable = self.columns(record.linked_to)
-            wanted = [name for name in self._needed(lacking) if name in reachable and name not in there]
-            if wanted:
-                # keep only the needed columns: the join is the one step that holds columns in memory
-                keep = [
-                    name for name in there if name in {*columns, *self._needed(columns), record.household}
-                ]
-                there = [*keep, *wanted]
-                keys = (record.household, other.id)
-                self._require_once(other)
-                frame = _join(frame.select(keep), self.scan(other.name), keys, wanted, ordered=ordered)
-        frame = attach(self.schema, frame, [name for name in columns if name not in there], self.folder)
-        there = frame.collect_schema().names()
-        for name in columns:
-            if name not in there:
-                raise InputError(
-                    f"{record.name} records have no column {name}",
-                    why="it was asked for",
-                    fix=did_you_mean(name, there),
-                )
-        return frame.select(columns)
-
-    def _require_once(self, record: RecordSchema) -> None:
-        """Check once that the identifiers of a record type are unique, before anything is joined by them."""
-        if record.name not in self._linkable:
-            with redact_errors(record.name):
-                require_once(self.scan(record.name).select(record.id), self.count(record.name), record)
-            self._linkable.add(record.name)
-
-    def _needed(self, names: list[str]) -> list[str]:
-        """The requested columns, and the levels of the spine by which off-spine codes are looked up."""
-        keys = [off.of for off in self.schema.geography.off_spine if off.name in names and off.of]
-        if self.schema.geography.areas and self.schema.spine:
-            keys.append(self.schema.spine[-1])
-        return list(dict.fromkeys([*names, *keys]))
-
-    def count(self, record_type: str) -> int:
-        """How many records there are."""
-        frame = self.scan(record_type).select(pl.len())
-        return int(_collect(frame, record_type).item())
-
-    def table(self, record_type: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The records as an Arrow table, in the order of the files."""
-        return _arrow(_collect(self.scan(record_type, columns), record_type))
-
-    def batches(
-        self, record_type: str, columns: Sequence[str] | None = None, *, rows: int = 1 << 20
-    ) -> Iterator[pa.RecordBatch]:
-        """The records in batches of at most ``rows``, in the order of the files, without holding them all."""
-        with redact_errors(record_type):
-            frame = self.scan(record_type, columns)
-            for part in frame.collect_batches(
-                chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"
-            ):
-                for start in range(0, part.height, rows):
-                    yield from _arrow(part.slice(start, rows)).combine_chunks().to_batches()
-
-    def counts(
-        self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
-    ) -> pa.Table:
-        """The table of counts: columns ``by`` and ``count``, sorted, only non-zero cells; the total when by is empty."""
-        return self._aggregate(record_type, by, where, pl.len().cast(pl.Int64).alias("count"), [])
-
-    def weighted(
-        self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
-    ) -> pa.Table:
-        """The table of summed survey weights: columns ``by`` and ``weight``; no amplification by sampling is claimed."""
-        weight = self.schema.record(record_type).weight
-        if not weight:
-            raise InputError(
-                f"{record_type} records have no weight",
-                why="their weighted counts were asked for",
-                fix='name the weight column in census.toml: weight = "…"',
-            )
-        return self._aggregate(record_type, by, where, pl.col(weight).sum().alias("weight"), [weight])
-
-    def _aggregate(
-        self,
-        record_type: str,
-        by: Sequence[str],
-        where: Mapping[str, Sequence[str]] | None,
-        value: pl.Expr,
-        extra: list[str],
-    ) -> pa.Table:
-        names, wanted = _asked(by, where, extra)
-        parts = [
-            part._cells(record_type, names, wanted, where, value) for part in self._parts(record_type, wanted)
-        ]
-        result = pl.concat(parts)
-        total = pl.col(result.columns[-1]).sum()
-        if not names:
-            return _arrow(result.select(total))
-        if len(parts) > 1 or any(isinstance(result.schema[name], pl.Categorical | pl.Enum) for name in names):
-            # Files may encode the same text in several ways; cells that become equal as text are one cell.
-            text = pl.selectors.by_dtype(pl.Categorical, pl.Enum)
-            result = result.with_columns(text.cast(pl.String)).group_by(names).agg(total)
-        return _arrow(result.sort(names, nulls_last=False))
-
-    def _cells(
-        self,
-        record_type: str,
-        names: list[str],
-        wanted: list[str],
-        where: Mapping[str, Sequence[str]] | None,
-        value: pl.Expr,
-    ) -> pl.DataFrame:
-        frame = self.scan(record_type, wanted, ordered=False) if wanted else self.scan(record_type)
-        types = frame.collect_schema()
-        for name, codes in (where or {}).items():
-            frame = frame.filter(pl.col(name).is_in(_codes(codes, types[name], name)))
-        return _collect(frame.group_by(names).agg(value) if names else frame.select(value), record_type)
-
-    def _parts(self, record_type: str, wanted: list[str]) -> "Iterator[Census]":
-        """The census as a whole, or in parts by the hash of the link, so that a join never holds too many households."""
-        record = self.schema.record(record_type)
-        if not record.linked_to or set(wanted) <= set(self.columns(record_type)):
-            yield self
-            return
-        home = self.schema.record(record.linked_to)
-        self._require_once(home)
-        parts = -(-self.count(home.name) // HOMES_AT_ONCE)
-        if parts <= 1:
-            yield self
-            return
-        sides = {record.name: _column(record, record.household), home.name: _column(home, home.id)}
-        types = {name: self.file(name).collect_schema()[key] for name, key in sides.items()}
-        # as text unless both have one type, because two files may store one identifier in two types
-        text = len(set(types.values())) > 1 or any(dtype.is_float() for dtype in types.values())
-        keys = {
-            name: loosely(pl.col(key), types[name], pl.String()) if text else pl.col(key)
-            for name, key in sides.items()
-        }
-        hashed = {name: key.hash() for name, key in keys.items()}
-        for part in range(parts):
-            some = {name: self.file(name).filter(hashed[name] % parts == part) for name in sides}
-            # an identifier that is unique in the whole is unique in each part
-            yield Census(
-                schema=self.schema,
-                files={**self.files, **some},
-                folder=self.folder,
-                _linkable=self._linkable,
-                _forms={**self._forms, **{name: {} for name in some}},  # these have their forms already
-            )
+        validate(self, progress=progress).require_none()
 
 
 def read(path: str | Path) -> Census:
@@ -276,76 +95,55 @@ def read(path: str | Path) -> Census:
         path = path / "census.toml"
     census = Census(schema=parse.load(path), folder=path.parent)
     for record in census.schema.records:
-        census.scan(record.name)
+        with redact_errors(record.name):
+            # the columns are compared with the schema; households of a person file are not made for it
+            typed(census.schema, record, pl.LazyFrame(schema=census.layout(record.name)))
     return census
 
 
-class redact_errors:  # noqa: N801 — used as a function in a with statement
-    """Replace errors of the reading library inside the block by errors that show no value."""
-
-    def __init__(self, record_type: str) -> None:
-        self.record_type = record_type
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # an error of Stirred that is raised inside a query is returned as one long text
-        flattened = isinstance(error, DataError) and "\n" in error.what
-        library = isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError)
-        if error is not None and (flattened or library):
-            raise explain(error, self.record_type) from None
-
-
-def _collect(frame: pl.LazyFrame, record_type: str) -> pl.DataFrame:
-    with redact_errors(record_type):
-        return collected(frame, streaming=True)
-
-
-def _arrow(frame: pl.DataFrame) -> pa.Table:
-    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-def _join(
-    left: pl.LazyFrame, right: pl.LazyFrame, keys: tuple[str, str], columns: list[str], *, ordered: bool
-) -> pl.LazyFrame:
-    here, there = keys
-    right = right.select(pl.col(there).alias("\x00id"), *columns)
-    types = left.collect_schema()[here], right.collect_schema()["\x00id"]
-    if types[0] != types[1]:  # the same identifiers read from two formats
-        left = left.with_columns(pl.col(here).cast(pl.String))
-        right = right.with_columns(pl.col("\x00id").cast(pl.String))
-    order: Literal["left", "none"] = "left" if ordered else "none"
-    return left.join(right, left_on=here, right_on="\x00id", how="left", maintain_order=order)
-
-
-def _column(record: RecordSchema, name: str) -> str:
-    return record.variable(name).source if name in record.names else name
-
-
-def _asked(
-    by: Sequence[str], where: Mapping[str, Sequence[str]] | None, extra: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """The variables of a table, and all that must be read for it."""
-    names = list(by)
-    if len(set(names)) < len(names):
+def _guess(tables: object, *, confidential: bool) -> Census:
+    if isinstance(tables, Schema) or (isinstance(tables, Mapping) and {"record", "geography"} & set(tables)):
         raise InputError(
-            "a variable is named twice in a table",
-            why="a table has one column for each variable",
-            fix="name each variable once",
+            "a census needs tables",
+            why="only a schema was given",
+            fix="give the tables too: Census.of(schema, tables)",
         )
-    return names, list(dict.fromkeys([*names, *(where or {}), *extra]))
+    several = isinstance(tables, Mapping) and bool(tables) and all(map(is_table, tables.values()))
+    given = dict(tables) if isinstance(tables, Mapping) and several else {"": tables}
+    frames = {str(name): to_lazy(table) for name, table in given.items()}
+    document = describe_tables(frames, confidential=confidential)
+    schema = parse.parse(uncommented(document))
+    files = dict(zip(schema.record_types, frames.values(), strict=False)) if "" in frames else frames
+    files = {name: frame for name, frame in files.items() if name in schema.record_types}
+    if not files:  # the persons of a table that was named household
+        files = dict(zip(schema.record_types, frames.values(), strict=False))
+    return Census(schema=schema, files=files, _guessed=document)
 
 
-def _codes(codes: Sequence[str], dtype: pl.DataType, name: str) -> pl.Series:
-    try:
-        values: list[object] = (
-            [int(code) for code in codes] if dtype.is_integer() else [str(code) for code in codes]
-        )
-    except ValueError:
+def _by_record_type(tables: object, schema: Schema) -> Mapping[str, object]:
+    """The tables by record type; one table alone belongs to the only record type that is not made from another's file."""
+    if isinstance(tables, Mapping):
+        return tables
+    own = [record.name for record in schema.records if home_of(schema, record) is None]
+    if len(own) != 1:
         raise InputError(
-            f"{name} holds integers",
-            why="the restriction names a level that is not an integer",
-            fix="restrict it to integer levels",
-        ) from None
-    return pl.Series(values, dtype=dtype if dtype.is_integer() else pl.String)
+            "one table was given for several record types",
+            why="it cannot be told which of them it holds",
+            fix="give the tables by record type: {" + ", ".join(f'"{name}": …' for name in own) + "}",
+        )
+    return {own[0]: tables}
+
+
+def _parsed(document: object, tables: object) -> tuple[Mapping[str, object], Schema]:
+    if not isinstance(document, Mapping):
+        raise InputError(
+            f"cannot read a schema from {type(document).__name__}",
+            why="two arguments are a schema and its tables",
+            fix="give a dictionary of the shape of census.toml first, or only the tables",
+        )
+    plain = uncommented(document)
+    records = plain.get("record", {})
+    if isinstance(tables, Mapping) and isinstance(records, Mapping):
+        plain["record"] = {**{name: {} for name in tables}, **records}
+    schema = parse.parse(plain)
+    return _by_record_type(tables, schema), schema

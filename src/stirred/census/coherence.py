@@ -49,6 +49,7 @@ def _records(schema: Schema) -> Iterator[str]:
     for record in schema.records:
         where = f"record.{record.name}"
         yield from _link(schema, record, where)
+        yield from _shared(schema, record, where)
         sources = [variable.source for variable in record.variables]
         if len(set(sources)) < len(sources):
             yield f"{where}.variables: two variables read the same column"
@@ -67,6 +68,8 @@ def _records(schema: Schema) -> Iterator[str]:
             if variable.levels is not None:
                 text = isinstance(variable.levels[0], str)
                 extra = [*variable.missing.codes, variable.missing.empty_as]
+                if not text and variable.missing.policy == "keep":
+                    extra = []  # NA and the like mark empty fields of numbers
                 if any(isinstance(code, str) != text for code in extra if code is not None):
                     yield f"{here}.missing: codes are written as the levels are, all text or all integers"
         if record.kinds is not None:
@@ -91,6 +94,22 @@ def _link(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
         yield f"{where}.of: a record type cannot link to itself"
     elif not schema.record(record.linked_to).id:
         yield f"record.{record.linked_to}.id: needed, because {record.name} links to it"
+
+
+def _shared(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
+    """A variable of persons and households at once would publish the household's value beside the swapped one."""
+    if record.household_from and record.household:
+        yield f"{where}.household_from: these records link to another record type; keep one of the two keys"
+    again = sorted({*record.leave_out} & {variable.source for variable in record.variables})
+    if again:
+        yield f"{where}.leave_out: {again[0]} is a variable too"
+    home = next((home for home in schema.records if home.name == record.linked_to), None)
+    if home is None or not home.household_from or home.source != record.source:
+        return
+    theirs = {variable.source for variable in home.variables}
+    for variable in record.variables:
+        if variable.source in theirs:
+            yield f"{where}.variables.{variable.name}: is a variable of {home.name}, made from the same file"
 
 
 def _rules(schema: Schema) -> Iterator[str]:

@@ -2,6 +2,9 @@
 
 import re
 
+import polars as pl
+import pyarrow as pa
+
 from stirred.errors import DataError
 
 # (pattern of the library's message, our reason, our fix); the library's own message may show values.
@@ -66,3 +69,20 @@ def explain(error: BaseException, record_type: str) -> DataError:
         return DataError(ours["what"], why=ours["why"], fix=ours["fix"])
     why, fix = reason(error)
     return DataError(f"cannot read the {record_type} records", why=why, fix=fix)
+
+
+class redact_errors:  # noqa: N801 — used as a function in a with statement
+    """Replace errors of the reading library inside the block by errors that show no value."""
+
+    def __init__(self, record_type: str) -> None:
+        self.record_type = record_type
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # an error of Stirred that is raised inside a query is returned as one long text
+        flattened = isinstance(error, DataError) and "\n" in error.what
+        library = isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError)
+        if error is not None and (flattened or library):
+            raise explain(error, self.record_type) from None

@@ -156,8 +156,10 @@ def _geography(model: GeographyModel) -> Geography:
 
 
 def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | None) -> RecordSchema:
-    linked_to = model.of or ("household" if model.household and "household" in census.record else "")
-    if model.household and not linked_to:
+    home = _flat_home(name, model, census)
+    household = model.household or (census.record[home].household_from if home else "")
+    linked_to = model.of or home or ("household" if household and "household" in census.record else "")
+    if household and not linked_to:
         linked_to = next((n for n, r in census.record.items() if n != name and r.id), "")
     kinds = None
     if model.kind:
@@ -171,24 +173,53 @@ def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | N
         )
     return RecordSchema(
         name=name,
-        source=Source(
-            files=tuple(model.files),
-            format=model.format,
-            separator=model.separator,
-            header=model.header,
-            encoding=model.encoding,
-            table=model.table,
-            ddi=model.ddi,
-            columns=tuple(model.columns),
-        ),
+        source=_source(model if model.files else _partner(name, home, census) or model),
         variables=tuple(_variable(key, variable, folder) for key, variable in model.variables.items()),
-        id=model.id,
-        household=model.household,
+        id=model.id or model.household_from,
+        household=household,
         linked_to=linked_to,
+        household_from=model.household_from,
+        leave_out=tuple(model.leave_out),
         size=model.size,
         weight=model.weight,
         kinds=kinds,
         where=tuple((key, tuple(codes)) for key, codes in model.where.items()),
+    )
+
+
+def _flat_home(name: str, model: RecordModel, census: CensusModel) -> str:
+    """The record type of the households that are made from the file of these persons; empty when there is none."""
+    for other, home in census.record.items():
+        same = not model.files or not home.files or model.files == home.files
+        asked = model.of in ("", other) and model.household in ("", home.household_from)
+        if other != name and home.household_from and not model.household_from and same and asked:
+            return other
+    return ""
+
+
+def _partner(name: str, home: str, census: CensusModel) -> RecordModel | None:
+    """The record type that names the file, when households and persons share one and only one of them names it."""
+    if home:
+        return census.record[home]
+    if census.record[name].household_from:
+        persons = (
+            r for other, r in census.record.items() if r.files and _flat_home(other, r, census) == name
+        )
+        return next(persons, None)
+    return None
+
+
+def _source(model: RecordModel) -> Source:
+    return Source(
+        files=tuple(model.files),
+        format=model.format,
+        separator=model.separator,
+        header=model.header,
+        encoding=model.encoding,
+        decimal=model.decimal,
+        table=model.table,
+        ddi=model.ddi,
+        columns=tuple(model.columns),
     )
 
 

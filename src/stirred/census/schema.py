@@ -149,6 +149,7 @@ class Source:
     separator: str = ""
     header: bool = True
     encoding: str = "utf8"
+    decimal: Literal[".", ","] = "."  # the mark in numbers of delimited text
     table: str = ""
     ddi: str = ""
     columns: tuple[str, ...] = ()
@@ -164,6 +165,8 @@ class RecordSchema:
     id: str = ""
     household: str = ""  # the column that holds the id of the linked record
     linked_to: str = ""  # the record type linked to
+    household_from: str = ""  # the column of a person file whose values are the households
+    leave_out: tuple[str, ...] = ()  # columns of the files that are no variables
     size: str = ""  # the variable that says how many persons live there
     weight: str = ""
     kinds: Kinds | None = None

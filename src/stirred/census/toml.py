@@ -170,12 +170,15 @@ class RecordModel(Strict):
     separator: str = ""
     header: bool = True
     encoding: Literal["utf8", "latin1"] = "utf8"
+    decimal: Literal[".", ","] = "."
     table: str = ""
     ddi: str = ""
     columns: list[str] = []
     id: str = ""
     household: str = ""
+    household_from: str = ""
     of: str = ""
+    leave_out: list[str] = []
     size: str = ""
     weight: str = ""
     kind: KindModel | None = None

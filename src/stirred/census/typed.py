@@ -14,11 +14,12 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
     stated: dict[str, Kind] = {"integer": "integer", "text": "category"}  # a category is always text
     open_kind = stated.get(schema.geography.typed_as, "text")
     declared = {variable.name: variable for variable in record.variables}
-    found = (
-        {}
-        if declared
-        else {name: VariableSchema(name=name, kind=_kind(dtype)) for name, dtype in columns.items()}
-    )
+    rest = {} if declared else {name: _kind(dtype) for name, dtype in columns.items()}
+    found = {
+        name: VariableSchema(name=name, kind=kind)
+        for name, kind in rest.items()
+        if name not in record.leave_out
+    }
     special: dict[str, VariableSchema] = {}
     for name in filter(None, (record.id, record.household)):
         special[name] = VariableSchema(name=name)
@@ -78,8 +79,18 @@ def present(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.Laz
         elif variable.source in columns:
             value = pl.col(variable.source)
             if columns[variable.source] == pl.String:
-                value = pl.when(value != "").then(value)
+                marks = text_marks(variable)
+                value = pl.when((value != "") & ~value.is_in(marks) if marks else value != "").then(value)
+                if variable.kind == "number" and record.source.decimal == ",":
+                    # a point would be read as a decimal point, which the file does not have
+                    value = value.str.replace_many([".", ","], ["\x00", "."])
             chosen.append(value.alias(variable.name))
+    if not chosen and record.leave_out:
+        raise SchemaError(
+            f"the {record.name} records have no variable",
+            why="every column of the file is left out",
+            fix=f"take a column out of leave_out: {', '.join(record.leave_out)}",
+        )
     return frame.select(chosen)
 
 
@@ -104,18 +115,38 @@ def convert(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
     missing = variable.missing
     if missing.policy == "level" and missing.empty_as is not None:
         value = value.fill_null(pl.lit(missing.empty_as, dtype=None if target is None else target))
-    if missing.policy == "keep" and missing.codes:
-        value = pl.when(~value.is_in(list(missing.codes))).then(value)
+    codes = comparable_codes(variable)
+    if missing.policy == "keep" and codes:
+        value = pl.when(~value.is_in(codes)).then(value)
     return value.alias(variable.name)
+
+
+def text_marks(variable: VariableSchema) -> list[str]:
+    """Texts that stand for an empty field in a column of numbers, as NA does in files of R.
+
+    >>> text_marks(VariableSchema(name="income", kind="number", missing=Missing(policy="keep", codes=("NA",))))
+    ['NA']
+    """
+    if not _numeric(variable) or variable.missing.policy != "keep":
+        return []
+    return [code for code in variable.missing.codes if isinstance(code, str)]
+
+
+def comparable_codes(variable: VariableSchema) -> list[str | int]:
+    """The missing codes that a value of the variable's type can have."""
+    numeric = _numeric(variable)
+    return [code for code in variable.missing.codes if not (numeric and isinstance(code, str))]
+
+
+def _numeric(variable: VariableSchema) -> bool:
+    whole = variable.levels is not None and isinstance(variable.levels[0], int)
+    return whole or variable.kind in ("integer", "number")
 
 
 def wanted_type(variable: VariableSchema, dtype: pl.DataType) -> pl.DataType | None:
     """The type to convert to, or None when the file's type is kept."""
     textual = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Enum | pl.Categorical)
-    whole = variable.kind == "integer" or (
-        variable.levels is not None and isinstance(variable.levels[0], int)
-    )
-    if whole:
+    if _numeric(variable) and variable.kind != "number":
         return None if dtype.is_integer() else INTEGER
     if variable.kind == "number":
         return None if dtype.is_numeric() else NUMBER
@@ -166,6 +197,17 @@ def code_of(level: Area, columns: pl.Schema) -> pl.Expr:
         return pl.when(value != "").then(value) if columns[sources[0]] == pl.String else value
     joined = pl.concat_str([pl.col(name).cast(pl.String) for name in sources])
     return joined if level.first is None else joined.str.slice(0, level.first)
+
+
+def sources_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:
+    """The columns of the file that the variables of a record type are read from."""
+    levels = {level.name: level.columns or (level.name,) for level in schema.geography.spine}
+    wanted = [
+        column
+        for variable in variables_of(schema, record, columns)
+        for column in levels.get(variable.name, (variable.source,))
+    ]
+    return [column for column in dict.fromkeys(wanted) if column in columns]
 
 
 def _derivable(level: Area, columns: pl.Schema) -> bool:

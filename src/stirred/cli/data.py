@@ -1,8 +1,9 @@
 """Describe, check and synthesise censuses.
 
 stirred data describe households.parquet persons.parquet > census.toml
-    guesses a census.toml from files; edit it by hand. Levels and counts are read off the records, so they are
-    left out unless you say --confidential.
+    guesses a census.toml from files: identifiers, links, weights, areas that nest, households inside a person
+    file. Edit it by hand: what is not decided is marked. Levels and counts are read off the records, so they
+    are left out unless you say --confidential.
 
 stirred data check census.toml
     holds the records against the schema and tells every problem at once, by column, rule and count, never by
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    from stirred.census.describe import describe, to_toml
+    from stirred.census.describe import describe, uncommented
 
     files = list(arguments.files)
     if arguments.out is not None:
@@ -73,24 +74,25 @@ def _describe(arguments: argparse.Namespace) -> int:
         document = describe(
             files, folder=folder, confidential=arguments.confidential, ddi=arguments.ddi, progress=progress
         )
-    text = to_toml(document)
+    text = document.toml()
     if arguments.out is not None:
         arguments.out.write_text(text, encoding="utf-8")
     if arguments.json:
         print_json(
-            {"census": _without_comments(document), "toml": text, "confidential": arguments.confidential}
+            {
+                "census": uncommented(document),
+                "toml": text,
+                "guesses": list(document.guesses),
+                "confidential": arguments.confidential,
+            }
         )
     elif arguments.out is None:
         print(text, end="")
     else:
-        console().print(f"wrote {arguments.out}; edit it, then: stirred data check {arguments.out}")
+        open_questions = sum("not decided" in guess for guess in document.guesses)
+        asked = f" ({open_questions} marked as not decided)" if open_questions else ""
+        console().print(f"wrote {arguments.out}{asked}; edit it, then: stirred data check {arguments.out}")
     return 0
-
-
-def _without_comments(document: object) -> object:
-    if isinstance(document, dict):
-        return {key: _without_comments(value) for key, value in document.items() if key != "#"}
-    return document
 
 
 def _check(arguments: argparse.Namespace) -> int:

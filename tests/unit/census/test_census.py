@@ -76,7 +76,7 @@ def test_a_join_in_parts_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     asked = [(["state", "sex"], None), (["county"], {"state": ["1"]}), ([], {"county": ["2", "3"]})]
     whole = [census.counts("person", by, where) for by, where in asked]
-    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 60)
+    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 60)
     for (by, where), expected in zip(asked, whole, strict=True):
         assert census.counts("person", by, where).equals(expected)
 
@@ -311,7 +311,7 @@ def test_two_households_with_one_id_never_double_their_persons(monkeypatch: pyte
             asked()
         assert "7001" not in repr(caught.value)
     assert census.counts("person", [])["count"].to_pylist() == [3]  # no join, nothing doubled
-    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 1)  # also when joined in parts
+    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 1)  # also when joined in parts
     with pytest.raises(DataError, match="identifiers"):
         census.counts("person", ["county"])
 
@@ -346,7 +346,7 @@ def test_a_join_in_parts_meets_one_identifier_in_two_types(
             "person": pl.DataFrame({"h": pl.Series(numbers).cast(pl.Int64).cast(link)}),
         },
     )
-    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 7)
+    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 7)
     assert census.counts("person", ["county"]).to_pydict() == {"county": ["a"], "count": [50]}
 
 
@@ -357,7 +357,7 @@ def test_identifiers_beyond_63_bits_are_joined_in_parts(monkeypatch: pytest.Monk
         {"record": {"household": {"id": "h"}, "person": {"household": "h"}}},
         {"household": homes, "person": ids.to_frame()},
     )
-    monkeypatch.setattr("stirred.census.census.HOMES_AT_ONCE", 1)
+    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 1)
     assert census.counts("person", ["county"])["count"].to_pylist() == [3]
 
 

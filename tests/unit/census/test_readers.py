@@ -435,8 +435,8 @@ def test_a_truncated_arrow_file_is_called_that(tmp_path: Path) -> None:
 def test_latin1_is_found_by_describe_and_the_description_reads(tmp_path: Path) -> None:
     (tmp_path / "homes.csv").write_bytes("år;size\nBé;1\nBè;2\n".encode("latin-1"))
     document = describe(["homes.csv"], folder=tmp_path)
-    assert document["record"]["household"]["encoding"] == "latin1"  # type: ignore[index]
+    assert document["record"]["household"]["encoding"] == "latin1"
     (tmp_path / "census.toml").write_text(to_toml(document), encoding="utf-8")
     assert read(tmp_path).counts("household", ["år"])["år"].to_pylist() == ["Bè", "Bé"]
     (tmp_path / "homes.csv").write_text("år;size\nBé;1\n", encoding="utf-8")
-    assert "encoding" not in describe(["homes.csv"], folder=tmp_path)["record"]["household"]  # type: ignore[index]
+    assert "encoding" not in describe(["homes.csv"], folder=tmp_path)["record"]["household"]

@@ -266,3 +266,31 @@ def test_rules_across_a_link_wait_for_identifiers_that_name_one_record() -> None
     assert found(Census.of(document, tables)) == {
         ("household", "h", "identifiers used before by another record"): 1
     }
+
+
+def test_require_valid_names_the_worst_three_and_no_value() -> None:
+    schema = {
+        "record": {
+            "household": {
+                "id": "h",
+                "variables": {"size": "1..7", "tenure": ["own", "rent"], "income": "number", "gone": "text"},
+            }
+        }
+    }
+    table = {
+        "h": [1, 1, 3, 4, 5],
+        "size": [1, 9, 9, 9, 2],
+        "tenure": ["own", "SECRET", "rent", "own", "own"],
+        "income": ["1.5", "SECRET", "SECRET", "2", "3"],
+    }
+    census = Census.of(schema, {"household": table})
+    with pytest.raises(DataError) as caught:
+        census.require_valid()
+    assert caught.value.what == "the records break 5 rules of the schema"
+    assert caught.value.why == (
+        "household.gone: the file has no such column (1 column); "
+        "household.size: values outside the listed levels (3 records); "
+        "household.income: values that are not numbers (2 records); and 2 more"
+    )
+    assert "SECRET" not in repr(caught.value)
+    Census.of({}, {"household": {"size": [1]}}).require_valid()

@@ -36,4 +36,4 @@ def _stat(path: Path) -> Codebook:
 
 
 def _code(code: object) -> str | int:
-    return int(code) if isinstance(code, float) and code.is_integer() else str(code)
+    return int(code) if isinstance(code, int | float) and float(code).is_integer() else str(code)

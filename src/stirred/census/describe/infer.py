@@ -1,31 +1,26 @@
-"""Guess from files the record types, identifiers, links, geography, and the kind of each variable."""
+"""Guess from files or tables the record types, identifiers, links, geography, and the kind of each variable."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
-from stirred.census import presets
-from stirred.census.census import redact_errors
-from stirred.census.describe.codebooks import Codebook, codebook_of
+from stirred.census.describe.codebooks import codebook_of
+from stirred.census.describe.document import Description
+from stirred.census.describe.geography import geography_of
+from stirred.census.describe.guess import names
+from stirred.census.describe.guess.facts import Sheet, facts_of
+from stirred.census.describe.guess.links import FlatFile, flat_of, link_of, looks_like_a_key, size_agrees
+from stirred.census.describe.guess.roles import roles_of
+from stirred.census.describe.records import RecordGuess, record_of
+from stirred.census.failures import redact_errors
 from stirred.census.progress import Progress, silent
 from stirred.census.readers import delimited, open_source
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.paths import resolve
 from stirred.census.schema import Source
-from stirred.frames import collected
-
-Document = dict[str, object]
-FEW = 100  # a column with at most this many values is guessed to be a category
-_ID = re.compile(r"(^|_)(id|serial|serialno|mafid|hhid|key)$|serial|household_id|_id$", re.IGNORECASE)
-_SIZE = re.compile(r"^(size|persons|np|hh_?size|hhsz|hsize|numprec)$", re.IGNORECASE)
-_WEIGHT = re.compile(r"(weight|wgt|wt)p?$|^(hhwt|perwt)$", re.IGNORECASE)
-_CODE = re.compile(r"^geo(id|code)(10|20)?$", re.IGNORECASE)
-_TYPES = (
-    ("household", re.compile(r"house|home|unit|(^|_)hh", re.IGNORECASE)),
-    ("person", re.compile(r"person|people|popul|individual", re.IGNORECASE)),
-)
 
 
 def describe(
@@ -35,39 +30,141 @@ def describe(
     confidential: bool = False,
     ddi: str = "",
     progress: Progress | None = None,
-) -> Document:
-    """A document of the shape of census.toml, one record type per file.
+) -> Description:
+    """A document of the shape of census.toml for files: record types, links, geography and variables.
 
     Levels, ranges and counts are taken from the records only with ``confidential``; otherwise only the names of
-    columns and their types are shown. Codes of a codebook are metadata and always shown.
+    columns, their types and their roles are shown. Codes of a codebook are metadata and always shown.
     """
     report = progress or silent
     where = folder or Path()
-    frames: dict[str, tuple[Source, pl.LazyFrame]] = {}
-    for name in files:
+    sheets = []
+    for done, name in enumerate(files):
+        report(Path(name).name, done, len(files) + 1)
         source = Source(files=(name,), ddi=ddi)
         kind = format_of(source, where)
         encoding = _encoding(source, where) if kind == "csv" else "utf8"
         source = Source(files=(name,), ddi=ddi, format="" if _obvious(name) else kind, encoding=encoding)
-        record_type = _record_type(name, taken=frames)
-        with redact_errors(record_type):
-            frames[record_type] = (source, open_source(source, where))
-    columns = {name: list(frame.collect_schema().names()) for name, (_, frame) in frames.items()}
-    geography = _geography([name for names in columns.values() for name in names])
-    records: Document = {}
-    for done, (name, (source, frame)) in enumerate(frames.items()):
-        report(f"{name} records", done, len(frames))
-        with redact_errors(name):
-            records[name] = _record(
-                name, source, frame, geography, codebook_of(source, where), confidential=confidential
+        with redact_errors(_stem(name)):
+            frame = open_source(source, where)
+            rows, columns = facts_of(frame)
+            comma = any(facts.comma for facts in columns.values())
+            source = replace(source, decimal="," if comma else ".")
+            labels = codebook_of(source, where)
+        sheet = Sheet(name=_known_type(_stem(name)), frame=frame, rows=rows, columns=columns)
+        sheets.append(replace(sheet, source=source, labels=labels))
+    report("structure", len(files), len(files) + 1)
+    with redact_errors("described"):
+        result = compose(sheets, [_stem(name) for name in files], confidential=confidential)
+    report("done", len(files) + 1, len(files) + 1)
+    return result
+
+
+def describe_tables(tables: Mapping[str, pl.LazyFrame], *, confidential: bool = False) -> Description:
+    """The same for tables in memory; a table named with empty text gets its record type from its columns."""
+    sheets = []
+    for name, frame in tables.items():
+        with redact_errors(name or "described"):
+            rows, columns = facts_of(frame)
+        sheets.append(Sheet(name=name, frame=frame, rows=rows, columns=columns))
+    with redact_errors("described"):
+        return compose(sheets, list(tables), confidential=confidential)
+
+
+def compose(sheets: Sequence[Sheet], stems: Sequence[str], *, confidential: bool) -> Description:
+    """The document for sheets whose facts are known."""
+    roles = [roles_of(sheet) for sheet in sheets]
+    links = {link.persons: link for link in link_of(sheets, roles)}
+    homes = {link.home for link in links.values()}
+    for link in links.values():
+        home = roles[link.home]
+        if home.size and not size_agrees(sheets[link.home], home, sheets[link.persons], link.column):
+            home.size = home.why["size"] = ""  # it is a variable: top-coded, or of another time
+    flats: dict[int, FlatFile] = {}
+    for index, sheet in enumerate(sheets):
+        flat = None if links or index in homes else flat_of(sheet, roles[index])
+        if flat is not None:
+            flats[index] = flat
+    called = _record_types(sheets, stems, homes, set(links), set(flats))
+    parts: list[RecordGuess] = []
+    for index, sheet in enumerate(sheets):
+        if index in flats:
+            parts += _flat_parts(replace(sheet, name=called[index]), flats[index], taken=called)
+            continue
+        part = RecordGuess(sheet=replace(sheet, name=called[index]), roles=roles[index])
+        if index in links:
+            link = links[index]
+            part = RecordGuess(
+                sheet=part.sheet, roles=roles_of(sheet, link=link.column), of=called[link.home]
             )
-    report("done", len(frames), len(frames))
-    _link(records, columns)
-    document: Document = {"format": 1, "name": "census"}
-    if geography:
-        document["geography"] = geography
-    document["record"] = records
-    return document
+            part.roles.why["household"] = link.why
+        else:
+            for name in looks_like_a_key(sheet, part.roles):
+                part.roles.leave_out[name] = (
+                    "many records share a value, as persons of a household do; not decided: "
+                    f'if it is the household, set household_from = "{name}"'
+                )
+        parts.append(part)
+    guesses: list[str] = []
+    geography, areas = geography_of(parts, guesses)
+    records = {part.name: record_of(part, areas, guesses, confidential=confidential) for part in parts}
+    document = {"format": 1, "name": "census", **({"geography": geography} if geography else {})}
+    return Description({**document, "record": records}, guesses=guesses)
+
+
+def _flat_parts(sheet: Sheet, flat: FlatFile, *, taken: Sequence[str]) -> list[RecordGuess]:
+    """The two record types of a person file that holds households."""
+    home = roles_of(replace(flat.homes, source=sheet.source))
+    home.id, home.household_from = "", flat.key
+    home.why = {
+        **{role: why for role, why in home.why.items() if role != "id"},
+        "household_from": "records with one value agree in the columns below",
+    }
+    home.leave_out.pop(flat.key, None)
+    if home.size and not flat.sizes.get(home.size, False):
+        home.size = ""  # it does not count the persons: a variable
+        home.why.pop("size", None)
+    if not home.size and "size" not in sheet.columns:
+        home.size, home.why["size"] = "size", "no column of the file: the persons are counted"
+    own = replace(sheet, columns={name: sheet.columns[name] for name in (flat.key, *flat.own)})
+    person = roles_of(own, link=flat.key)
+    person.why["household"] = "the households are made from it"
+    name = "household" if "household" not in taken else _free("household", taken)
+    households = replace(flat.homes, name=name, source=sheet.source)
+    return [RecordGuess(sheet=households, roles=home), RecordGuess(sheet=own, roles=person, of=name)]
+
+
+def _record_types(
+    sheets: Sequence[Sheet], stems: Sequence[str], homes: set[int], persons: set[int], flats: set[int]
+) -> list[str]:
+    called: list[str] = []
+    for index, sheet in enumerate(sheets):
+        if index in flats:
+            guess = "person" if sheet.name in ("", "household") else sheet.name
+        elif sheet.name:
+            guess = sheet.name
+        elif index in homes:
+            guess = "household"
+        elif index in persons:
+            guess = "person"
+        elif len(sheets) == 1:
+            guess = "person" if sheet.matching(names.PERSONAL) else "household"
+        else:
+            guess = stems[index] or "record"
+        called.append(guess if guess not in called else _free(guess, called))
+    return called
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    return next(f"{name}_{number}" for number in range(2, 1000) if f"{name}_{number}" not in taken)
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"[*?\[\]]", "", Path(name).name.split(".")[0]) or "record"
+
+
+def _known_type(stem: str) -> str:
+    return next((kind for kind, pattern in names.RECORD_TYPES if pattern.search(stem)), "")
 
 
 def _obvious(name: str) -> bool:
@@ -81,167 +178,3 @@ def _encoding(source: Source, folder: Path) -> str:
         if path.suffix not in (".gz", ".zst")
     ]
     return "latin1" if any(delimited.encoding_of(path) == "latin1" for path in plain) else "utf8"
-
-
-def _record_type(name: str, taken: Mapping[str, object]) -> str:
-    stem = re.sub(r"[*?\[\]]", "", Path(name).name.split(".")[0]) or "record"
-    guess = next((kind for kind, pattern in _TYPES if pattern.search(stem)), stem)
-    return (
-        guess
-        if guess not in taken
-        else next(f"{guess}_{n}" for n in range(2, 1000) if f"{guess}_{n}" not in taken)
-    )
-
-
-def _geography(columns: list[str]) -> Document:
-    lower = {name.lower(): name for name in columns}
-    best: tuple[str, list[str]] = ("", [])
-    for preset, levels in presets.SPINES.items():
-        there = [level for level in levels if level in lower]
-        if len(there) > len(best[1]):
-            best = (preset, there)
-    code = next((name for name in columns if _CODE.match(name)), "")
-    if code and len(best[1]) < 3:
-        return {"preset": "us", "code": code}
-    renamed = {level: {"column": lower[level]} for level in best[1] if lower[level] != level}
-    return {"spine": best[1], **({"level": renamed} if renamed else {})} if best[1] else {}
-
-
-def _record(
-    name: str,
-    source: Source,
-    frame: pl.LazyFrame,
-    geography: Document,
-    codebook: Codebook,
-    *,
-    confidential: bool,
-) -> Document:
-    schema = frame.collect_schema()
-    facts = _facts(frame, schema, confidential=confidential)
-    record: Document = {"files": list(source.files)}
-    for key, value in (("format", source.format), ("ddi", source.ddi), ("encoding", source.encoding)):
-        if value not in ("", "utf8"):
-            record[key] = value
-    identifier = _identifier(name, frame, schema, facts)
-    if identifier:
-        record["id"] = identifier
-    for key, pattern in (("size", _SIZE), ("weight", _WEIGHT)):
-        found = next((c for c in schema if pattern.search(c)), "")
-        if found and (key == "weight" or name == "household"):
-            record[key] = found
-    if confidential:
-        record["#"] = f"{facts['']:,} records"
-    areas = _area_columns(geography)
-    taken = set(presets.SPINES["us"]) if "code" in geography else set()
-    variables: Document = {}
-    for column, dtype in schema.items():
-        if column in areas or column in (identifier, record.get("weight")):
-            continue
-        described = _variable(
-            frame, column, dtype, facts, codebook.get(column, {}), confidential=confidential
-        )
-        # a column called county beside a code that gives the county is its name
-        variables[f"{column}_name" if column in taken else column] = (
-            {"column": column, **described} if column in taken else described
-        )
-    record["variables"] = variables
-    return record
-
-
-def _area_columns(geography: Document) -> set[str]:
-    spine, levels = geography.get("spine", []), geography.get("level", {})
-    assert isinstance(spine, list)
-    assert isinstance(levels, dict)
-    return {str(geography.get("code", "")), *spine, *(level["column"] for level in levels.values())}
-
-
-def _facts(frame: pl.LazyFrame, schema: pl.Schema, *, confidential: bool) -> dict[str, int]:
-    """Facts about the records: which text columns hold only whole numbers; with ``confidential``, counts of values."""
-    text = [column for column, dtype in schema.items() if dtype == pl.String]
-    asked = [
-        (~_filled(pl.col(c)).str.contains(r"^(0|-?[1-9]\d*)$")).sum().alias(f"{c}\x00text") for c in text
-    ]
-    asked += [_filled(pl.col(c)).is_not_null().sum().alias(f"{c}\x00filled") for c in text]
-    if confidential:
-        asked.append(pl.len().alias(""))
-        for column, dtype in schema.items():
-            value = _filled(pl.col(column)) if dtype == pl.String else pl.col(column)
-            asked.append(value.null_count().alias(f"{column}\x00null"))
-            asked.append(value.approx_n_unique().alias(f"{column}\x00distinct"))
-    if not asked:
-        return {}
-    result = collected(frame.select(asked), streaming=True)
-    return {key: int(value) for key, value in result.row(0, named=True).items()}
-
-
-def _filled(value: pl.Expr) -> pl.Expr:
-    return pl.when(value != "").then(value)
-
-
-def _identifier(name: str, frame: pl.LazyFrame, schema: pl.Schema, facts: Mapping[str, int]) -> str:
-    """The column named like an identifier; with ``confidential`` it must also be unique."""
-    for column, dtype in schema.items():
-        if not (dtype.is_integer() or dtype == pl.String) or not _ID.search(column):
-            continue
-        if "" not in facts:
-            if name != "person" or "person" in column.lower():
-                return column
-            continue
-        exact = collected(frame.select(pl.col(column).n_unique()), streaming=True)
-        if int(exact.item()) == facts[""]:
-            return column
-    return ""
-
-
-def _variable(
-    frame: pl.LazyFrame,
-    column: str,
-    dtype: pl.DataType,
-    facts: Mapping[str, int],
-    labels: Mapping[str | int, str],
-    *,
-    confidential: bool,
-) -> Document:
-    result: Document = {}
-    if labels:
-        codes = list(labels)
-        result["levels"] = (
-            codes if len({type(code) for code in codes}) == 1 else [str(code) for code in codes]
-        )
-        result["labels"] = {str(code): label for code, label in labels.items()}
-        return result
-    digits = facts.get(f"{column}\x00text", 1) == 0 and facts.get(f"{column}\x00filled", 0) > 0
-    whole = dtype.is_integer() or digits
-    result["type"] = "integer" if whole else "number" if dtype.is_float() else "text"
-    if not confidential:
-        return result
-    empty = facts[f"{column}\x00null"]
-    if empty:
-        result["missing"] = "keep"
-        result["#"] = f"{empty:,} empty"
-    if dtype.is_float() or dtype.is_nested() or facts[f"{column}\x00distinct"] > FEW + FEW // 10:
-        return result
-    value = _filled(pl.col(column)).cast(pl.Int64) if digits else pl.col(column)
-    found = collected(frame.select(value.drop_nulls().unique().sort()), streaming=True)
-    values = [value for value in found.to_series().to_list() if value != ""]
-    if not values or len(values) > FEW or not isinstance(values[0], int | str) or isinstance(values[0], bool):
-        return result
-    del result["type"]
-    if isinstance(values[0], int) and len(values) > 2 and values[-1] - values[0] < 2 * len(values):
-        result["range"] = f"{values[0]}..{values[-1]}"
-    else:
-        result["levels"] = values
-    return result
-
-
-def _link(records: Document, columns: Mapping[str, list[str]]) -> None:
-    """Link persons to households when they have the household's identifier."""
-    household = records.get("household")
-    if not isinstance(household, dict) or "id" not in household:
-        return
-    identifier = household["id"]
-    for name, record in records.items():
-        if name != "household" and isinstance(record, dict) and identifier in columns[name]:
-            record["household"] = identifier
-            record.pop("id", None) if record.get("id") == identifier else None
-            record["variables"].pop(identifier, None)

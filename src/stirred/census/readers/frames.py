@@ -11,7 +11,7 @@ from stirred.frames import frame_of
 
 
 def to_lazy(frame: object) -> pl.LazyFrame:
-    """A lazy frame of a polars, pandas, Arrow, DuckDB, … table, or of a dictionary of columns.
+    """A lazy frame of a polars, pandas, Arrow, DuckDB, … table, or of a dictionary of columns, or a list of rows.
 
     >>> to_lazy({"size": [1, 2]}).collect().height
     2
@@ -34,6 +34,9 @@ def to_lazy(frame: object) -> pl.LazyFrame:
 def _converted(frame: object) -> pl.LazyFrame:
     if isinstance(frame, Mapping):
         return pl.DataFrame(dict(frame)).lazy()
+    if isinstance(frame, list | tuple) and _is_rows(frame):
+        names = dict.fromkeys(name for row in frame for name in row)
+        return pl.DataFrame({name: [row.get(name) for row in frame] for name in names}).lazy()
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
@@ -51,6 +54,24 @@ def _converted(frame: object) -> pl.LazyFrame:
     if isinstance(native, nw.LazyFrame):
         native = native.collect("pyarrow")
     return _from_arrow(native.to_arrow())
+
+
+def is_table(value: object) -> bool:
+    """Whether a value is a table by itself: a frame, a dictionary of columns, or a list of rows; not a column.
+
+    >>> is_table({"size": [1, 2]}), is_table([{"size": 1}]), is_table([1, 2]), is_table(pl.Series([1]))
+    (True, True, False, False)
+    """
+    if isinstance(value, pl.LazyFrame | pl.DataFrame | pa.Table | pa.RecordBatch | Mapping) or _is_rows(
+        value
+    ):
+        return True
+    native = nw.from_native(value, pass_through=True)
+    return isinstance(native, nw.LazyFrame | nw.DataFrame)
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(row, Mapping) for row in value)
 
 
 def _from_arrow(table: pa.Table) -> pl.LazyFrame:

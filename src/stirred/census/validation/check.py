@@ -1,6 +1,7 @@
 """Run all checks of a census: files, columns, then rules between columns, records and areas."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.census import parse
-from stirred.census.census import Census
 from stirred.census.failures import reason
+from stirred.census.files import CensusFiles
+from stirred.census.flat import DIFFERENT, MOVE
 from stirred.census.progress import Progress, silent
 from stirred.census.readers.delimited import guess_separator
 from stirred.census.readers.dispatch import format_of
@@ -33,12 +35,13 @@ def check(path: str | Path, *, progress: Progress | None = None) -> Problems:
     path = Path(path)
     if path.is_dir():
         path = path / "census.toml"
-    return validate(Census(schema=parse.load(path), folder=path.parent), progress=progress)
+    return validate(CensusFiles(schema=parse.load(path), folder=path.parent), progress=progress)
 
 
-def validate(census: Census, *, progress: Progress | None = None) -> Problems:
+def validate(census: CensusFiles, *, progress: Progress | None = None) -> Problems:
     """All problems of a census at once, by column, rule and count.
 
+    >>> from stirred.census import Census
     >>> census = Census.of({"record": {"household": {"variables": {"size": "1..7"}}}}, {"household": {"size": [1, 9, 0]}})
     >>> print(validate(census))
     1 rule is broken
@@ -48,6 +51,7 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
     steps = len(census.schema.records) + 3
     found: list[Problem] = []
     counts: dict[str, int] = {}
+    census = _split(census, found)
     for done, record in enumerate(census.schema.records):
         report(f"{record.name} records", done, steps)
         damaged = list(_files(census, record))
@@ -84,7 +88,44 @@ def validate(census: Census, *, progress: Progress | None = None) -> Problems:
     return Problems(problems=tuple(found), checked=counts)
 
 
-def _files(census: Census, record: RecordSchema) -> Iterator[Problem]:
+def _split(census: CensusFiles, found: list[Problem]) -> CensusFiles:
+    """The census with the households of person files made; columns that differ within households are problems.
+
+    A file that cannot be read is left for the checks of its record type, which report it.
+    """
+    made: dict[str, pl.LazyFrame] = {}
+    for record in census.schema.records:
+        if record.household_from:
+            with suppress(*_READING):
+                homes = census.homes(record)
+                made[record.name] = homes.frame.lazy()
+                found += [
+                    Problem(
+                        record_type=record.name,
+                        column=column,
+                        rule=DIFFERENT,
+                        count=count,
+                        of="households",
+                        fix=MOVE,
+                    )
+                    for column, count in homes.uneven.items()
+                ]
+    if not made:
+        return census
+    persons = {
+        record.name: census.file(record.name)
+        for record in census.schema.records
+        if record.linked_to in made and census.shared(record)
+    }
+    records = tuple(
+        replace(record, household_from="") if record.name in made else record
+        for record in census.schema.records
+    )
+    files = {**census.files, **made, **persons}
+    return CensusFiles(schema=replace(census.schema, records=records), files=files, folder=census.folder)
+
+
+def _files(census: CensusFiles, record: RecordSchema) -> Iterator[Problem]:
     """List the files that cannot be opened, by name."""
     if record.name in census.files:
         return
@@ -119,7 +160,7 @@ def _why(error: BaseException) -> tuple[str, str]:
     return reason(error)
 
 
-def separator_hint(census: Census, record: RecordSchema) -> str:
+def separator_hint(census: CensusFiles, record: RecordSchema) -> str:
     """The setting that corrects a wrong separator of a delimited file; empty when the separator is right."""
     source = record.source
     try:

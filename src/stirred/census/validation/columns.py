@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stirred.census.census import Census
+from stirred.census.files import CensusFiles
 from stirred.census.schema import Levels, RecordSchema, VariableSchema
-from stirred.census.typed import absent, loosely, present, variables_of, wanted_type
+from stirred.census.typed import absent, comparable_codes, loosely, present, variables_of, wanted_type
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
 
 
-def check_columns(census: Census, record: RecordSchema) -> tuple[int, list[Problem]]:
+def check_columns(census: CensusFiles, record: RecordSchema) -> tuple[int, list[Problem]]:
     """The number of records, and the problems of each single column."""
     file = census.file(record.name)
     columns = file.collect_schema()
@@ -64,13 +64,14 @@ def _tests(
     if missing.policy == "error" or (missing.policy == "level" and missing.empty_as is None):
         rule = "missing values" if missing.policy == "error" else "empty fields, and no level stands for them"
         yield name, rule, ~there
-    if missing.policy == "error" and missing.codes:
-        yield name, "missing codes, which the policy makes errors", value.is_in(list(missing.codes))
+    codes = comparable_codes(variable)
+    if missing.policy == "error" and codes:
+        yield name, "missing codes, which the policy makes errors", value.is_in(codes)
     levels = variable.all_levels
     if levels is not None:
         outside = ~_within(value, levels)
-        if missing.codes and missing.policy != "level":
-            outside &= ~value.is_in(list(missing.codes))
+        if codes and missing.policy != "level":
+            outside &= ~value.is_in(codes)
         yield name, "values outside the listed levels", value.is_not_null() & outside
     if variable.kind == "number" and (dtype if target is None else target).is_float():
         yield name, "values that are not finite", value.is_nan() | value.is_infinite()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stirred.census.census import Census
 from stirred.census.domain import largest_household
+from stirred.census.files import CensusFiles
 from stirred.census.once import PART, used_again
 from stirred.census.schema import RecordSchema
 from stirred.census.validation.problems import Problem
@@ -17,7 +17,7 @@ from stirred.frames import collected
 USED_TWICE = "identifiers used before by another record"
 
 
-def check_links(census: Census, counts: dict[str, int]) -> Iterator[Problem]:
+def check_links(census: CensusFiles, counts: dict[str, int]) -> Iterator[Problem]:
     """Duplicate identifiers, persons without household, sizes that are not the number of persons."""
     for record in census.schema.records:
         if record.id:
@@ -42,13 +42,13 @@ def _one(frame: pl.LazyFrame) -> int:
     return int(result.item() or 0)
 
 
-def _duplicates(census: Census, record: RecordSchema, rows: int) -> Iterator[Problem]:
+def _duplicates(census: CensusFiles, record: RecordSchema, rows: int) -> Iterator[Problem]:
     surplus = used_again(census.scan(record.name).select(record.id), rows)
     if surplus:
         yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE, count=surplus)
 
 
-def _sizes_alone(census: Census, record: RecordSchema) -> Iterator[Problem]:
+def _sizes_alone(census: CensusFiles, record: RecordSchema) -> Iterator[Problem]:
     if not record.size:
         return
     size = pl.col(record.size)
@@ -76,7 +76,7 @@ def _sizes_alone(census: Census, record: RecordSchema) -> Iterator[Problem]:
             yield Problem(record_type=record.name, column=record.size, rule=rule, count=int(count))
 
 
-def _linked(census: Census, record: RecordSchema, counts: dict[str, int]) -> Iterator[Problem]:
+def _linked(census: CensusFiles, record: RecordSchema, counts: dict[str, int]) -> Iterator[Problem]:
     home = census.schema.record(record.linked_to)
     if not home.id:
         return

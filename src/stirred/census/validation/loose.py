@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import polars as pl
 
-from stirred.census.census import Census
+from stirred.census.files import CensusFiles
 from stirred.census.schema import Area, RecordSchema, Schema, VariableSchema
 from stirred.census.typed import loosely, present, variables_of, wanted_type
 
 
-def loose(census: Census, record_types: list[str]) -> Census:
+def loose(census: CensusFiles, record_types: list[str]) -> CensusFiles:
     """The same census with unfit values empty, columns renamed and codes composed; absent columns are left out."""
     files = {name: declared_loosely(census, census.schema.record(name)) for name in record_types}
     kept = {name: frozenset(frame.collect_schema().names()) for name, frame in files.items()}
@@ -26,10 +26,10 @@ def loose(census: Census, record_types: list[str]) -> Census:
             off_spine=tuple(off if off.files else replace(off, column="") for off in geography.off_spine),
         ),
     )
-    return Census(schema=schema, files=files, folder=census.folder, _forms={name: {} for name in files})
+    return CensusFiles(schema=schema, files=files, folder=census.folder, _forms={name: {} for name in files})
 
 
-def declared_loosely(census: Census, record: RecordSchema) -> pl.LazyFrame:
+def declared_loosely(census: CensusFiles, record: RecordSchema) -> pl.LazyFrame:
     """The records of one type, leniently typed, restricted as the schema says."""
     file = census.file(record.name)
     shaped = present(census.schema, record, file)

@@ -60,6 +60,30 @@ class Problems:
                 fix="; ".join(fixes) or "correct the records, or the rule in census.toml",
             )
 
+    def worst(self, number: int = 3) -> tuple[Problem, ...]:
+        """The problems that weigh most: files and columns that cannot be read, then those of the most records.
+
+        >>> few, many = (Problem(record_type="person", column="age", rule="negative values", count=n) for n in (2, 9))
+        >>> [problem.count for problem in Problems(problems=(few, many)).worst(1)]
+        [9]
+        """
+        unread = ("files", "columns")
+        ranked = sorted(self.problems, key=lambda problem: (problem.of not in unread, -problem.count))
+        return tuple(ranked[:number])
+
+    def require_none(self) -> None:
+        """Raise one DataError with the number of problems and the three that weigh most."""
+        if self.problems:
+            number, shown = len(self.problems), self.worst()
+            rest = f"; and {number - len(shown)} more" if number > len(shown) else ""
+            raise DataError(
+                "the records break 1 rule of the schema"
+                if number == 1
+                else f"the records break {number} rules of the schema",
+                why="; ".join(map(str, shown)) + rest,
+                fix="see all of them with: stirred data check census.toml, or validate(census) in Python",
+            )
+
     def to_json(self) -> dict[str, object]:
         """The report as one JSON document."""
         return {

@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterator
 
 import polars as pl
 
-from stirred.census.census import Census
+from stirred.census.files import CensusFiles
 from stirred.census.schema import EditRule
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
 
 
-def check_rules(census: Census, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
+def check_rules(census: CensusFiles, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
     """Every rule of the schema; the rules of a record type share one streaming pass.
 
     Rules that need variables of an ``unlinked`` record type are skipped, because its identifiers are not unique.
@@ -34,7 +34,7 @@ def check_rules(census: Census, *, unlinked: Collection[str] = ()) -> Iterator[P
                     yield Problem(record_type=record.name, column=column, rule=text, count=int(count))
 
 
-def _reachable(census: Census, record_type: str, rule: EditRule) -> bool:
+def _reachable(census: CensusFiles, record_type: str, rule: EditRule) -> bool:
     record = census.schema.record(record_type)
     known = {*census.columns(record_type)}
     if record.linked_to in census.schema.record_types:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from stirred.census.census import Census
+from stirred.census.files import CensusFiles
 from stirred.census.geography import area_table, crosswalk
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
@@ -15,7 +15,7 @@ TWO_PARENTS = "areas that lie in two areas of the level above"
 JOIN = 'if codes repeat between parents, join them: [geography.level.NAME] columns = ["parent", "child"]'
 
 
-def check_geography(census: Census) -> Iterator[Problem]:
+def check_geography(census: CensusFiles) -> Iterator[Problem]:
     """Check the spine of the records, the geographies beside it, and the file of areas."""
     if census.schema.geography.areas is not None:
         yield from _areas(census)
@@ -23,7 +23,7 @@ def check_geography(census: Census) -> Iterator[Problem]:
         yield from _spine(census, record.name)
 
 
-def _spine(census: Census, record_type: str) -> Iterator[Problem]:
+def _spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
     geography = census.schema.geography
     there = census.columns(record_type)
     levels = [name for name in census.schema.spine if name in there]
@@ -58,7 +58,7 @@ def _function(
         yield Problem(record_type=record_type, column=fine, rule=rule, count=count, of="areas", fix=fix)
 
 
-def _looked_up(census: Census, record_type: str, distinct: pl.DataFrame) -> Iterator[Problem]:
+def _looked_up(census: CensusFiles, record_type: str, distinct: pl.DataFrame) -> Iterator[Problem]:
     """Codes of records that the files of areas or of off-spine geographies do not know."""
     schema, folder = census.schema, census.folder
     finest = schema.spine[-1] if schema.spine else ""
@@ -90,7 +90,7 @@ def _unknown(
         yield Problem(record_type=record_type, column=column, rule=rule, count=count, of="areas")
 
 
-def _areas(census: Census) -> Iterator[Problem]:
+def _areas(census: CensusFiles) -> Iterator[Problem]:
     table = collected(area_table(census.schema, census.folder), streaming=True)
     spine = census.schema.spine
     pairs = table.select("code", "parent").drop_nulls("code").unique(maintain_order=True)

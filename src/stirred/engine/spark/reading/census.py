@@ -19,6 +19,7 @@ from stirred.engine.spark.reading.files import addresses, own, streamed
 from stirred.engine.spark.reading.kernels import KEY, Keyed, used_before
 from stirred.engine.spark.reading.records import records, size_of
 from stirred.engine.spark.tasks import Read
+from stirred.errors import SchemaError
 from stirred.frames import arrow_of, frame_of
 
 NUMBER = pa.schema([("count", pa.int64())])
@@ -59,8 +60,15 @@ class SparkCensus(Census):
 
     def source(self, record_type: str) -> pl.LazyFrame:
         """The columns of the files as they are."""
-        if record_type not in self.files and addresses(self.schema.record(record_type)):
-            return streamed(self.engine, self.schema.record(record_type))
+        record = self.schema.record(record_type)
+        if record_type not in self.files and addresses(record):
+            if self.shared(record):
+                raise SchemaError(
+                    f"the {record_type} records cannot be split on Spark",
+                    why="household_from makes households from a person file, and only Spark can open that file",
+                    fix="write the households and the persons as two files, or copy the file to this machine",
+                )
+            return streamed(self.engine, record)
         return Census.source(self, record_type)
 
     def count(self, record_type: str) -> int:

@@ -99,8 +99,8 @@ def streamed(engine: Cluster, record: RecordSchema) -> pl.LazyFrame:
 
 
 def parquet_files(census: Census, record: RecordSchema) -> list[Path] | None:
-    """The Parquet files of a record type, or None if it has another format."""
-    if record.name in census.files or not record.source.files:
+    """The Parquet files of a record type, or None if it has another format or a file that must be split first."""
+    if record.name in census.files or not record.source.files or census.shared(record):
         return None
     if format_of(record.source, census.folder) != "parquet":
         return None

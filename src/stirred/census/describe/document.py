@@ -1,0 +1,162 @@
+"""A census.toml as an object to edit: a mapping with comments, as text, and made from a schema."""
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stirred.census.describe.writing import to_toml
+from stirred.census.schema import OffSpine, RecordSchema, Schema, Source, VariableSchema
+
+NAMED = frozenset(
+    {"record", "variables", "level", "off_spine", "labels", "where", "forbid"}
+)  # keys are names
+
+
+class Description(dict[str, Any]):
+    """The document of a census.toml, to edit and to give to ``Census.of`` with the tables; ``guesses`` say what was guessed.
+
+    >>> print(Description({"name": "x", "#name": "a guess"}).toml().splitlines()[-1])
+    name = "x"  # a guess
+    """
+
+    def __init__(self, document: Mapping[str, object], *, guesses: Iterable[str] = ()) -> None:
+        super().__init__(copy.deepcopy(dict(document)))
+        self.guesses = tuple(guesses)
+
+    def toml(self) -> str:
+        """The text of a census.toml, with the guesses as comments."""
+        return to_toml(self)
+
+    def copy(self) -> "Description":
+        """A copy that can be edited without changing this one."""
+        return Description(self, guesses=self.guesses)
+
+
+def uncommented(document: Mapping[str, object], *, names: bool = False) -> dict[str, object]:
+    """The document without its comments: the keys that start with # and are no names.
+
+    >>> uncommented({"name": "x", "#name": "a guess", "record": {"#1": {}}})
+    {'name': 'x', 'record': {'#1': {}}}
+    """
+    return {
+        key: uncommented(value, names=key in NAMED and not names) if isinstance(value, Mapping) else value
+        for key, value in document.items()
+        if names or not key.startswith("#")
+    }
+
+
+def document_of(schema: Schema) -> Description:
+    """The document that is read as this schema."""
+    geography = schema.geography
+    levels = {
+        level.name: _given(columns=list(level.columns), first=level.first, label=level.label)
+        for level in geography.spine
+    }
+    return Description(
+        _given(
+            format=1,
+            name=schema.name,
+            label=schema.label,
+            largest_household=schema.largest_household,
+            copies=schema.copies if schema.copies != 1 else None,
+            geography=_given(
+                spine=list(geography.names),
+                type=geography.typed_as if geography.typed_as != "text" else "",
+                level={name: level for name, level in levels.items() if level},
+                off_spine={off.name: _off_spine(off) for off in geography.off_spine},
+                areas=None
+                if geography.areas is None
+                else _given(
+                    files=list(geography.areas.files),
+                    code=geography.areas.code,
+                    parent=geography.areas.parent,
+                    level=geography.areas.level,
+                    label=geography.areas.label,
+                ),
+            ),
+            record={record.name: _record(record) for record in schema.records},
+            rule=[
+                _given(
+                    name=rule.name,
+                    record=rule.record_type,
+                    forbid={name: _levels(levels) for name, levels in rule.forbid},
+                    at_most=list(rule.at_most or ()),
+                    total=rule.total,
+                    parts=list(rule.parts),
+                )
+                for rule in schema.rules
+            ],
+        )
+    )
+
+
+def _given(**keys: object) -> dict[str, object]:
+    """The keys that say something."""
+    return {key: value for key, value in keys.items() if value is not None and value not in ("", [], {})}
+
+
+def _off_spine(off: OffSpine) -> dict[str, object]:
+    return _given(
+        label=off.label,
+        of=off.of,
+        nests_in=off.nests_in,
+        kind=off.kind if off.kind != "areas" else "",
+        cell_metres=off.cell_metres,
+        files=list(off.files),
+        key=off.key,
+        column=off.column,
+    )
+
+
+def _record(record: RecordSchema) -> dict[str, object]:
+    kinds = record.kinds
+    return _given(
+        **_source(record.source),
+        id=record.id if record.id != record.household_from else "",
+        household=record.household,
+        household_from=record.household_from,
+        of=record.linked_to if record.linked_to != "household" else "",
+        size=record.size,
+        weight=record.weight,
+        leave_out=list(record.leave_out),
+        kind=None
+        if kinds is None
+        else _given(
+            column=kinds.column,
+            occupied=list(kinds.occupied),
+            vacant=list(kinds.vacant),
+            group_quarters=list(kinds.group_quarters),
+            housing_units=list(kinds.housing_units),
+        ),
+        where={name: list(codes) for name, codes in record.where},
+        variables={variable.name: _variable(variable) for variable in record.variables},
+    )
+
+
+def _source(source: Source) -> dict[str, object]:
+    plain = Source()
+    keys = ("format", "separator", "header", "encoding", "decimal", "table", "ddi")
+    changed = {key: getattr(source, key) for key in keys if getattr(source, key) != getattr(plain, key)}
+    return {"files": list(source.files), **changed, "columns": list(source.columns)}
+
+
+def _variable(variable: VariableSchema) -> dict[str, object]:
+    missing = variable.missing
+    told = _given(policy=missing.policy, codes=list(missing.codes), empty_as=missing.empty_as)
+    span = isinstance(variable.levels, range)
+    return {
+        "type": variable.kind,
+        **_given(
+            column=variable.column,
+            label=variable.label,
+            range=_levels(variable.levels) if span and variable.levels is not None else None,
+            levels=list(variable.levels) if variable.levels is not None and not span else None,
+            labels=dict(variable.labels),
+            missing=told if told != {"policy": "error"} else None,
+            imputed=variable.imputed,
+        ),
+    }
+
+
+def _levels(levels: Iterable[str | int] | range) -> object:
+    return f"{levels[0]}..{levels[-1]}" if isinstance(levels, range) and len(levels) else list(levels)

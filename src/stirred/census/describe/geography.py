@@ -1,0 +1,90 @@
+"""Write what was guessed about areas as the geography of census.toml."""
+
+from collections.abc import Sequence
+
+from stirred.census import presets
+from stirred.census.describe.guess import names
+from stirred.census.describe.guess.nesting import KNOWN, WIDTH, Nesting, nesting_of
+from stirred.census.describe.records import Document, RecordGuess
+
+UNDECIDED = "geography: not decided: no column nests in another, and none is named like a place"
+
+
+def geography_of(parts: Sequence[RecordGuess], guesses: list[str]) -> tuple[Document, dict[str, str]]:
+    """The geography, and the columns it takes with the names of their levels; persons have it from their household."""
+    homes = [part for part in parts if not part.of]
+    for part in homes:
+        code = next((facts.name for facts in part.sheet.matching(names.GEO_CODE)), "")
+        levels = {name.lower() for name in part.sheet.columns} & set(presets.SPINES["us"])
+        if code and len(levels) < 3:
+            guesses.append(f"geography: {code} holds the whole code (named like one)")
+            _release(part, code)
+            taken = {code: code, **{f"\x00{level}": level for level in presets.SPINES["us"]}}
+            return {"preset": "us", "code": code}, taken
+    found = [(part, _nesting(part)) for part in homes]
+    best = max(found, key=lambda pair: (pair[1].named, len(pair[1].chain)), default=None)
+    if best is None or not best[1].chain:
+        guesses.append(UNDECIDED)
+        _name_loose(found)
+        return {}, {}
+    part, nesting = best
+    named = {column: column.lower() if column.lower() in KNOWN else column for column in nesting.chain}
+    document: Document = {"spine": list(named.values())}
+    document["#spine"] = _why(nesting)
+    guesses.append(f"geography: {' > '.join(named.values())} ({_why(nesting)})")
+    renamed = {level: {"column": column} for column, level in named.items() if level != column}
+    if renamed:
+        document["level"] = renamed
+    areas = dict(named)
+    beside: Document = {}
+    for column, level in nesting.beside.items():
+        tells = f"constant within each {named[level]}, so it tells the {named[level]} when it is published"
+        if column == part.roles.weight:
+            part.roles.why["weight"] = f"{part.roles.why['weight']}; {tells}"
+        elif part.sheet.columns[column].shape == "decimal":
+            part.roles.leave_out[column] = f'{tells}; not decided: if it is a weight, set weight = "{column}"'
+        else:
+            areas[column] = column
+            beside[column] = {"of": named[level], "#": f"constant within each {named[level]}"}
+            guesses.append(f"geography: {column} lies beside the spine (constant within each {named[level]})")
+    if beside:
+        document["off_spine"] = beside
+    _name_loose([(part, nesting)])
+    return document, areas
+
+
+def _nesting(part: RecordGuess) -> Nesting:
+    roles, sheet = part.roles, part.sheet
+    columns = [name for name in sheet.columns if name not in {*roles.taken, roles.size}]
+    watched = [
+        name for name, facts in sheet.columns.items() if facts.shape == "decimal" or name == roles.weight
+    ]
+    return nesting_of(sheet, columns, watched=watched[:WIDTH])
+
+
+def _why(nesting: Nesting) -> str:
+    if len(nesting.chain) == 1:
+        return "named like a place; nothing else nests"
+    nests = "each code lies in one code of the level before"
+    return nests if nesting.named else f"{nests}; not decided whether these are places"
+
+
+def _name_loose(found: Sequence[tuple[RecordGuess, Nesting]]) -> None:
+    """Leave out columns that are named like places and do not nest: held, they would tell where a record is."""
+    for part, nesting in found:
+        above = list(nesting.chain)
+        for column in sorted(nesting.loose, key=lambda name: KNOWN.get(name.lower(), 0)):
+            known = column.lower() in KNOWN
+            joined = ", ".join(f'"{name}"' for name in (*above, column))
+            part.roles.leave_out[column] = (
+                "named like a place, does not nest; not decided: if its codes start again in each area, "
+                f"set [geography.level.{column}] columns = [{joined}]"
+            )
+            above += [column] if known else []  # the order of levels that many censuses share
+
+
+def _release(part: RecordGuess, column: str) -> None:
+    """Where each record is one area, the code of the areas is unique and still no identifier."""
+    part.roles.leave_out.pop(column, None)
+    if part.roles.id == column:
+        part.roles.id = ""

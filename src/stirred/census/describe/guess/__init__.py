@@ -1,0 +1,1 @@
+"""What the records decide about columns: facts, roles, links and nesting."""

@@ -1,0 +1,110 @@
+"""Guess which column of a file is the identifier, the weight and the size, and which must not be a variable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stirred.census.describe.guess import names
+from stirred.census.describe.guess.facts import ColumnFacts, Sheet
+
+EVERY = "every record has another value"
+
+
+@dataclass(slots=True, kw_only=True)
+class ColumnRoles:
+    """The special columns of one record type, each with the reason, and the columns that are left out."""
+
+    id: str = ""
+    household: str = ""
+    household_from: str = ""
+    size: str = ""
+    weight: str = ""
+    why: dict[str, str] = field(default_factory=dict)  # role → reason
+    leave_out: dict[str, str] = field(default_factory=dict)  # column → reason
+
+    @property
+    def taken(self) -> set[str]:
+        """The columns that are no variables."""
+        special = {self.id, self.household, self.household_from, self.weight}
+        return (special - {""}) | set(self.leave_out)
+
+
+def roles_of(sheet: Sheet, *, link: str = "") -> ColumnRoles:
+    """The special columns of a file; ``link`` is the column that names the household, when that is known."""
+    roles = ColumnRoles(household=link)
+    nested = [facts.name for facts in sheet.columns.values() if facts.nested]
+    roles.leave_out = dict.fromkeys(nested, "a field holds several values, or bytes")
+    if "" in sheet.columns:  # the row names of R, or the index of pandas
+        roles.leave_out[""] = "the column has no name"
+    _identify(sheet, roles)
+    _weigh(sheet, roles)
+    sizes = [facts for facts in sheet.matching(names.SIZE) if facts.shape == "whole" and _at_least(facts, 0)]
+    if sizes and not link:
+        roles.size, roles.why["size"] = sizes[0].name, "named like one; it must count the persons exactly"
+    return roles
+
+
+def _identify(sheet: Sheet, roles: ColumnRoles) -> None:
+    unique = [
+        facts
+        for facts in sheet.columns.values()
+        if (facts.unique or not sheet.rows)
+        and facts.name != roles.household
+        and facts.name not in sheet.labels
+    ]
+    able = [facts for facts in unique if facts.coded]
+    ranked = sorted(able, key=_rank)
+    ranked = [facts for facts in ranked if _rank(facts) < 2 or (sheet.enough and _rank(facts) == 2)]
+    if ranked:
+        best = ranked[0]
+        roles.id = best.name
+        rivals = [facts.name for facts in ranked[1:] if _rank(facts) == _rank(best)]
+        liked = "unique, named like one" if _rank(best) < 2 else "unique, not named like one"
+        roles.why["id"] = f"{liked}; not decided against {', '.join(rivals)}" if rivals else liked
+    if not sheet.enough:
+        return
+    weights = {facts.name for facts in _weights(sheet)}
+    for facts in unique:
+        if facts.name != roles.id and facts.name not in weights and facts.name not in roles.leave_out:
+            what = "an identifier" if facts.coded else "a number"
+            roles.leave_out[facts.name] = (
+                f"{EVERY}, so it would tell who is who; not decided whether it is {what}"
+            )
+
+
+def _rank(facts: ColumnFacts) -> int:
+    if names.HOUSEHOLD_ID.search(facts.name) or names.PERSON_ID.search(facts.name):
+        return 0
+    if names.INDEX.search(facts.name):
+        return 3
+    return 1 if names.ID.search(facts.name) else 2
+
+
+def _weigh(sheet: Sheet, roles: ColumnRoles) -> None:
+    found = [facts for facts in _weights(sheet) if facts.name not in (roles.id, roles.household)]
+    if not found:
+        return
+    best = min(found, key=lambda facts: (facts.shape != "decimal", len(facts.name)))
+    roles.weight = best.name
+    unique = f"; {EVERY}, so it tells who is who" if best.unique and sheet.enough else ""
+    sign = "positive" if best.lowest else "never negative"
+    roles.why["weight"] = f"{sign}, named like one{unique}"
+    for facts in found:
+        if facts is not best:
+            roles.leave_out[facts.name] = (
+                f"named like a weight beside {best.name}; not decided which one to use"
+            )
+
+
+def _weights(sheet: Sheet) -> Sequence[ColumnFacts]:
+    return [
+        facts
+        for facts in sheet.matching(names.WEIGHT)
+        if facts.shape in ("decimal", "whole")
+        and facts.empty == 0
+        and _at_least(facts, 0)
+        and (facts.shape == "decimal" or len(facts.name) > 2)
+    ]
+
+
+def _at_least(facts: ColumnFacts, bound: float) -> bool:
+    return facts.lowest is not None and facts.lowest >= bound

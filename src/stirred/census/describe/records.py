@@ -1,0 +1,158 @@
+"""Write what was guessed about one record type and its variables as its part of census.toml, with comments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from stirred.census.describe.guess.facts import FEW, ColumnFacts, Sheet, value_of
+from stirred.census.describe.guess.roles import ColumnRoles
+from stirred.frames import collected
+
+Document = dict[str, object]
+LIST = "few values: list what may occur"
+NEARLY = "not decided: nearly every record has another value, so it tells who is who"
+WORDS = {
+    "id": "is the identifier",
+    "household": "is the household of a record",
+    "household_from": "tells the households apart",
+    "size": "is the number of persons",
+    "weight": "is the weight",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordGuess:
+    """One record type: the file it is read from and the roles of its columns."""
+
+    sheet: Sheet
+    roles: ColumnRoles
+    of: str = ""  # the record type it belongs to
+
+    @property
+    def name(self) -> str:
+        """The name of the record type."""
+        return self.sheet.name
+
+
+def record_of(
+    part: RecordGuess, areas: Mapping[str, str], guesses: list[str], *, confidential: bool
+) -> Document:
+    """The table of a record type; ``areas`` maps the columns of the geography to their names."""
+    sheet, roles = part.sheet, part.roles
+    record: Document = {}
+    if sheet.source is not None:
+        source = sheet.source
+        record["files"] = list(source.files)
+        for key in ("format", "ddi", "encoding", "decimal"):
+            if getattr(source, key) not in ("", "utf8", "."):
+                record[key] = getattr(source, key)
+    for key, words in WORDS.items():
+        column = getattr(roles, key)
+        if column:
+            record[key] = column
+            why = roles.why.get(key, "")
+            if why:
+                record[f"#{key}"] = why
+            guesses.append(f"{part.name}: {column} {words}" + (f" ({why})" if why else ""))
+    if part.of and part.of != "household":
+        record["of"] = part.of
+    if roles.leave_out:
+        record["leave_out"] = list(roles.leave_out)
+        for column, why in roles.leave_out.items():
+            guesses.append(f"{part.name}: {column or 'a column'} is left out ({why})")
+        record["#leave_out"] = "; ".join(
+            f"{column}: {why}" if column else why for column, why in roles.leave_out.items()
+        )
+    if confidential:
+        record["#"] = f"{sheet.rows:,} records"
+    variables: Document = {}
+    open_categories = []
+    for column, facts in sheet.columns.items():
+        if column in areas or column in roles.taken:
+            continue
+        described = variable_of(sheet, facts, confidential=confidential)
+        if described.get("#") == NEARLY:
+            guesses.append(f"{part.name}: {column}: {NEARLY}")
+        elif "type" in described and category_like(facts):
+            open_categories.append(column)
+        name = _free_name(column, {*areas.values(), *variables, *(set(sheet.columns) - {column})})
+        variables[name] = {"column": column, **described} if name != column else described
+    if open_categories:
+        named = ", ".join(open_categories)
+        guesses.append(f"{part.name}: not decided: what may occur in {named} (few values; list them)")
+    if not sheet.enough:
+        guesses.append(f"{part.name}: not decided: which columns are identifiers (too few records to tell)")
+    record["variables"] = variables
+    return record
+
+
+def _free_name(column: str, taken: set[str]) -> str:
+    """The name of a variable: its column, unless that names a level (it is the level's name then) or tables use it."""
+    name = f"{column}_name" if column in taken else "count_value" if column == "count" else column
+    while name in taken:
+        name += "_"
+    return name
+
+
+def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool) -> Document:
+    """The entry of a column under ``variables``; the key ``#`` holds a comment."""
+    labels = sheet.labels.get(facts.name, {})
+    if labels:
+        codes = list(labels)
+        one_type = len({type(code) for code in codes}) == 1
+        return {
+            "levels": codes if one_type else [str(code) for code in codes],
+            "labels": {str(code): label for code, label in labels.items()},
+            **_missing(facts, confidential=confidential),
+        }
+    if isinstance(facts.dtype, pl.Enum):
+        return {"levels": facts.dtype.categories.to_list(), **_missing(facts, confidential=confidential)}
+    if facts.shape == "truth":
+        named = {"levels": ["0", "1"], "labels": {"0": "false", "1": "true"}}
+        return {**named, **_missing(facts, confidential=confidential)}
+    result: Document = {"type": {"whole": "integer", "decimal": "number"}.get(facts.shape, "text")}
+    result |= _missing(facts, confidential=confidential)
+    category = category_like(facts)
+    if nearly_unique(sheet, facts):
+        result["#"] = NEARLY
+    elif facts.marks and facts.shape == "text":
+        result["#"] = f"not decided: {' and '.join(facts.marks)} may mean an empty field"
+    if not confidential:
+        return {**result, "#": LIST} if category and "#" not in result else result
+    values = _values(sheet, facts) if category else []
+    if not values or len(values) > FEW:
+        return result
+    del result["type"]
+    numbers = [value for value in values if isinstance(value, int)]
+    if len(numbers) == len(values) > 2 and numbers[-1] - numbers[0] < 2 * len(numbers):
+        return {"range": f"{numbers[0]}..{numbers[-1]}", **result}
+    return {"levels": values, **result}
+
+
+def nearly_unique(sheet: Sheet, facts: ColumnFacts) -> bool:
+    """Whether the values tell most records apart, though some of them agree."""
+    return sheet.enough and facts.distinct > 0.9 * sheet.rows
+
+
+def category_like(facts: ColumnFacts) -> bool:
+    """Whether a column has few values; the number of distinct values is an estimate."""
+    return facts.coded and 0 < facts.distinct <= FEW + FEW // 10
+
+
+def _missing(facts: ColumnFacts, *, confidential: bool) -> Document:
+    if not facts.empty:
+        return {}
+    comment = {"#": f"{facts.empty:,} empty"} if confidential else {"#": "some fields are empty"}
+    marks = list(facts.marks) if facts.shape != "text" else []
+    return {"missing": {"policy": "keep", "codes": marks} if marks else "keep", **comment}
+
+
+def _values(sheet: Sheet, facts: ColumnFacts) -> list[str | int]:
+    value = value_of(facts)
+    if facts.shape == "text":
+        value = value.cast(pl.String)
+    elif not facts.dtype.is_integer():
+        value = value.cast(pl.Int64)
+    found = collected(sheet.frame.select(value.drop_nulls().unique().sort()), streaming=True)
+    return found.to_series().to_list()
