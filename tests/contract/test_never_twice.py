@@ -24,9 +24,9 @@ from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.swapping import NoisyKey, NoisyTables, NoVacuous, PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
+from stirred.publish.before.rehearse import rehearse
+from stirred.publish.before.tune import Target, tune
 from stirred.publish.plan import load
-from stirred.publish.rehearse import rehearse
-from stirred.publish.tune import Target, tune
 
 SPINE = ["state", "county", "tract", "block_group", "block"]
 SCHEMA: dict[str, Any] = {

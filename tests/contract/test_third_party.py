@@ -25,9 +25,9 @@ from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.registry import find, registered
 from stirred.publish import load, run
+from stirred.publish.before.tune import Target, tune
 from stirred.publish.packet import Packet, verify
-from stirred.publish.reference import schema
-from stirred.publish.tune import Target, tune
+from stirred.publish.plan.reference import schema
 
 PACKAGE = EXAMPLES / "own_mechanism"
 TOML = """name = "contract"

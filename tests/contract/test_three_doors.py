@@ -13,8 +13,8 @@ from contract.test_contract import census
 from contract.test_third_party import TOML
 from stirred.census import read
 from stirred.chance import Key
-from stirred.cli.flags import DEST, add_flags
 from stirred.cli.main import main
+from stirred.cli.terminal.flags import DEST, add_flags
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import toml

@@ -13,8 +13,8 @@ import argparse
 from fractions import Fraction
 from pathlib import Path
 
-from stirred.cli.keys import key_for
-from stirred.cli.output import console, print_json, table
+from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError
 
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{out.name} exists already", fix="choose another --out")
     if arguments.publish:
         return _publish(arguments, out)
-    from stirred.publish.internal import metrics_of, write_metrics
+    from stirred.publish.compare.metrics import metrics_of, write_metrics
 
     metrics = metrics_of(packet, truth)
     write_metrics(metrics, out)
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _publish(arguments: argparse.Namespace, out: Path) -> int:
     from stirred.census import read
     from stirred.publish import Packet
-    from stirred.publish.accuracy import publish_accuracy
+    from stirred.publish.compare.accuracy import publish_accuracy
 
     if not arguments.epsilon:
         raise InputError("what may the accuracy cost?", fix='--epsilon "1/10" for each table')

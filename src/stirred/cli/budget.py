@@ -17,7 +17,7 @@ import argparse
 import re
 from typing import Final, TypedDict
 
-from stirred.cli.output import console, print_json, table
+from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.accounting import (
     SHARPNESS,

@@ -12,7 +12,7 @@ import argparse
 from fractions import Fraction
 
 from stirred.catalog import DELTA, catalog
-from stirred.cli.output import console, print_json, table
+from stirred.cli.terminal.output import console, print_json, table
 from stirred.spec import Budget
 from stirred.spec.card.words import decimal, small
 from stirred.spec.numbers.numerals import fraction_of

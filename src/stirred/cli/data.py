@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from os.path import relpath
 from pathlib import Path
 
-from stirred.cli.output import console, print_json, table
-from stirred.cli.progress import bars
+from stirred.cli.terminal.output import console, print_json, table
+from stirred.cli.terminal.progress import bars
 from stirred.errors import InputError
 
 PRESETS = ("demo", "state", "nation", "massachusetts-1940")

@@ -10,8 +10,8 @@ Each release is a packet of its own (demo/swap-5, demo/swap-50, demo/topdown) ma
 import argparse
 from pathlib import Path
 
-from stirred.cli.output import console, print_json
-from stirred.cli.progress import bars
+from stirred.cli.terminal.output import console, print_json
+from stirred.cli.terminal.progress import bars
 
 PAIR = ("das-2020", "whatif-county-size")
 
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.promises:
         return _told(arguments, _promises(arguments.out))
-    from stirred.publish.demo import demo
+    from stirred.publish.run.demo import demo
 
     with bars(quiet=arguments.json) as progress:
         report = demo(arguments.out, progress=progress)

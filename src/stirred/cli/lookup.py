@@ -9,7 +9,7 @@ Reads only the public part of the packet.
 import argparse
 from pathlib import Path
 
-from stirred.cli.output import console, print_json
+from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
 
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the cell and say what it means."""
-    from stirred.publish.lookup import look_up
+    from stirred.publish.packet.lookup import look_up
 
     where = {}
     for word in arguments.where:

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.engines import add_engine_arguments, chosen_engine
-from stirred.cli.flags import add_flags, settings
-from stirred.cli.keys import key_for
-from stirred.cli.output import console, print_json, table
-from stirred.cli.progress import bars, logged
+from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
+from stirred.cli.terminal.flags import add_flags, settings
+from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.output import console, print_json, table
+from stirred.cli.terminal.progress import bars, logged
 from stirred.errors import InputError
 from stirred.mechanisms.exhibits import Listing
 from stirred.mechanisms.registry import find

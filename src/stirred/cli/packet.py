@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stirred.cli.output import console, print_json
+from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
 
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Exit 0 when all is well, 1 when a file is not as sealed."""
     if arguments.action == "compare":
-        from stirred.publish.side_by_side import write_comparison
+        from stirred.publish.compare.side_by_side import write_comparison
 
         path = write_comparison([Path(p) for p in arguments.packets], Path(arguments.out))
         console().print(f"open {path}")

@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.output import console, print_json, table
-from stirred.cli.progress import bars
+from stirred.cli.terminal.output import console, print_json, table
+from stirred.cli.terminal.progress import bars
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _new(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.registry import OWN, find
-    from stirred.publish.templates import new_plan, questions
+    from stirred.publish.plan.templates import new_plan, questions
 
     path = Path(arguments.plan)
     if path.exists():
@@ -100,7 +100,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
-    from stirred.publish.check import explain
+    from stirred.publish.before.check import explain
 
     found = explain(load(arguments.plan))
     if arguments.json:
@@ -135,7 +135,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _tune(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
-    from stirred.publish.tune import Target, tune
+    from stirred.publish.before.tune import Target, tune
 
     plan = load(arguments.plan)
     target = Target.parse(arguments.target)
@@ -171,7 +171,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 def _rehearse(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
-    from stirred.publish.rehearse import rehearse, write_rehearsal
+    from stirred.publish.before.rehearse import rehearse, write_rehearsal
 
     plan = load(arguments.plan)
     stand_in, source = _stand_in(arguments, plan)
@@ -217,7 +217,7 @@ def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str
 
 
 def _schema(_: argparse.Namespace) -> int:
-    from stirred.publish.reference import schema
+    from stirred.publish.plan.reference import schema
 
     print_json(schema())
     return 0
@@ -225,8 +225,8 @@ def _schema(_: argparse.Namespace) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
-    from stirred.publish.check import explain
-    from stirred.publish.record import decision_record
+    from stirred.publish.before.check import explain
+    from stirred.publish.before.record import decision_record
 
     plan = load(arguments.plan)
     text = decision_record(plan, explain(plan))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stirred.cli.output import console, print_json, table
+from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.swapping.accounting import rate_of
 

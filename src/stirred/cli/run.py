@@ -15,10 +15,10 @@ Exit codes: 0 done, 2 wrong input or a refusal (nothing was written), 130 interr
 import argparse
 from pathlib import Path
 
-from stirred.cli.engines import add_engine_arguments, chosen_engine
-from stirred.cli.keys import key_for
-from stirred.cli.output import console, print_json
-from stirred.cli.progress import bars, logged
+from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
+from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.output import console, print_json
+from stirred.cli.terminal.progress import bars, logged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

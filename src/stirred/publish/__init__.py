@@ -2,7 +2,6 @@
 
 from stirred.publish.packet import Packet, verify
 from stirred.publish.plan import Plan, load, parse
-from stirred.publish.run import promise, run
-from stirred.publish.save import save
+from stirred.publish.run import promise, run, save
 
 __all__ = ["Packet", "Plan", "load", "parse", "promise", "run", "save", "verify"]

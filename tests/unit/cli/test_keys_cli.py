@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stirred.chance import Key
-from stirred.cli.keys import key_for
+from stirred.cli.terminal.keys import key_for
 from stirred.errors import PrivacyError
 
 

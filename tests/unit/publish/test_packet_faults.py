@@ -11,8 +11,8 @@ import pytest
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.publish import Packet, load, run, verify
-from stirred.publish.check import explain
-from stirred.publish.csv_files import ROWS, write_csv
+from stirred.publish.before.check import explain
+from stirred.publish.run.csv_files import ROWS, write_csv
 
 CENSUS = """name = "c"
 [geography]

@@ -6,12 +6,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from stirred.cli.flags import DEST, add_flags, settings
+from stirred.cli.terminal.flags import DEST, add_flags, settings
 from stirred.errors import InputError
 from stirred.mechanisms.registry import OWN, find
 from stirred.publish import parse
-from stirred.publish.reference import pages, schema
-from stirred.publish.templates import new_plan, questions
+from stirred.publish.plan.reference import pages, schema
+from stirred.publish.plan.templates import new_plan, questions
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "plan-toml.md"
 NAMES = [item.name for item in OWN]
@@ -19,7 +19,7 @@ NAMES = [item.name for item in OWN]
 
 def test_the_reference_page_is_written_from_the_models() -> None:
     assert pages() in REFERENCE.read_text(encoding="utf-8"), (
-        "paste stirred.publish.reference.pages() into the page"
+        "paste stirred.publish.plan.reference.pages() into the page"
     )
 
 

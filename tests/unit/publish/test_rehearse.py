@@ -8,8 +8,8 @@ from stirred.census import Census
 from stirred.errors import InputError
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import parse
-from stirred.publish.rehearse import rehearse
-from stirred.publish.tune import Target, tune
+from stirred.publish.before.rehearse import rehearse
+from stirred.publish.before.tune import Target, tune
 
 PLAN = """title = "t"
 census = "census.toml"

@@ -75,7 +75,7 @@ def test_a_packet_holds_the_files_and_nothing_of_how_they_came(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as once:
-        once.setattr(sys.modules["stirred.publish.run"], "tabulate", stopped)
+        once.setattr(sys.modules["stirred.publish.run.execute"], "tabulate", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(plan, tmp_path / "there", key=key, engine=Parted())
     monkeypatch.setattr(PermutationSwapping, "release", stopped)  # not run again

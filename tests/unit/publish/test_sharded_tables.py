@@ -17,9 +17,9 @@ from stirred.engine.placing import PART
 from stirred.mechanisms import released_parts
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping, tables_parts
-from stirred.publish.answers import assessment
+from stirred.publish.compare.answers import assessment
 from stirred.publish.plan import TablePlan, parse
-from stirred.publish.tables import tabulate
+from stirred.publish.run.tables import tabulate
 
 SCHEMA: dict[str, Any] = {
     "geography": {"spine": ["state", "county", "tract"]},

@@ -10,7 +10,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import StirredError
 from stirred.mechanisms.topdown.spine_options import SpineOptions
-from stirred.publish.lookup import look_up
+from stirred.publish.packet.lookup import look_up
 from stirred.publish.plan import load
 from stirred.publish.run import run
 

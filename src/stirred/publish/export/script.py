@@ -1,6 +1,6 @@
 """The script of a packet: plain Python that makes the packet again, given the census and the key."""
 
-from stirred.publish.plan import Plan
+from stirred.publish.plan.description import Plan
 
 _SCRIPT = '''"""Makes this packet again: python redo.py CENSUS_FOLDER KEY_FILE OUT
 

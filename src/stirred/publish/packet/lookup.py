@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.errors import InputError, did_you_mean
-from stirred.publish.packet import Packet
+from stirred.publish.packet.folder import Packet
 
 MEASURES = ("count", "estimate", "standard_error", "low", "high")
 

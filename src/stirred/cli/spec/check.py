@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stirred.cli.output import console, print_json
-from stirred.cli.spec_compare import add_pair, compared, hint_of, pair_of
-from stirred.cli.spec_sources import Found, Json, budget_json, resolve
+from stirred.cli.spec.compare import add_pair, compared, hint_of, pair_of
+from stirred.cli.spec.sources import Found, Json, budget_json, resolve
+from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
 from stirred.spec import Budget, Specification
 from stirred.spec.nearest.distance import smallest_distance

@@ -27,11 +27,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from stirred.cli.output import console, print_json, table
-from stirred.cli.spec_check import add_check, run_check
-from stirred.cli.spec_compare import add_compare, run_compare
-from stirred.cli.spec_export import add_export, run_export
-from stirred.cli.spec_sources import (
+from stirred.cli.spec.check import add_check, run_check
+from stirred.cli.spec.compare import add_compare, run_compare
+from stirred.cli.spec.export import add_export, run_export
+from stirred.cli.spec.sources import (
     add_changes,
     budget_json,
     card_json,
@@ -40,6 +39,7 @@ from stirred.cli.spec_sources import (
     readings_json,
     resolve,
 )
+from stirred.cli.terminal.output import console, print_json, table
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, reading
 from stirred.spec.card import Card, shortened
 from stirred.spec.card.words import decimal, small

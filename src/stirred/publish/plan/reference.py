@@ -5,7 +5,7 @@ from typing import Any
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import toml
 from stirred.mechanisms.registry import OWN, find, registered
-from stirred.publish.models import PlanConfig
+from stirred.publish.plan.models import PlanConfig
 
 
 def schema() -> dict[str, Any]:

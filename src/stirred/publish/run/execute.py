@@ -25,12 +25,13 @@ from stirred.engine.choice import engine_named
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Mechanism, Release
 from stirred.mechanisms.released import own_table
-from stirred.publish import documents
-from stirred.publish.csv_files import write_csv
-from stirred.publish.packet import INTERNAL, PUBLIC, Packet, seal
-from stirred.publish.plan import Plan, TablePlan
-from stirred.publish.receipt import receipt, write_json
-from stirred.publish.tables import check_variables, tabulate
+from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
+from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.receipt import receipt, write_json
+from stirred.publish.plan.description import Plan, TablePlan
+from stirred.publish.run import documents
+from stirred.publish.run.csv_files import write_csv
+from stirred.publish.run.tables import check_variables, tabulate
 from stirred.spec import NormalizedRenyi, Specification
 
 log = logging.getLogger("stirred.run")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stirred.cli.output import console, print_json, table
-from stirred.cli.spec_sources import Found, budget_json, is_swap, resolve
+from stirred.cli.spec.sources import Found, budget_json, is_swap, resolve
+from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError, did_you_mean
 from stirred.spec import Specification, compare
 

@@ -1,95 +1,16 @@
-"""A plan: a TOML file that describes a release completely."""
+"""plan.toml, read: checked as far as it can be without looking at a record."""
 
-import hashlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from stirred.census import Census, read
-from stirred.engine import Engine
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import parsed
 from stirred.mechanisms.registry import find, registered
-from stirred.publish import models
+from stirred.publish.plan import models
+from stirred.publish.plan.description import Plan, Questions, Reason, TablePlan
 from stirred.spec import Budget
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TablePlan:
-    """A table of counts to publish."""
-
-    name: str
-    record_type: str
-    by: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Why an invariant is published exactly."""
-
-    invariant: str
-    kind: str
-    text: str
-    citation: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
-    """What users would ask of the released records, put to both files in the internal report."""
-
-    relations: tuple[tuple[str, str], ...] = ()
-    segregation: tuple[tuple[str, str], ...] = ()
-    districts: tuple[str, ...] = ()
-    regressions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    propensity: tuple[str, ...] = ()
-    improbable: str = ""
-
-    def variables(self) -> list[str]:
-        """All variables the questions read."""
-        names = [name for pair in (*self.relations, *self.segregation) for name in pair]
-        names += [*self.districts, *self.propensity]
-        names += [name for outcome, on in self.regressions for name in (outcome, *on)]
-        return sorted(set(names))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to be released, how, and why; ``text`` is the file as it was written."""
-
-    title: str
-    text: str
-    folder: Path
-    census_file: str
-    engine: str
-    mechanisms: tuple[Mechanism, ...]
-    tables: tuple[TablePlan, ...]
-    microdata: bool
-    formats: tuple[str, ...]
-    reasons: tuple[Reason, ...]
-    owner: str
-    limit: Budget | None
-    utility: bool
-    questions: "Questions"
-    alternatives: tuple[str, ...]
-    about: Mapping[str, object]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the file's text: a plan is public."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-    def census(self, engine: Engine | None = None) -> Census:
-        """The census it speaks of; the schema is read, the records are only scanned."""
-        path = self.folder / self.census_file
-        if not path.exists():
-            raise PlanError(
-                "the plan's census is not there",
-                why=f"no file {self.census_file} beside the plan",
-                fix="give the path of census.toml relative to the plan, or make one: stirred data describe FILE…",
-            )
-        return read(path) if engine is None else engine.read(path)
 
 
 def load(path: str | Path) -> Plan:

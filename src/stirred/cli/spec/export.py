@@ -6,8 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-from stirred.cli.output import print_json
-from stirred.cli.spec_sources import add_changes, changed, delta_of, resolve
+from stirred.cli.spec.sources import add_changes, changed, delta_of, resolve
+from stirred.cli.terminal.output import print_json
 from stirred.errors import InputError
 from stirred.spec.files import dumps
 

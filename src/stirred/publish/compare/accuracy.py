@@ -18,9 +18,10 @@ from stirred.assess.utility.tables import Pair
 from stirred.census import Census
 from stirred.chance import Key, discrete_laplace
 from stirred.errors import IncompatibleError, InputError
-from stirred.publish.lookup import MEASURES
-from stirred.publish.packet import Packet, seal
-from stirred.publish.receipt import write_json
+from stirred.publish.packet.checksums import seal
+from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.lookup import MEASURES
+from stirred.publish.packet.receipt import write_json
 from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Specification
 from stirred.spec.files import load, save
 

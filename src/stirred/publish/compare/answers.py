@@ -23,7 +23,7 @@ from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.released import joined, parts_of, taking_part
 from stirred.mechanisms.released_parts import counts
-from stirred.publish.plan import Plan, Questions
+from stirred.publish.plan.description import Plan, Questions
 
 
 @dataclass(frozen=True, slots=True)

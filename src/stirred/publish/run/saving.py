@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from stirred.errors import InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.publish.packet import PUBLIC, Packet, seal
-from stirred.publish.receipt import receipt, versions, write_json
+from stirred.publish.packet.checksums import PUBLIC, seal
+from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.receipt import receipt, versions, write_json
 from stirred.report import Report, render, sections
 from stirred.report.exhibits import exhibited
 from stirred.spec.card import Card

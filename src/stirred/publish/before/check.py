@@ -8,9 +8,9 @@ from stirred.engine import Engine
 from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Mechanism
-from stirred.publish.plan import Plan, Reason
-from stirred.publish.run import promise
-from stirred.publish.tables import check_variables
+from stirred.publish.plan.description import Plan, Reason
+from stirred.publish.run.execute import promise
+from stirred.publish.run.tables import check_variables
 from stirred.spec import Invariant, NormalizedRenyi, Specification
 from stirred.spec.card import Card
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from stirred.assess.assessment import Assessment
 from stirred.errors import InputError
-from stirred.publish.packet import Packet
+from stirred.publish.packet.folder import Packet
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.document import Audience, Block, shown, table
 from stirred.spec import Specification, compare

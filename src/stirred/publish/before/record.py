@@ -1,7 +1,7 @@
 """The decision record: two pages for an ethics or legal file, without legal conclusions."""
 
-from stirred.publish.check import Explanation, reason_for, same_invariant
-from stirred.publish.plan import Plan
+from stirred.publish.before.check import Explanation, reason_for, same_invariant
+from stirred.publish.plan.description import Plan
 from stirred.spec.card import Card
 
 

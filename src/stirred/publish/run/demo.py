@@ -8,12 +8,13 @@ from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Progress, silent
-from stirred.publish.answers import assessment
-from stirred.publish.packet import Packet
-from stirred.publish.plan import Plan, load
-from stirred.publish.released import release_of
-from stirred.publish.run import run
-from stirred.publish.side_by_side import comparison_report
+from stirred.publish.compare.answers import assessment
+from stirred.publish.compare.side_by_side import comparison_report
+from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.released import release_of
+from stirred.publish.plan.description import Plan
+from stirred.publish.plan.reading import load
+from stirred.publish.run.execute import run
 from stirred.report import render
 from stirred.spec import Specification
 from stirred.spec.files import load as load_specification

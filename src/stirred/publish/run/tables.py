@@ -6,7 +6,7 @@ from stirred.census import Census
 from stirred.engine import Engine
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.publish.plan import TablePlan
+from stirred.publish.plan.description import TablePlan
 
 
 def check_variables(census: Census, table: TablePlan) -> None:

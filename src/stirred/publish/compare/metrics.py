@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 from stirred.assess.assessment import assess_tables
 from stirred.census import Census
 from stirred.errors import InputError, MissingExtraError
-from stirred.publish.lookup import MEASURES
-from stirred.publish.packet import Packet
+from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.lookup import MEASURES
 
 
 def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:

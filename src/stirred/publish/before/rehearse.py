@@ -12,8 +12,8 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
 from stirred.errors import PlanError
-from stirred.publish.plan import Plan, TablePlan
-from stirred.publish.tables import check_variables, tabulate
+from stirred.publish.plan.description import Plan, TablePlan
+from stirred.publish.run.tables import check_variables, tabulate
 
 
 def rehearse(

@@ -8,12 +8,12 @@ import pyarrow as pa
 from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.mechanisms.base import Release
-from stirred.publish.answers import assessment
+from stirred.publish.compare.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import script
-from stirred.publish.plan import Plan, Reason
-from stirred.publish.receipt import versions
-from stirred.publish.save import marked
+from stirred.publish.packet.receipt import versions
+from stirred.publish.plan.description import Plan, Reason
+from stirred.publish.run.saving import marked
 from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.report.exhibits import exhibited
 from stirred.spec import Specification

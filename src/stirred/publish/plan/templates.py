@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import toml
-from stirred.publish.models import PlanConfig
+from stirred.publish.plan.models import PlanConfig
 
 HEAD = """# {summary}
 title = {title}

@@ -3,8 +3,8 @@
 import pyarrow.dataset as pads
 
 from stirred.mechanisms.base import Check, Release
-from stirred.publish.packet import Packet
-from stirred.publish.plan import Plan
+from stirred.publish.packet.folder import Packet
+from stirred.publish.plan.description import Plan
 from stirred.spec.files import load
 
 

@@ -1,0 +1,1 @@
+"""The verb ``spec``: one module for each large action."""

@@ -1,0 +1,1 @@
+"""What the verbs share: flags, keys, engines, progress and output."""

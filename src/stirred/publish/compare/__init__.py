@@ -1,0 +1,1 @@
+"""Packets compared: with the truth, which is internal, or with each other."""
