@@ -4,7 +4,9 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -13,9 +15,9 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.mechanisms.config import MechanismConfig
-from stirred.mechanisms.exhibits import Exhibit, Knob
+from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Release
-from stirred.mechanisms.released import count
+from stirred.mechanisms.released import MEASURES, count
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ __all__ = ["Check", "Exhibit", "Knob", "Mechanism", "MechanismConfig", "Release"
 class Mechanism(ABC):
     """An algorithm from a census to a release that states its specification first.
 
-    A subclass gives ``name``, ``Config`` and the three abstract methods; the others have a default that is always right.
+    A subclass gives ``name``, ``Config`` and the three abstract methods; every other method has a default.
     """
 
     __slots__ = ()
@@ -51,9 +53,16 @@ class Mechanism(ABC):
     def parameters(self) -> dict[str, object]:
         """JSON-able and canonical: what goes into the receipt and into the names of the streams."""
 
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
-        """Raise whatever can be refused, before a key or a folder exists; here what the specification refuses."""
-        self.specification(census, engine=engine)
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]] that make this mechanism again; here the parameters that Config has."""
+        return {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: B027
+        """Raise what can be refused before a key or a folder exists; ``specification`` is called next and refuses the rest."""
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """The variables of the records of each type that will be released; None where only the release tells."""
+        return None
 
     @abstractmethod
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
@@ -81,6 +90,14 @@ class Mechanism(ABC):
         """Counts by variables; a mechanism that knows its error adds estimate, standard_error, low and high."""
         return count(release, by, record_type=record_type or self.record_type, engine=engine or Local())
 
+    def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:
+        """The release's own tables of counts with their variables; a packet publishes them beside the plan's tables."""
+        return {
+            name: tuple(column for column in table.column_names if column not in MEASURES)
+            for name, table in release.tables.items()
+            if "count" in table.column_names
+        }
+
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:  # noqa: ARG002
         """Whether a table of these variables is known to be exact in every release."""
         return False
@@ -93,6 +110,19 @@ class Mechanism(ABC):
         """Findings for the report from public numbers; without a release, what is known before one."""
         return ()
 
-    def knobs(self) -> Sequence[Knob]:
-        """What tuning may turn, the first one by itself."""
+    def knobs(self) -> Sequence["Knob"]:
+        """What tuning may turn; the first one is turned unless another is named."""
         return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob:
+    """A setting that tuning may turn: its plan key, the values to try, and the mechanism at each of them.
+
+    ``settings`` run from the least error, at the largest budget, to the most error, at the smallest budget.
+    """
+
+    name: str
+    effect: str  # what turning it does to budget and error, in one sentence
+    settings: tuple[Fraction, ...]
+    turned: Callable[[Fraction], Mechanism]

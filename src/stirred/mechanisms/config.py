@@ -13,7 +13,7 @@ from stirred.errors import InputError, did_you_mean
 M = TypeVar("M", bound=BaseModel)
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """Unknown keys are errors; errors do not repeat what was typed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
@@ -22,6 +22,7 @@ class Strict(BaseModel):
 RESERVED = frozenset(
     (
         "name",
+        "label",
         "census",
         "out",
         "key",
@@ -37,12 +38,13 @@ RESERVED = frozenset(
 )  # flags of every command
 
 
-class MechanismConfig(Strict):
+class MechanismConfig(StrictModel):
     """Base of the settings of a mechanism: each field has a sentence (``description``) and one of its ``examples``.
 
     The first line of the docstring is the help of the command. In ``json_schema_extra`` a field may say its ``flag``
-    (where that is not its name), ``flag_default`` (where the command has another default than the plan) and ``path``
-    (a text that names a file, relative to the plan).
+    (where that is not its name), ``flag_default`` (where the command has another default than the plan), ``path`` (a text
+    that names a file, relative to the plan; ``".toml"``: only a text with this ending does) and ``continues`` (a path of
+    an earlier packet, or the label of an earlier [[mechanism]], whose promise is then part of the specification).
     """
 
     @classmethod
@@ -57,12 +59,23 @@ class MechanismConfig(Strict):
 
     def located(self, folder: Path) -> "MechanismConfig":
         """The same settings with paths that start at the plan's folder."""
-        paths = {
-            name: str(folder / str(getattr(self, name)))
-            for name, field in type(self).model_fields.items()
-            if extra(field).get("path") and getattr(self, name) is not None
-        }
+        paths = {name: str(folder / str(getattr(self, name))) for name in self.paths()}
         return self.model_copy(update=paths) if paths else self
+
+    def paths(self) -> tuple[str, ...]:
+        """The settings that name a file or a folder."""
+        return tuple(
+            name
+            for name, field in type(self).model_fields.items()
+            if (kind := extra(field).get("path"))
+            and (value := getattr(self, name)) is not None
+            and (kind is True or str(value).endswith(kind))
+        )
+
+    def continued(self) -> str | None:
+        """The setting that names an earlier packet or [[mechanism]], where one is given."""
+        names = (name for name, field in type(self).model_fields.items() if extra(field).get("continues"))
+        return next((name for name in names if getattr(self, name) is not None), None)
 
 
 def extra(field: Any) -> dict[str, Any]:
@@ -104,12 +117,13 @@ def parsed(
 ) -> M:
     """The model of some values, or an error that says what is wrong in ``what``, why, and what would be right.
 
-    >>> class Settings(Strict):
+    >>> class Settings(StrictModel):
     ...     area: str
     >>> parsed(Settings, {"aera": "county"}, what="the plan")
     Traceback (most recent call last):
     ...
     stirred.errors.InputError: the plan has an unknown key: aera (and 1 more)
+      why: no setting has this name
       fix: did you mean area?
     """
     try:
@@ -129,9 +143,10 @@ def _told(error: ValidationError, model: type[BaseModel], what: str, where: str)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     inner, key = _inside(model, place[:-1]), place[-1] if place else ""
     if first["type"] == "extra_forbidden":
-        return f"{what} has an unknown key: {path}{more}", "", did_you_mean(key, inner.model_fields)
+        why = "no setting has this name"
+        return f"{what} has an unknown key: {path}{more}", why, did_you_mean(key, inner.model_fields)
     if first["type"] == "missing":
-        return f"{what} lacks {path}{more}", "", f"add it: {key} = {example(inner, key)}"
+        return f"{what} lacks {path}{more}", "it has no default", f"add it: {key} = {example(inner, key)}"
     return f"{what}'s {path} is not as it should be{more}", first["msg"], hint(inner, key)
 
 

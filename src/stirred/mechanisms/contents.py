@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from stirred.engine.plain import plain_schema, streamed
-from stirred.mechanisms.base import Release
+from stirred.mechanisms.release import Release
 
 
 def digest(data: pa.Table | pads.Dataset) -> str:

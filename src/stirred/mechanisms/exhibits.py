@@ -1,12 +1,8 @@
-"""What a mechanism shows in a report and what tuning may turn: plain data, drawn and turned by others."""
+"""What a mechanism shows in a report: sentences, tables and series as plain data, drawn by ``report``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from stirred.mechanisms.base import Mechanism
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +42,6 @@ class Exhibit:
     finding: str
     parts: tuple[Series | Listing, ...] = ()
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knob:
-    """A setting that tuning may turn: its plan key, the values to try, and the mechanism at each of them.
-
-    ``settings`` run from the least error, at the largest budget, to the most error, at the smallest budget.
-    """
-
-    name: str
-    effect: str  # what turning it does to budget and error, in one sentence
-    settings: tuple[Fraction, ...]
-    turned: Callable[[Fraction], "Mechanism"]
 
 
 def shown(value: object) -> str:

@@ -20,7 +20,7 @@ _MOVES, _NOISE = "stirred.mechanisms.swapping.variants_moves", "stirred.mechanis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Registration:
     """Where a mechanism is found, and what a list of mechanisms says about it; nothing is imported for that."""
 
     name: str
@@ -51,53 +51,53 @@ class Found:
 
 
 OWN = (
-    Found(
+    Registration(
         name="permutation-swapping",
         target=f"{_SWAPPING}:PermutationSwapping",
         summary="swap records within strata: the Permutation Swapping Algorithm",
         verb="swap",
     ),
-    Found(
+    Registration(
         name="topdown",
         target="stirred.mechanisms.topdown.mechanism:TopDown",
         summary="noisy measurements, then microdata that keep the invariants",
     ),
-    Found(
+    Registration(
         name="exact-margins",
         target="stirred.mechanisms.topdown.margins:ExactMargins",
         summary="one noisy table whose margins are exact",
     ),
-    Found(
+    Registration(
         name="swapping-varying-rates",
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",
     ),
-    Found(
+    Registration(
         name="swapping-imputed-stay",
         target=f"{_VARIANTS}:ImputedStay",
         summary="a swap that leaves imputed records where they are",
     ),
-    Found(
+    Registration(
         name="swapping-no-vacuous",
         target=f"{_MOVES}:NoVacuous",
         summary="a swap without draws that change no table",
     ),
-    Found(
+    Registration(
         name="swapping-near-places",
         target=f"{_MOVES}:NearPlaces",
         summary="a swap that prefers near places",
     ),
-    Found(
+    Registration(
         name="swapping-unit-matching",
         target=f"{_MOVES}:UnitMatching",
         summary="two swaps: one in coarser pools, one in the strata",
     ),
-    Found(
+    Registration(
         name="swapping-noisy-key",
         target=f"{_NOISE}:NoisyKey",
         summary="a swap with a noisy match variable (no finite bound is known)",
     ),
-    Found(
+    Registration(
         name="swapping-noisy-tables",
         target=f"{_NOISE}:NoisyTables",
         summary="tables of a swapped file, each cell with noise",
@@ -106,7 +106,7 @@ OWN = (
 
 
 @cache
-def registered() -> dict[str, Found]:
+def registered() -> dict[str, Registration]:
     """All mechanisms by name; a name of Stirred's own cannot be taken by another package.
 
     >>> list(registered())[:2]
@@ -115,7 +115,7 @@ def registered() -> dict[str, Found]:
     found = {item.name: item for item in OWN}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         package = point.dist.name if point.dist is not None else point.module
-        other = Found(name=point.name, target=point.value, summary=f"a mechanism of the package {package}")
+        other = Registration(name=point.name, target=point.value, summary=f"a mechanism of the package {package}")
         if found.setdefault(point.name, other).target != point.value:
             raise InputError(
                 f"two mechanisms are called {point.name}",

@@ -40,6 +40,9 @@ class Release:
     checks: tuple[Check, ...] = ()
     ledger: Ledger | None = None
     notes: tuple[str, ...] = ()
+    settings: Mapping[str, object] = field(
+        default_factory=dict
+    )  # of the mechanism, as a plan states them, where they are not its parameters
     input_digest: str = ""  # keyed with the run's own key: equal only for the same run on the same input
     private: bool = True  # False when made with Key.for_tests
     schema: "Schema | None" = field(default=None, compare=False, repr=False)

@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from stirred.mechanisms.config import Strict
+from stirred.mechanisms.config import StrictModel
 
 
-class TableConfig(Strict):
+class TableConfig(StrictModel):
     """[[table]]: a table of counts to publish, made from the released microdata."""
 
     name: str = Field(description="the name of the table and of its file", examples=["tenure-by-county"])
@@ -20,7 +20,7 @@ class TableConfig(Strict):
     )
 
 
-class PublishConfig(Strict):
+class PublishConfig(StrictModel):
     """[publish]: what leaves, and in which formats."""
 
     microdata: bool = Field(default=True, description="whether records are published", examples=[True])
@@ -29,7 +29,7 @@ class PublishConfig(Strict):
     )
 
 
-class ReasonConfig(Strict):
+class ReasonConfig(StrictModel):
     """[[reason]]: why an invariant is published exactly."""
 
     invariant: str = Field(description="the invariant in words", examples=["state population"])
@@ -40,7 +40,7 @@ class ReasonConfig(Strict):
     citation: str = Field(default="", description="the law, if it is one", examples=["Article I, Section 2"])
 
 
-class BudgetConfig(Strict):
+class BudgetConfig(StrictModel):
     """[budget]: who answers for the protection loss budget, and how much may be spent."""
 
     owner: str = Field(
@@ -53,14 +53,14 @@ class BudgetConfig(Strict):
     )
 
 
-class RegressionConfig(Strict):
+class RegressionConfig(StrictModel):
     """[[assess.regression]]: a least-squares fit that users would run."""
 
     outcome: str = Field(description="the variable that is explained", examples=["size"])
     on: list[str] = Field(description="a list of variables that explain it", examples=[["tenure", "county"]])
 
 
-class AssessConfig(Strict):
+class AssessConfig(StrictModel):
     """[assess]: what the internal report compares with the truth."""
 
     utility: bool = Field(default=True, description="whether the internal report is made", examples=[True])
@@ -84,7 +84,7 @@ class AssessConfig(Strict):
     )
 
 
-class AboutConfig(Strict):
+class AboutConfig(StrictModel):
     """[about]: what a registry of deployments asks that no specification knows."""
 
     data_curators: list[str] = Field(default=["to be named"], description="who publishes the data")
@@ -94,7 +94,7 @@ class AboutConfig(Strict):
     publication_date: str = "to be set"
 
 
-class PlanConfig(Strict):
+class PlanConfig(StrictModel):
     """The whole file."""
 
     title: str = Field(description="what the release is called", examples=["Households by county"])
