@@ -19,10 +19,12 @@ class TopDownConfig(MechanismConfig):
         description="a preset (small, pl94-persons, pl94-units, dhc-persons, dhc-units), pl94 or dhc for persons and "
         "units together (dhc needs given), or a TOML file",
         examples=["pl94-persons"],
+        json_schema_extra={"path": ".toml"},
     )
-    mode: Literal["gls", "classic"] | None = Field(
+    mode: Literal["gls", "classic", "workload"] | None = Field(
         default="gls",
-        description="the estimate: gls is more accurate at the same noise, classic is that of the 2020 production",
+        description="the estimate: gls is more accurate at the same noise, classic is that of the 2020 production, workload "
+        "is the one that the workload names",
         examples=["gls"],
         json_schema_extra={"flag_default": None, "flag_default_words": "the workload's own"},
     )
@@ -43,9 +45,9 @@ class TopDownConfig(MechanismConfig):
     keep_nmf: bool = Field(default=False, description="also publish the noisy measurement file")
     given: str | None = Field(
         default=None,
-        description="a packet whose microdata this release must agree with",
+        description="a packet whose microdata this release must agree with, or the label of an earlier [[mechanism]]",
         examples=["packet"],
-        json_schema_extra={"path": True},
+        json_schema_extra={"path": True, "continues": True},
     )
     names: Literal["own", "bureau"] = Field(
         default="own",

@@ -92,6 +92,7 @@ class TopDown(Mechanism):
     def of(cls, config: MechanismConfig) -> Self:
         """The mechanism with these settings; two of them describe the tree."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
+        settings["mode"] = None if settings["mode"] == "workload" else settings["mode"]
         aian, groups = settings.pop("aian"), settings.pop("optimized_block_groups")
         if aian is not None or groups is not None:
             settings["spine"] = SpineOptions(
@@ -151,10 +152,27 @@ class TopDown(Mechanism):
             "given": self.given is not None,
         }
 
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]]; a workload made in Python is named only, and a plan cannot make it again."""
+        named = self.workload.name if isinstance(self.workload, Workload) else str(self.workload)
+        groups = self.spine.block_groups if self.spine else None
+        return {
+            "workload": named,
+            "mode": self.mode or "workload",
+            "rho_squared": None if self.rho_squared is None else str(self.rho_squared),
+            "replicates": self.replicates,
+            "keep_nmf": self.keep_nmf,
+            "given": None if self.given is None else str(self.given),
+            "names": self.names,
+            "emphasis": self.emphasis,
+            "aian": self.spine.aian if self.spine else None,
+            "optimized_block_groups": None if groups is None else list(groups),
+            "bypass": self.bypass,
+        }
+
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where an earlier packet is needed, or where a run by subtrees cannot make what is asked."""
         self.require_given()
-        self.specification(census, engine=engine)
         place = engine or Local()
         if self.keep_nmf or self.replicates:
             for workload in self.workloads:
@@ -261,6 +279,7 @@ class TopDown(Mechanism):
             tables=tables,
             checks=tuple(checks),
             ledger=account,
+            settings=self.settings(),
             notes=("without noise: nothing is protected",) if self.noiseless else (),
             input_digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
             private=key.private and not self.noiseless,
@@ -279,6 +298,10 @@ class TopDown(Mechanism):
             if found is not None:
                 return finished(found, by)
         return Mechanism.table(self, release, by, record_type=asked, engine=engine)
+
+    def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """No table of counts: its own tables are measurements and replicates."""
+        return {}
 
     def details(self) -> Mapping[str, object]:
         """ρ² by level, attribute and area."""
