@@ -1,7 +1,7 @@
 """The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -245,12 +245,16 @@ class PermutationSwapping(Mechanism):
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop at a rate that protects nothing, and at a choice of variables that would undo the swap."""
+        del engine
         self.refuse_degenerate()
         self.roles(census)
-        if (
-            type(self) is not PermutationSwapping
-        ):  # the law of a relative may refuse more, but it reads the strata
-            self.specification(census, engine=engine)
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """The variables of the swapped records and of those that travel along."""
+        if not self.microdata:
+            return None
+        roles = self.roles(census)
+        return {self.resolution: roles.released, **dict(roles.members)}
 
     def table(
         self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
