@@ -1,6 +1,9 @@
-"""Every mechanism of Stirred from a plan, from the command line and from Python: the same settings, the same release."""
+"""Every mechanism of Stirred from a plan, from the command line and from Python: the same settings, the same packet."""
 
 import argparse
+import json
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,11 @@ from stirred.cli.main import main
 from stirred.cli.terminal.flags import DEST, add_flags
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import toml
-from stirred.mechanisms.contents import contents, digest
+from stirred.mechanisms.contents import digest
 from stirred.mechanisms.registry import OWN, find
-from stirred.publish import load, run
-from stirred.publish.packet import verify
+from stirred.mechanisms.released import MEASURES
+from stirred.publish import Packet, load, run, save, verify
+from stirred.publish.plan.writing import plan_of
 
 SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"], "rate": "1/3"}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -69,29 +72,104 @@ def flags(kind: type[Mechanism], values: dict[str, Any]) -> list[str]:
     return words
 
 
-def said(packet: Path) -> list[str]:
-    """The digests of all that a packet publishes."""
-    files = sorted((packet / "public").rglob("*.parquet"))
-    return sorted(digest(pads.dataset(str(path))) for path in files)
+def files(packet: Path) -> dict[str, bytes]:
+    """Every file of a packet."""
+    found = sorted(path for path in packet.rglob("*") if path.is_file())
+    return {path.relative_to(packet).as_posix(): path.read_bytes() for path in found}
+
+
+def said(packet: Path) -> dict[str, str]:
+    """What the records and tables of a packet say, whoever wrote the files."""
+    found = sorted((packet / "public").rglob("*.parquet"))
+    return {path.relative_to(packet).as_posix(): digest(pads.dataset(str(path))) for path in found}
+
+
+def command(name: str, kind: type[Mechanism], out: str) -> int:
+    words = [name, "census.toml", "--out", out, "--key", "test.key", "--json"]
+    return main([*words, *flags(kind, SETTINGS[name])])
 
 
 @pytest.mark.parametrize("name", [item.name for item in OWN])
-def test_a_plan_a_command_and_python_say_the_same(name: str, folder: Path) -> None:
-    kind, values = find(name), SETTINGS[name]
-    key = Key.load(folder / "test.key")
-    release = kind.of(kind.Config.model_validate(values)).release(read(folder / "census.toml"), key=key)
-    expected = sorted(contents(release).values())
-    words = [name, "census.toml", "--out", "command", "--key", "test.key", "--json", *flags(kind, values)]
-    assert main(words) == 0
-    assert verify(folder / "command") == []
-    assert said(folder / "command") == expected
-    lines = "".join(f"{setting} = {toml(value)}\n" for setting, value in values.items())
-    plan = f'title = "t"\ncensus = "census.toml"\n[[mechanism]]\nname = "{name}"\n{lines}'
-    (folder / "plan.toml").write_text(plan + "[assess]\nutility = false\n")
-    if name == "swapping-noisy-key":  # no finite bound is known, so no plan publishes it
-        with pytest.raises(PrivacyError, match="protects nothing"):
-            run(load(folder / "plan.toml"), folder / "plan", key=key)
+def test_a_plan_a_command_and_python_give_the_same_packet(name: str, folder: Path) -> None:
+    """No file may differ; only records that Python held in memory are cut into other row groups, with the same rows."""
+    kind = find(name)
+    key, data = Key.load(folder / "test.key"), read(folder / "census.toml")
+    mechanism = kind.of(kind.Config.model_validate(SETTINGS[name]))
+    plan = plan_of(mechanism, folder)
+    (folder / "plan.toml").write_text(plan.text)
+    (folder / "work").mkdir()
+    on_disk = mechanism.release(data, key=key, out=folder / "work")
+    if name == "swapping-noisy-key":  # no finite bound is known
+        before = {path.name for path in folder.iterdir()}
+        for refused in (
+            lambda: run(load(folder / "plan.toml"), folder / "plan", key=key),
+            lambda: save(on_disk, folder / "python"),
+        ):
+            with pytest.raises(PrivacyError, match="protects nothing"):
+                refused()
+        assert command(name, kind, "command") == 2
+        assert {path.name for path in folder.iterdir()} == before
         return
     run(load(folder / "plan.toml"), folder / "plan", key=key)
-    assert verify(folder / "plan") == []
-    assert said(folder / "plan") == expected
+    assert command(name, kind, "command") == 0
+    save(on_disk, folder / "python")
+    expected = files(folder / "plan")
+    assert {"public/plan.toml", "public/redo.py", "public/receipt.json", "public/spec.json"} <= set(expected)
+    for door in ("command", "python"):
+        assert verify(folder / door) == []
+        assert sorted(files(folder / door)) == sorted(expected)
+        different = [path for path, data in files(folder / door).items() if data != expected[path]]
+        assert not different
+    save(mechanism.release(data, key=key), folder / "memory")
+    assert verify(folder / "memory") == []
+    assert said(folder / "memory") == said(folder / "plan")
+    other = [path for path, data in files(folder / "memory").items() if data != expected.get(path)]
+    assert all(path.endswith((".parquet", "checksums.txt")) for path in other)
+
+
+@pytest.mark.parametrize("name", [item.name for item in OWN])
+def test_the_settings_make_the_mechanism_again(name: str, folder: Path) -> None:
+    kind = find(name)
+    mechanism = kind.of(kind.Config.model_validate(SETTINGS[name]))
+    again = plan_of(mechanism, folder).mechanisms[0]
+    assert type(again) is type(mechanism)
+    assert again.parameters() == mechanism.parameters()
+    stated = mechanism.settings()
+    assert set(stated) == set(kind.Config.model_fields)
+    for setting, value in SETTINGS[name].items():
+        assert stated[setting] == value
+
+
+@pytest.mark.parametrize("name", [item.name for item in OWN if item.name != "swapping-noisy-key"])
+def test_a_packet_of_a_command_is_assessed_looked_up_redone_and_compared(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = find(name)
+    assert command(name, kind, "packet") == 0
+    packet = Packet(folder / "packet")
+    words = ["assess", "packet", "--truth", "census.toml", "--out", "metrics.csv", "--json"]
+    assert main(words) == 0
+    for table, record_type in packet.tables().items():
+        assert record_type == kind.of(kind.Config.model_validate(SETTINGS[name])).record_type
+        row = packet.read_tables()[table].to_pylist()[0]
+        cell = [f"{key}={value}" for key, value in row.items() if key not in MEASURES]
+        assert main(["lookup", "packet", "--where", *cell, "--json"]) == 0
+    words = ["redo.py", str(folder), str(folder / "test.key"), str(folder / "again")]
+    monkeypatch.setattr(sys, "argv", words)
+    runpy.run_path(str(packet.public / "redo.py"), run_name="__main__")
+    assert files(folder / "again") == files(folder / "packet")
+    assert main(["packet", "compare", "packet", "again", "--out", "both.html"]) == 0
+    assert main(["packet", "contents", "packet", "again"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", [item.name for item in OWN if item.name != "swapping-noisy-key"])
+def test_the_receipt_names_all_settings_and_what_was_spent(name: str, folder: Path) -> None:
+    kind = find(name)
+    assert command(name, kind, "packet") == 0
+    entry = json.loads((folder / "packet/public/receipt.json").read_text())["mechanisms"][0]
+    assert set(entry["settings"]) == set(kind.Config.model_fields)
+    for setting, value in SETTINGS[name].items():
+        assert entry["settings"][setting] == value
+    assert entry["ledger"]
+    assert all(line["by"] and line["on"] and line["budget"] for line in entry["ledger"])

@@ -1,4 +1,4 @@
-"""One mechanism without a plan file: its flags are its settings, its packet is written at once or not at all.
+"""One mechanism without a plan file: its flags are its settings, its packet is that of the plan they describe.
 
   stirred NAME census.toml … --promise          what would be promised; nothing is released
   stirred NAME census.toml … --out packet/      the packet: records, tables, specification, card, receipt, report
@@ -9,7 +9,6 @@ noise. Keep it as you keep the census, or destroy it.
 
 import argparse
 import inspect
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from stirred.spec import NormalizedRenyi, Specification
 from stirred.spec.card import Card
 
 if TYPE_CHECKING:
-    from stirred.mechanisms.base import Mechanism, Release
+    from stirred.mechanisms.base import Mechanism
 
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
@@ -46,63 +45,49 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(name: str, arguments: argparse.Namespace) -> int:
-    """State the promise, run, and leave a sealed packet."""
+    """State the promise; or make the plan of this command and run it."""
+    from stirred.publish import run as run_plan
+    from stirred.publish.before.refusals import prepare, require_room
+    from stirred.publish.plan.writing import plan_of
+
     kind = find(name)
     mechanism = kind.of(settings(arguments, kind.Config))
-    if not arguments.promise:
-        _require_room(arguments.out)
-    with chosen_engine(arguments) as engine:
-        census = engine.read(arguments.census)
-        if arguments.promise:
+    path, out = _census(arguments.census), arguments.out
+    if arguments.promise:
+        with chosen_engine(arguments) as engine:
+            census = engine.read(path)
+            mechanism.refuse(census, engine)
             return _promise(mechanism, mechanism.specification(census, engine=engine), json=arguments.json)
-        mechanism.refuse(census, engine)
-        key, out = key_for(arguments.out, arguments.key), arguments.out
-        work = out.with_name(out.name + ".work")
-        shutil.rmtree(work / "data", ignore_errors=True)
-        (work / "data").mkdir(parents=True)
-        try:
-            with bars(quiet=arguments.json) as bar, logged(out.with_name(out.name + ".log"), bar) as progress:
-                release = mechanism.release(
-                    census, key=key, engine=engine, out=work / "data", state=work / "state", progress=progress
-                )
-            _save(release, mechanism, out, work / "data", engine.name)
-            shutil.rmtree(work)
-        finally:  # what the mechanism finished stays, for the same command to take up
-            shutil.rmtree(work / "data", ignore_errors=True)
-            if work.exists() and not any(work.iterdir()):
-                work.rmdir()
-    if arguments.json:
-        print_json(
-            {"packet": str(out), "private": release.private, "specification": str(release.specification)}
-        )
-        return 0
-    told = console()
-    told.print(str(release.specification))
-    for line in (*release.specification.untouched, *release.specification.notes, *release.notes):
-        told.print(f"note: {line}")
-    for check in release.checks:
-        told.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
-    told.print(f"packet: {out}")
-    return 0
-
-
-def _save(release: "Release", mechanism: "Mechanism", out: Path, made: Path, engine: str) -> None:
-    from stirred.publish import save
-
-    save(release, out, engine=engine, mechanism=mechanism, made=made)
-
-
-def _require_room(out: Path | None) -> None:
     if out is None:
         raise InputError(
             "there is no place for the packet",
             why="--out is not given",
             fix="--out packet/, or --promise to see only the promise",
         )
-    if out.exists():
-        raise InputError(
-            f"{out.name} exists already", why="a packet is never overwritten", fix="choose another --out"
-        )
+    require_room(out)
+    plan = plan_of(mechanism, path.parent, census=path.name)
+    with chosen_engine(arguments) as engine:
+        ready = prepare(plan, out, engine)
+        key = key_for(out, arguments.key)
+        with bars(quiet=arguments.json) as bar, logged(out.with_name(out.name + ".log"), bar) as progress:
+            packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)
+    told = packet.receipt()
+    if arguments.json:
+        promised = str(ready.specification)
+        print_json({"packet": str(out), "private": told["private"], "specification": promised})
+        return 0
+    shown = console()
+    shown.print(str(ready.specification))
+    for line in (*ready.specification.untouched, *ready.specification.notes, *packet.notes()):
+        shown.print(f"note: {line}")
+    for check in packet.checks():
+        shown.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
+    shown.print(f"packet: {out}")
+    return 0
+
+
+def _census(path: Path) -> Path:
+    return path / "census.toml" if path.is_dir() else path
 
 
 def _promise(mechanism: "Mechanism", promise: Specification, *, json: bool) -> int:

@@ -22,7 +22,7 @@ from stirred.cli.terminal.progress import bars, logged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words of the command."""
+    """Add the command's arguments."""
     parser.add_argument("plan", help="the plan (see stirred plan new)")
     parser.add_argument("--out", required=True, metavar="DIR", help="the packet to write; must not exist")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run and say where the report is."""
     from stirred.publish import load
     from stirred.publish import run as run_plan
-    from stirred.publish.run import prepare
+    from stirred.publish.before.refusals import prepare
 
     out = Path(arguments.out)
     plan = load(arguments.plan)

@@ -58,7 +58,7 @@ class Mechanism(ABC):
         return {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: B027
-        """Raise what can be refused before a key or a folder exists; ``specification`` is called next and refuses the rest."""
+        """Raise what can be refused before a key or a folder exists; ``specification``, called next, refuses the rest."""
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
         """The variables of the records of each type that will be released; None where only the release tells."""

@@ -115,7 +115,9 @@ def registered() -> dict[str, Registration]:
     found = {item.name: item for item in OWN}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         package = point.dist.name if point.dist is not None else point.module
-        other = Registration(name=point.name, target=point.value, summary=f"a mechanism of the package {package}")
+        other = Registration(
+            name=point.name, target=point.value, summary=f"a mechanism of the package {package}"
+        )
         if found.setdefault(point.name, other).target != point.value:
             raise InputError(
                 f"two mechanisms are called {point.name}",

@@ -6,7 +6,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.publish import parse
-from stirred.publish.run import prepare
+from stirred.publish.before.refusals import prepare
 
 GOOD = """title = "t"
 census = "census.toml"
@@ -52,7 +52,7 @@ def test_a_good_plan(folder: Path) -> None:
 
 
 WRONG = {
-    "no TOML": ("title = ", "no TOML"),
+    "no TOML": ("title = ", "not valid TOML"),
     "unknown key": (GOOD + "\n[publish]\nmicrodatta = true\n", "did you mean microdata"),
     "unknown top key": (GOOD.replace("title", "titel", 1), "titel"),
     "no title": (GOOD.replace('title = "t"\n', ""), "lacks title"),

@@ -1,6 +1,5 @@
 """A plan whose records come as folders of files, as Spark writes them: the same packet, also when it was interrupted."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from stirred.engine import Local
 from stirred.engine.local.flow import LocalParts
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import load, run, verify
+from stirred.publish.plan import TablePlan
 
 PLAN = """title = "folders"
 census = "census.toml"
@@ -75,7 +75,7 @@ def test_a_packet_holds_the_files_and_nothing_of_how_they_came(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as once:
-        once.setattr(sys.modules["stirred.publish.run.execute"], "tabulate", stopped)
+        once.setattr(TablePlan, "made", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(plan, tmp_path / "there", key=key, engine=Parted())
     monkeypatch.setattr(PermutationSwapping, "release", stopped)  # not run again

@@ -19,7 +19,6 @@ from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping, tables_parts
 from stirred.publish.compare.answers import assessment
 from stirred.publish.plan import TablePlan, parse
-from stirred.publish.run.tables import tabulate
 
 SCHEMA: dict[str, Any] = {
     "geography": {"spine": ["state", "county", "tract"]},
@@ -86,8 +85,8 @@ TABLES = [
 @pytest.mark.parametrize("parts", [1, 5])
 def test_in_parts_as_in_memory(table: TablePlan, match: list[str], parts: int) -> None:
     mechanism, release = swapped(match)
-    whole = tabulate(release, table, mechanism)
-    made = tabulate(release, table, mechanism, engine=Narrow(parts=parts))
+    whole = table.made(release, mechanism)
+    made = table.made(release, mechanism, engine=Narrow(parts=parts))
     assert made.to_pylist() == whole.to_pylist()
     assert made.schema.names == whole.schema.names
     assert not [field for field in whole.schema if pa.types.is_dictionary(field.type)]
@@ -119,7 +118,7 @@ def test_a_stratum_cut_in_two_is_seen() -> None:
         for table in (flow.gathered().filter(pa.compute.equal(flow.gathered()[PART], p)) for p in range(5))
     ]
     wrong = tables_parts.finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
-    right = tabulate(release, TABLES[1], mechanism)
+    right = TABLES[1].made(release, mechanism)
     assert wrong["standard_error"].to_list() != right["standard_error"].to_pylist()
 
 
@@ -162,7 +161,7 @@ def test_questions_answered_in_parts() -> None:
     plan = parse(PLAN, folder=Path())
     mechanism = plan.mechanisms[0]
     release = mechanism.release(data, key=Key.for_tests(3))
-    tables = {t.name: tabulate(release, t, mechanism) for t in plan.tables}
+    tables = {t.name: t.made(release, mechanism) for t in plan.tables}
     whole = assessment(plan, data, [release], tables)
     made = assessment(plan, data, [release], tables, Narrow())
     assert made.relations == whole.relations

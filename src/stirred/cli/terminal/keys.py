@@ -1,17 +1,18 @@
-"""Where a run's key comes from: a file, or a fresh one kept beside the packet."""
+"""The key of a run: read from a file, or drawn and kept beside the packet."""
 
 import sys
 from pathlib import Path
 
 from stirred.chance import Key
-from stirred.errors import PrivacyError
+from stirred.errors import InputError, PrivacyError
 
 
 def key_for(out: Path, given: str | None) -> Key:
     """The key in ``given`` (made there if absent), or in OUT.key beside the packet; never inside it."""
     path = Path(given) if given else out.with_name(out.name + ".key")
+    part = out.with_name(out.name + ".part")
     # the packet's folder, and the one it is made in
-    for folder in (out, out.with_name(out.name + ".part")):
+    for folder in (out, part):
         if path.resolve().is_relative_to(folder.resolve()):
             raise PrivacyError(
                 "the key would lie in the packet",
@@ -20,6 +21,18 @@ def key_for(out: Path, given: str | None) -> Key:
             )
     if path.exists():
         return Key.load(path)
+    if not path.parent.is_dir():
+        raise InputError(
+            f"cannot write the key {path.name}",
+            why="its folder does not exist",
+            fix="make the folder first, or choose another --key",
+        )
+    if part.exists():
+        raise PrivacyError(
+            f"{part.name} was begun with a key that is not there",
+            why=f"an interrupted run is taken up with its own key, and there is no {path.name}",
+            fix=f"give the key with --key, or delete the folder {part.name}",
+        )
     key = Key.fresh()
     key.save(path)
     print(

@@ -8,10 +8,10 @@ from stirred.engine import Engine
 from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Mechanism
+from stirred.publish.before.promise import spent, stated
+from stirred.publish.before.refusals import require_variables
 from stirred.publish.plan.description import Plan, Reason
-from stirred.publish.run.execute import promise
-from stirred.publish.run.tables import check_variables
-from stirred.spec import Invariant, NormalizedRenyi, Specification
+from stirred.spec import Invariant, Specification
 from stirred.spec.card import Card
 
 # An estimate is for choosing between lunch and a coffee, not more.
@@ -67,9 +67,9 @@ def explain(plan: Plan, census: Census | None = None, engine: Engine | None = No
     """Everything ``plan check`` tells; writes nothing."""
     place = engine or engine_named(plan.engine)
     census = plan.census(place) if census is None else place.census(census)
-    for table in plan.tables:
-        check_variables(census, table)
-    whole = promise(plan, census, place)
+    require_variables(plan, census)
+    promise = stated(plan, census, place)
+    whole = promise.whole
     kept = tuple(
         Kept(words=invariant.words(), numbers=_numbers(invariant, census)) for invariant in whole.multiverse
     )
@@ -82,7 +82,7 @@ def explain(plan: Plan, census: Census | None = None, engine: Engine | None = No
         warning=card.warning(),
         specification=whole,
         kept=kept,
-        parts=tuple(_part(m.name, m.specification(census, engine=place)) for m in plan.mechanisms),
+        parts=tuple(_part(step.label, part) for step, part in zip(plan.steps, promise.parts, strict=True)),
         unexplained=unexplained,
         records=records,
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
@@ -119,9 +119,7 @@ def _parts(words: str) -> tuple[str, tuple[str, ...], str]:
 
 
 def _part(name: str, specification: Specification) -> tuple[str, str, str]:
-    zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
-    spent = specification.rho_squared if zcdp else specification.budget
-    return name, Card(specification).budget(), spent.exact
+    return name, Card(specification).budget(), spent(specification)[1].exact
 
 
 def _numbers(invariant: Invariant, census: Census) -> int | None:

@@ -12,8 +12,8 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
 from stirred.errors import PlanError
+from stirred.publish.before.refusals import check_variables
 from stirred.publish.plan.description import Plan, TablePlan
-from stirred.publish.run.tables import check_variables, tabulate
 
 
 def rehearse(
@@ -32,7 +32,7 @@ def rehearse(
             progress("rehearse", index, runs)
         release = mechanism.release(stand_in, key=Key.for_tests(seed).bind("rehearse", index))
         for table in plan.tables:
-            made = tabulate(release, table, mechanism)
+            made = table.made(release, mechanism)
             found[table.name].append(_aligned(truths[table.name], made, table))
     if progress:
         progress("rehearse", runs, runs)

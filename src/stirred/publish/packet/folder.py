@@ -1,15 +1,16 @@
 """A packet: a release on disk, in a public part that may be copied anywhere and an internal part that may not."""
 
 import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.errors import InputError
+from stirred.mechanisms.base import Check
 from stirred.mechanisms.contents import digest
 from stirred.publish.packet.checksums import PUBLIC
 
@@ -29,29 +30,33 @@ class Packet:
         """How it was made."""
         return self._json("receipt.json")
 
+    def checks(self) -> tuple[Check, ...]:
+        """The invariants that were held against the output."""
+        return tuple(Check(**check) for entry in self._mechanisms() for check in entry["invariants"])
+
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the mechanisms."""
+        return tuple(note for entry in self._mechanisms() for note in entry["notes"])
+
+    def _mechanisms(self) -> list[dict[str, Any]]:
+        stated = self.receipt().get("mechanisms")
+        return stated if isinstance(stated, list) else []
+
     def table_names(self) -> list[str]:
         """The published tables."""
         return sorted(path.stem for path in (self.public / "tables").glob("*.parquet"))
 
     def tables(self) -> dict[str, str]:
-        """The published tables with the record type each counts, as the plan states them, or else the receipt."""
-        path = self.public / "plan.toml"
-        if path.exists():
-            try:
-                plan = tomllib.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                raise InputError(
-                    "this is no packet",
-                    why="plan.toml is damaged",
-                    fix="give the folder stirred run wrote",
-                ) from None
-            stated: object = {
-                item["name"]: item.get("record_type", "household") for item in plan.get("table", [])
-            }
-        else:
-            stated = self.receipt().get("tables")
-        known = stated if isinstance(stated, dict) else {}
-        return {name: str(known.get(name, "household")) for name in self.table_names()}
+        """The published tables with the record type that each counts, as the receipt states them."""
+        stated = self.receipt().get("tables")
+        names = self.table_names()
+        if not isinstance(stated, dict) or not set(names) <= set(stated):
+            raise InputError(
+                "the receipt does not list the tables of this packet",
+                why="an earlier version of stirred wrote it, or a table was added",
+                fix="make the packet again: python redo.py",
+            )
+        return {name: str(stated[name]) for name in names}
 
     def read_tables(self) -> dict[str, pa.Table]:
         """The published tables themselves."""

@@ -3,10 +3,12 @@
 import importlib.metadata
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stirred.mechanisms.base import Release
+from stirred.publish.plan.description import Plan
+from stirred.spec import Ledger
 
 FORMAT = 1
 _PARTS = ("stirred", "numpy", "polars", "pyarrow", "numba", "cryptography", "scipy")
@@ -21,37 +23,49 @@ def versions() -> dict[str, str]:
 
 
 def receipt(
-    title: str, releases: Sequence[Release], *, plan_sha256: str = "", engine: str = "local"
+    plan: Plan, releases: Sequence[Release], *, tables: Mapping[str, str], engine: str
 ) -> dict[str, object]:
-    """What was run, on what, and that its invariants were verified.
+    """What was run, with which settings, what it spent, and that its invariants were verified.
 
-    An ``input_digest`` is keyed with the key of its run: it tells the holder of the key whether the input was the same,
-    and nobody else anything.
+    ``tables`` are the published tables with the record type that each counts. An ``input_digest`` is keyed with the key
+    of its run: it tells the holder of the key whether the input was the same, and nobody else anything.
     """
     return {
         "format": FORMAT,
         "private": all(release.private for release in releases),
-        "title": title,
-        "plan_sha256": plan_sha256,
+        "title": plan.title,
+        "plan_sha256": plan.digest,
         "engine": engine,
         "versions": versions(),
+        "tables": dict(tables),
         "mechanisms": [
             {
                 "name": release.mechanism,
+                "settings": step.settings(),
                 "parameters": dict(release.parameters),
+                "ledger": ledger_entries(release.ledger),
                 "input_digest": release.input_digest,
                 "invariants": [
                     {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks
                 ],
                 "notes": list(release.notes),
             }
-            for release in releases
+            for step, release in zip(plan.steps, releases, strict=True)
         ],
     }
 
 
+def ledger_entries(ledger: Ledger | None) -> list[dict[str, object]]:
+    """The lines of an account: who spent what on what, exactly."""
+    lines: list[dict[str, object]] = []
+    for entry in () if ledger is None else ledger.entries:
+        delta = {} if entry.delta is None else {"delta": str(entry.delta)}
+        lines.append({"by": entry.by, "on": entry.on, "budget": entry.budget.exact, **delta})
+    return lines
+
+
 def write_json(path: Path, document: object) -> None:
-    """Sorted keys and a final newline: the same document is the same bytes."""
+    """Write a document with sorted keys and a final newline: the same document is the same bytes."""
     path.write_text(
         json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8"
     )

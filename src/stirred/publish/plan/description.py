@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from stirred.census import Census, read
 from stirred.engine import Engine
 from stirred.errors import PlanError
-from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
 from stirred.spec import Budget
 
 
@@ -19,6 +21,10 @@ class TablePlan:
     name: str
     record_type: str
     by: tuple[str, ...]
+
+    def made(self, release: Release, mechanism: Mechanism, *, engine: Engine | None = None) -> pa.Table:
+        """The table with all that the mechanism knows about the uncertainty of its cells."""
+        return mechanism.table(release, self.by, record_type=self.record_type, engine=engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,28 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMechanism:
+    """One [[mechanism]]: its settings as the plan states them, and the mechanism with paths that start at the plan."""
+
+    label: str
+    config: MechanismConfig
+    mechanism: Mechanism
+    continues: int | None = None  # the number of the earlier [[mechanism]] whose release it agrees with
+
+    def settings(self) -> dict[str, object]:
+        """Every setting, those with their default included: what the receipt names."""
+        return self.config.model_dump()
+
+    def after(self, packet: Path, folder: Path) -> Mechanism:
+        """The mechanism that continues a release, which lies in ``packet``."""
+        setting = self.config.continued()
+        found = self.config.located(folder)
+        if setting is not None:
+            found = found.model_copy(update={setting: str(packet)})
+        return type(self.mechanism).of(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is to be released, how, and why; ``text`` is the file as it was written."""
 
@@ -59,7 +87,7 @@ class Plan:
     folder: Path
     census_file: str
     engine: str
-    mechanisms: tuple[Mechanism, ...]
+    steps: tuple[PlannedMechanism, ...]
     tables: tuple[TablePlan, ...]
     microdata: bool
     formats: tuple[str, ...]
@@ -67,9 +95,14 @@ class Plan:
     owner: str
     limit: Budget | None
     utility: bool
-    questions: "Questions"
+    questions: Questions
     alternatives: tuple[str, ...]
     about: Mapping[str, object]
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The mechanisms in the order of the plan."""
+        return tuple(step.mechanism for step in self.steps)
 
     @property
     def digest(self) -> str:

@@ -1,15 +1,14 @@
 """plan.toml, read: checked as far as it can be without looking at a record."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stirred.errors import PlanError, did_you_mean
-from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import parsed
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
-from stirred.publish.plan.description import Plan, Questions, Reason, TablePlan
+from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan
 from stirred.spec import Budget
 
 
@@ -38,7 +37,9 @@ def parse(text: str, *, folder: Path) -> Plan:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PlanError("the plan is no TOML", why=str(error), fix="fix the line named above") from None
+        raise PlanError(
+            "the plan is not valid TOML", why=str(error), fix="correct the line named above"
+        ) from None
     if isinstance(document.get("mechanism"), Mapping):
         document["mechanism"] = [document["mechanism"]]
     config = parsed(models.PlanConfig, document, what="the plan", kind=PlanError)
@@ -49,7 +50,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         folder=folder,
         census_file=config.census,
         engine=config.engine,
-        mechanisms=tuple(_mechanism(item, folder) for item in config.mechanism),
+        steps=_steps(config.mechanism, folder),
         tables=tuple(TablePlan(name=t.name, record_type=t.record_type, by=tuple(t.by)) for t in config.table),
         microdata=config.publish.microdata,
         formats=tuple(config.publish.formats),
@@ -68,7 +69,9 @@ def _questions(config: models.AssessConfig) -> Questions:
         for pair in found:
             if len(pair) != 2:
                 raise PlanError(
-                    f"the plan's assess.{key} holds no pair", fix=f'{key} = [["county", "tenure"]]'
+                    f"the plan's assess.{key} holds something that is not a pair",
+                    why=f"it has {len(pair)} variables instead of two",
+                    fix=f'{key} = [["county", "tenure"]]',
                 )
         return tuple((pair[0], pair[1]) for pair in found)
 
@@ -87,7 +90,9 @@ def _check_tables(config: models.PlanConfig) -> None:
     for table in config.table:
         if names.count(table.name) > 1:
             raise PlanError(
-                "two tables have one name", why=f"{table.name} stands twice", fix="rename one of them"
+                "two tables have the same name",
+                why=f"{table.name} stands twice in the plan",
+                fix="rename one of them",
             )
         if not table.name.replace("-", "").replace("_", "").isalnum():
             raise PlanError(
@@ -97,7 +102,9 @@ def _check_tables(config: models.PlanConfig) -> None:
             )
         if not table.by:
             raise PlanError(
-                f"table {table.name} has no variables", fix='name them: by = ["county", "tenure"]'
+                f"table {table.name} has no variables",
+                why="a table counts records by at least one variable",
+                fix='by = ["county", "tenure"]',
             )
     if not config.publish.microdata and not config.table:
         raise PlanError(
@@ -107,16 +114,41 @@ def _check_tables(config: models.PlanConfig) -> None:
         )
 
 
-def _mechanism(values: Mapping[str, object], folder: Path) -> Mechanism:
-    """The mechanism of one [[mechanism]]: its name says which settings it has."""
-    name = values.get("name")
+def _steps(items: Sequence[Mapping[str, object]], folder: Path) -> tuple[PlannedMechanism, ...]:
+    found: list[PlannedMechanism] = []
+    for item in items:
+        found.append(_step(item, folder, [step.label for step in found]))
+    return tuple(found)
+
+
+def _step(values: Mapping[str, object], folder: Path, earlier: Sequence[str]) -> PlannedMechanism:
+    """One [[mechanism]]: its name says which settings it has; its label is its name, unless it has one of its own."""
+    name, label = values.get("name"), values.get("label", values.get("name"))
     if not isinstance(name, str) or name not in registered():
         raise PlanError(
             "a [[mechanism]] of the plan has no known name",
             why="neither Stirred nor an installed package has it",
             fix=did_you_mean(str(name or ""), registered()),
         )
+    if not isinstance(label, str) or not label:
+        raise PlanError(
+            f"the label of a [[mechanism]] ({name}) is not a text",
+            why="a later [[mechanism]] may name it",
+            fix='label = "first"',
+        )
     kind = find(name)
-    settings = {key: value for key, value in values.items() if key != "name"}
+    settings = {key: value for key, value in values.items() if key not in ("name", "label")}
     config = parsed(kind.Config, settings, what="the plan", where=f"mechanism.{name}", kind=PlanError)
-    return kind.of(config.located(folder))
+    setting = config.continued()
+    continues = None
+    if setting is not None and (given := getattr(config, setting)) in earlier:
+        if earlier.count(given) > 1:
+            raise PlanError(
+                f"two [[mechanism]] entries are called {given}",
+                why=f"{setting} must name one of them",
+                fix='give each its own label, such as label = "first"',
+            )
+        continues = earlier.index(given)
+    return PlannedMechanism(
+        label=label, config=config, mechanism=kind.of(config.located(folder)), continues=continues
+    )

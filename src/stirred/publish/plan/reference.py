@@ -18,7 +18,11 @@ def schema() -> dict[str, Any]:
     known = []
     for name in registered():
         own: dict[str, Any] = find(name).Config.model_json_schema()
-        own["properties"] = {"name": {"const": name}, **own.get("properties", {})}
+        label = {
+            "type": "string",
+            "description": "what a later [[mechanism]] calls this one (default: its name)",
+        }
+        own["properties"] = {"name": {"const": name}, "label": label, **own.get("properties", {})}
         own["required"] = ["name", *own.get("required", [])]
         own["title"] = name
         known.append(own)

@@ -1,6 +1,7 @@
 """The papers of a packet: specification, card, registry entry, script and the two reports."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,41 +14,82 @@ from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import script
 from stirred.publish.packet.receipt import versions
 from stirred.publish.plan.description import Plan, Reason
-from stirred.publish.run.saving import marked
 from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.report.exhibits import exhibited
 from stirred.spec import Specification
 from stirred.spec.card import Card
 from stirred.spec.files import save
 
+NOT_PRIVATE = "NOT PRIVATE: made with a test key"
+Shown = Mapping[str, tuple[Sequence[str], pa.Table]]  # name → variables, table
 
-def write_public(
-    plan: Plan,
-    schema: Schema,
-    specification: Specification,
-    releases: Sequence[Release],
-    tables: Mapping[str, pa.Table],
-    folder: Path,
-    engine: Engine,
-) -> None:
-    """All that is computed from the release alone."""
-    save(specification, folder / "spec.json")
-    card = Card(specification, title=plan.title)
-    private = all(release.private for release in releases)
-    mark = "" if private else "**NOT PRIVATE: made with a test key**\n\n"
-    (folder / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
-    (folder / "card.html").write_text(marked(card.html(), private=private), encoding="utf-8")
-    (folder / "registry.yaml").write_text(_registry(plan, card), encoding="utf-8")
-    (folder / "redo.py").write_text(script(plan), encoding="utf-8")
-    parts = public_sections(plan, schema, specification, releases, tables, engine)
-    report = Report(
-        title=plan.title,
-        subtitle="What was promised, what is exact, and how certain the numbers are",
-        audience="public",
-        private=all(release.private for release in releases),
-        sections=tuple(parts),
-    )
-    (folder / "report.html").write_text(render(report), encoding="utf-8")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Papers:
+    """What is written about a release; the sections of the public report are built once and are part of the internal one."""
+
+    plan: Plan
+    specification: Specification
+    report: Report
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        schema: Schema,
+        specification: Specification,
+        releases: Sequence[Release],
+        tables: Shown,
+        engine: Engine,
+    ) -> "Papers":
+        """Everything that is computed from the releases alone."""
+        report = Report(
+            title=plan.title,
+            subtitle="What was promised, what is exact, and how certain the numbers are",
+            audience="public",
+            private=all(release.private for release in releases),
+            sections=tuple(public_sections(plan, schema, specification, releases, tables, engine)),
+        )
+        return cls(plan=plan, specification=specification, report=report)
+
+    def write_public(self, folder: Path) -> None:
+        """Write specification, card, registry entry, script and the public report."""
+        save(self.specification, folder / "spec.json")
+        card = Card(self.specification, title=self.plan.title)
+        mark = "" if self.report.private else f"**{NOT_PRIVATE}**\n\n"
+        (folder / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
+        (folder / "card.html").write_text(_marked(card.html(), private=self.report.private), encoding="utf-8")
+        (folder / "registry.yaml").write_text(_registry(self.plan, card), encoding="utf-8")
+        (folder / "redo.py").write_text(script(self.plan), encoding="utf-8")
+        (folder / "report.html").write_text(render(self.report), encoding="utf-8")
+
+    def write_internal(
+        self,
+        truth: Census,
+        releases: Sequence[Release],
+        tables: Mapping[str, pa.Table],
+        folder: Path,
+        engine: Engine,
+    ) -> None:
+        """Write the comparison with the truth, watermarked, before all sections of the public report."""
+        found = assessment(self.plan, truth, releases, tables, engine)
+        found.summary().write_csv(folder / "metrics.csv")
+        report = replace(
+            self.report,
+            subtitle="Comparison with the confidential data",
+            audience="internal",
+            sections=(*utility_sections.all_sections([found]), *self.report.sections),
+        )
+        (folder / "report.html").write_text(render(report), encoding="utf-8")
+
+
+def _marked(html: str, *, private: bool) -> str:
+    """A card of a release that was made with a test key says so."""
+    if private:
+        return html
+    style = "border:3px solid #b00;color:#b00;padding:.5rem;font:700 1rem sans-serif"
+    mark = f'<p style="{style}">{NOT_PRIVATE}</p>'
+    return html.replace("<body>", f"<body>{mark}", 1) if "<body>" in html else mark + html
 
 
 def _registry(plan: Plan, card: Card) -> str:
@@ -68,12 +110,11 @@ def public_sections(
     schema: Schema,
     specification: Specification,
     releases: Sequence[Release],
-    tables: Mapping[str, pa.Table],
+    tables: Shown,
     engine: Engine,
 ) -> list[Section]:
     """The sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
-    by = {table.name: table.by for table in plan.tables}
     parts = [
         sections.promise(specification),
         sections.exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
@@ -84,8 +125,7 @@ def public_sections(
     labels = {
         variable.name: dict(variable.labels) for record in schema.records for variable in record.variables
     }
-    shown = {name: (by[name], table) for name, table in tables.items()}
-    parts.append(sections.published(shown, labels=labels))
+    parts.append(sections.published(tables, labels=labels))
     parts.append(sections.method(_method(plan)))
     return parts
 
@@ -116,27 +156,3 @@ def _parameters(values: Mapping[str, object]) -> str:
         f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in told.items()
     )
-
-
-def write_internal(
-    plan: Plan,
-    census: Census,
-    specification: Specification,
-    releases: Sequence[Release],
-    tables: Mapping[str, pa.Table],
-    folder: Path,
-    engine: Engine,
-) -> None:
-    """The comparison with the truth, watermarked; nothing of it may be published."""
-    found = assessment(plan, census, releases, tables, engine)
-    found.summary().write_csv(folder / "metrics.csv")
-    parts = utility_sections.all_sections([found])
-    parts += public_sections(plan, census.schema, specification, releases, tables, engine)
-    report = Report(
-        title=plan.title,
-        subtitle="Comparison with the confidential data",
-        audience="internal",
-        private=all(release.private for release in releases),
-        sections=tuple(parts),
-    )
-    (folder / "report.html").write_text(render(report), encoding="utf-8")

@@ -1,0 +1,76 @@
+"""The promise of a plan: the specification of each mechanism, stated once, and their composition."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from stirred.census import Census
+from stirred.engine import Engine
+from stirred.errors import BudgetError
+from stirred.publish.plan.description import Plan
+from stirred.spec import Budget, NormalizedRenyi, Specification
+from stirred.spec.files import save
+
+DATA = "data"  # the folder of the records in what a later mechanism continues
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a plan promises: each mechanism's specification, in the order of the plan, and the whole."""
+
+    parts: tuple[Specification, ...]
+    whole: Specification
+
+
+def stated(plan: Plan, census: Census, engine: Engine | None = None) -> Promise:
+    """Let every mechanism refuse what it can, then state its specification; the whole stays within the plan's limit.
+
+    The specification of a mechanism that continues an earlier one includes the earlier promise, which is therefore not
+    composed a second time.
+    """
+    found: list[Specification] = []
+    with tempfile.TemporaryDirectory() as place:
+        for number, step in enumerate(plan.steps):
+            mechanism = step.mechanism
+            if step.continues is not None:
+                earlier = continued(Path(place) / str(number), found[step.continues])
+                (earlier / DATA).mkdir()
+                mechanism = step.after(earlier, plan.folder)
+            mechanism.refuse(census, engine)
+            found.append(mechanism.specification(census, engine=engine))
+    included = {step.continues for step in plan.steps}
+    alone = [part for number, part in enumerate(found) if number not in included]
+    whole = alone[0]
+    for part in alone[1:]:
+        whole = whole + part
+    _require_within(plan, whole)
+    return Promise(parts=tuple(found), whole=whole)
+
+
+def promise(plan: Plan, census: Census, engine: Engine | None = None) -> Specification:
+    """The specification of all that the plan publishes, within the plan's limit."""
+    return stated(plan, census, engine).whole
+
+
+def continued(place: Path, specification: Specification) -> Path:
+    """A folder that a later mechanism reads as an earlier packet: the specification, beside the records."""
+    place.mkdir(parents=True)
+    save(specification, place / "spec.json")
+    return place
+
+
+def spent(specification: Specification) -> tuple[str, Budget]:
+    """The symbol and the budget that people compare: ρ² for zCDP, else ε."""
+    zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
+    return ("ρ²", specification.rho_squared) if zcdp else ("ε", specification.budget)
+
+
+def _require_within(plan: Plan, whole: Specification) -> None:
+    symbol, total = spent(whole)
+    if plan.limit is not None and not total <= plan.limit:
+        over = f", difference {total - plan.limit}" if total.is_finite and plan.limit.is_finite else ""
+        raise BudgetError(
+            "the plan spends more than its limit",
+            why=f"requested {symbol} = {total}, limit {plan.limit}{over}",
+            fix="spend less (a higher swap rate, a smaller ρ²), or ask the owner of the budget for a higher limit",
+        )

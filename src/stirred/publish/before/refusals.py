@@ -1,0 +1,148 @@
+"""All that is refused before a key, a folder or a file exists, whichever way a packet is asked for."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stirred.census import Census
+from stirred.engine import Engine
+from stirred.engine.choice import engine_named
+from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
+from stirred.mechanisms.base import Mechanism, Release
+from stirred.publish.before.promise import Promise, stated
+from stirred.publish.plan.description import Plan, TablePlan
+from stirred.spec import Specification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyPlan:
+    """A validated plan: its census, its promise and the engine that runs it."""
+
+    census: Census
+    promise: Promise
+    engine: Engine
+
+    @property
+    def specification(self) -> Specification:
+        """The promise of the whole plan."""
+        return self.promise.whole
+
+
+def prepare(plan: Plan, out: Path, engine: Engine | None = None) -> ReadyPlan:
+    """Refuse what can be refused, without writing anything; what is left can be run."""
+    require_room(out)
+    place = engine or engine_named(plan.engine)
+    census = plan.census(place)
+    require_variables(plan, census)
+    promise = stated(plan, census, place)
+    require_finite(promise.whole)
+    return ReadyPlan(census=census, promise=promise, engine=place)
+
+
+def require_room(out: Path) -> None:
+    """A packet is written to a new folder in a folder that can be written to."""
+    if out.exists():
+        raise InputError(
+            f"{out.name} exists already",
+            why="a packet is never overwritten",
+            fix="choose another --out, or move the old packet away",
+        )
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise InputError(
+            f"cannot write beside {out.name}",
+            why="its folder does not exist or cannot be written to",
+            fix="make the folder first, or choose another --out",
+        )
+    part = out.with_name(out.name + ".part")
+    if part.exists() and not part.is_dir():
+        raise InputError(
+            f"{part.name} is in the way",
+            why="the packet is made in a folder of this name, and a file has it",
+            fix=f"move the file {part.name} away, or choose another --out",
+        )
+
+
+def require_finite(specification: Specification) -> None:
+    """A release without a finite budget is not published."""
+    if not specification.budget.is_finite:
+        raise PrivacyError(
+            "the plan protects nothing",
+            why="its protection loss budget is infinite",
+            fix="a swap rate lies strictly between 0 and 1, and ρ² is finite",
+        )
+
+
+def require_kept(releases: Sequence[Release]) -> None:
+    """A release that does not keep its invariants is not published."""
+    broken = [check.invariant for release in releases for check in release.checks if not check.kept]
+    if broken:
+        raise PrivacyError(
+            "an invariant was not kept", why=broken[0], fix="nothing was released; report this"
+        )
+
+
+def require_variables(plan: Plan, census: Census) -> None:
+    """The tables and the questions of a plan name variables that exist and that will be released."""
+    for table in plan.tables:
+        check_variables(census, table)
+        told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
+        if all(found is not None and not _has(found, table, census) for found in told):
+            raise PlanError(
+                f"table {table.name} asks for what is not released",
+                why=f"no mechanism of the plan releases {table.record_type} records with {', '.join(table.by)}",
+                fix="leave the table out, or let the mechanism release its variables",
+            )
+    if plan.questions.variables() or plan.questions.improbable:
+        _check_questions(plan, census, plan.mechanisms[0])
+
+
+def check_variables(census: Census, table: TablePlan) -> None:
+    """A table's record type and variables must exist."""
+    known = _known(census, table.record_type)
+    for name in table.by:
+        if name not in known:
+            raise PlanError(
+                f"table {table.name} asks for an unknown variable {name}",
+                why=f"{table.record_type} records have no such column",
+                fix=did_you_mean(name, known),
+            )
+
+
+def _known(census: Census, record_type: str) -> set[str]:
+    """The variables of a record type, of its household, and the areas beside the spine."""
+    record = census.schema.record(record_type)
+    known = set(census.columns(record_type))
+    if record.linked_to:
+        known |= set(census.columns(record.linked_to))
+    return known | {off.name for off in census.schema.geography.off_spine}
+
+
+def _has(released: Mapping[str, Sequence[str]], table: TablePlan, census: Census) -> bool:
+    """Whether released records have the variables of a table; areas beside the spine follow from those on it."""
+    if table.record_type not in released:
+        return False
+    known = {*released[table.record_type], *(off.name for off in census.schema.geography.off_spine)}
+    linked = census.schema.record(table.record_type).linked_to
+    known |= set(released.get(linked, ())) if linked else set()
+    return set(table.by) <= known
+
+
+def _check_questions(plan: Plan, census: Census, mechanism: Mechanism) -> None:
+    known = _known(census, mechanism.record_type)
+    released = mechanism.publishes(census)
+    for name in plan.questions.variables():
+        asked = TablePlan(name=name, record_type=mechanism.record_type, by=(name,))
+        if name not in known or (released is not None and not _has(released, asked, census)):
+            raise PlanError(
+                f"the plan's [assess] asks for {name}, which is not released",
+                why=f"{mechanism.record_type} records are released without it, or have no such column",
+                fix=did_you_mean(name, known - {name}),
+            )
+    level = plan.questions.improbable
+    if level and level not in known:
+        raise PlanError(
+            f"the plan's [assess] asks for improbable areas of {level}",
+            why="there is no such level",
+            fix=did_you_mean(level, census.schema.spine),
+        )

@@ -1,0 +1,61 @@
+"""The plan of a mechanism that was chosen without one: on the command line, or in Python."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from stirred.errors import InputError, StirredError
+from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.config import parsed, toml
+from stirred.mechanisms.registry import find
+from stirred.publish.plan.description import Plan
+from stirred.publish.plan.reading import parse
+
+CENSUS = "census.toml"
+_TEXT = """title = {title}
+census = {census}
+
+[[mechanism]]
+name = {name}
+{settings}
+[assess]
+utility = false
+"""
+
+
+def plan_of(mechanism: Mechanism, folder: Path, *, census: str = CENSUS, title: str = "") -> Plan:
+    """The plan that runs one mechanism on the census in ``folder``; a path among its settings starts there."""
+    config = parsed(type(mechanism).Config, mechanism.settings(), what=f"mechanism {mechanism.name}")
+    paths = {name: os.path.relpath(str(getattr(config, name)), folder) for name in config.paths()}
+    values = {name: value for name, value in (mechanism.settings() | paths).items() if value is not None}
+    text = _TEXT.format(
+        title=toml(title or f"Released by {mechanism.name}"),
+        census=toml(census),
+        name=toml(mechanism.name),
+        settings="".join(f"{name} = {toml(value)}\n" for name, value in values.items()),
+    )
+    return parse(text, folder=folder)
+
+
+def plan_of_release(release: Release, folder: Path, *, census: str = CENSUS, title: str = "") -> Plan:
+    """The plan that makes a release again; refused where no plan can state the settings of its mechanism."""
+    kind = find(release.mechanism)
+    settings = release.settings or {
+        name: value for name, value in release.parameters.items() if name in kind.Config.model_fields
+    }
+    try:
+        plan = plan_of(kind.of(parsed(kind.Config, settings)), folder, census=census, title=title)
+        same = _plain(plan.mechanisms[0].parameters()) == _plain(release.parameters)
+    except StirredError:
+        same = False
+    if not same:
+        raise InputError(
+            f"no plan describes this release of {release.mechanism}",
+            why="a setting of its mechanism was made in Python, or a file that a setting names has changed",
+            fix="use settings that plan.toml can state, such as the name of a file, and make the release again",
+        )
+    return plan
+
+
+def _plain(parameters: Mapping[str, object]) -> str:
+    return repr(sorted(parameters.items()))

@@ -1,0 +1,136 @@
+"""The one writer of packets: a plan and its releases become the files of a packet, whichever way they were made."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stirred.census import Census, Schema
+from stirred.engine import Engine, Progress
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.released import lazy, own_table
+from stirred.publish.before.refusals import require_kept
+from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
+from stirred.publish.packet.receipt import receipt, write_json
+from stirred.publish.plan.description import Plan, TablePlan
+from stirred.publish.run.csv_files import write_csv
+from stirred.publish.run.documents import Papers
+from stirred.spec import Specification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a packet is made of: the releases of a plan's mechanisms, and the promise of the whole."""
+
+    plan: Plan
+    schema: Schema
+    specification: Specification
+    releases: tuple[Release, ...]
+    engine: Engine
+
+
+def data_folder(plan: Plan, number: int) -> str:
+    """The folder of a mechanism's records in the public part."""
+    return "data" if len(plan.steps) == 1 else f"data-{number + 1}"
+
+
+def write(content: Content, part: Path, *, progress: Progress, truth: Census | None = None) -> None:
+    """Write the public part, and with the ``truth`` the internal one; the records lie in the public part already."""
+    require_kept(content.releases)
+    plan, public = content.plan, part / PUBLIC
+    tables = all_tables(content)
+    made = _tables(content, tables, public, progress)
+    if not plan.microdata:
+        for folder in public.glob("data*"):
+            shutil.rmtree(folder)
+        content = replace(content, releases=tuple(replace(r, microdata={}) for r in content.releases))
+    elif "csv" in plan.formats:
+        for number, release in enumerate(content.releases):
+            for name, data in release.microdata.items():
+                write_csv(data, public / data_folder(plan, number) / f"{name}.csv")
+    progress("report", 0, 1)
+    counted = {table.name: table.record_type for table, _ in tables}
+    write_json(
+        public / "receipt.json",
+        receipt(plan, content.releases, tables=counted, engine=content.engine.name),
+    )
+    (public / "plan.toml").write_text(plan.text, encoding="utf-8")
+    shown = {table.name: (table.by, made[table.name]) for table, _ in tables}
+    papers = Papers.of(plan, content.schema, content.specification, content.releases, shown, content.engine)
+    papers.write_public(public)
+    seal(public)
+    if truth is not None:
+        inside = part / INTERNAL
+        shutil.rmtree(inside, ignore_errors=True)
+        inside.mkdir()
+        papers.write_internal(truth, content.releases, made, inside, content.engine)
+        seal(inside)
+    progress("report", 1, 1)
+
+
+def all_tables(content: Content) -> list[tuple[TablePlan, int]]:
+    """The plan's tables and those that the mechanisms counted themselves, each with the number of its mechanism."""
+    found = [(table, _source(content.releases, table)) for table in content.plan.tables]
+    names = {table.name for table in content.plan.tables}
+    stated = {frozenset(table.by) for table in content.plan.tables}
+    for number, (mechanism, release) in enumerate(
+        zip(content.plan.mechanisms, content.releases, strict=True)
+    ):
+        for name, by in mechanism.counted(release).items():
+            table = TablePlan(name=file_name(name), record_type=mechanism.record_type, by=by)
+            if frozenset(by) not in stated and table.name not in names:
+                found.append((table, number))
+                names.add(table.name)
+    return found
+
+
+def file_name(name: str) -> str:
+    """A table's name as a file name.
+
+    >>> file_name("county × tenure")
+    'county-tenure'
+    """
+    return "-".join("".join(c if c.isalnum() or c in "_-" else " " for c in name).split())
+
+
+def _source(releases: Sequence[Release], table: TablePlan) -> int:
+    """The first release that has a table's variables; else the first that has its records or the table itself."""
+    numbers = range(len(releases))
+    whole = (n for n in numbers if _columns(releases[n], table) >= set(table.by))
+    some = (n for n in numbers if table.record_type in releases[n].microdata)
+    own = (n for n in numbers if own_table(releases[n], table.by) is not None)
+    return next((n for found in (whole, own, some) for n in found), 0)
+
+
+def _columns(release: Release, table: TablePlan) -> set[str]:
+    """The columns of the released records that a table may count by."""
+    record = None if release.schema is None else release.schema.record(table.record_type)
+    if table.record_type not in release.microdata or record is None:
+        return set()
+    types = (table.record_type, record.linked_to)
+    return {
+        name
+        for kind in types
+        if kind and kind in release.microdata
+        for name in lazy(release.microdata[kind]).collect_schema().names()
+    }
+
+
+def _tables(
+    content: Content, tables: Sequence[tuple[TablePlan, int]], public: Path, progress: Progress
+) -> dict[str, pa.Table]:
+    folder = public / "tables"
+    folder.mkdir(exist_ok=True)
+    made: dict[str, pa.Table] = {}
+    writers: dict[str, Callable[[pa.Table, Path], None]] = {"parquet": pq.write_table, "csv": write_csv}
+    for index, (table, source) in enumerate(tables):
+        progress("tables", index, len(tables))
+        mechanism, release = content.plan.mechanisms[source], content.releases[source]
+        made[table.name] = table.made(release, mechanism, engine=content.engine)
+        for name in dict.fromkeys(("parquet", *content.plan.formats)):
+            writers[name](made[table.name], folder / f"{table.name}.{name}")
+    progress("tables", len(tables), len(tables))
+    return made

@@ -1,0 +1,66 @@
+"""An interrupted run: what the mechanism spent and said is in the packet of the run that takes it up."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stirred.census.synthetic import write_preset
+from stirred.chance import Key
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.registry import find
+from stirred.publish import Packet, load, run
+from stirred.publish.run import execute
+
+MECHANISMS = {
+    "permutation-swapping": 'match = ["state"]\nswap = ["county", "tract", "block_group", "block"]\nrate = "1/5"\n',
+    "topdown": 'workload = "small"\nreplicates = 0\n',
+    "exact-margins": 'rows = "county"\ncolumns = "tenure"\nrho_squared = "1/2"\n',
+}
+
+
+def stopped(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_ledger_survives(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_preset("demo", tmp_path / "census", households=150)
+    (tmp_path / "plan.toml").write_text(
+        f'title = "t"\ncensus = "census/census.toml"\n[[mechanism]]\nname = "{name}"\n{MECHANISMS[name]}'
+        "[assess]\nutility = false\n"
+    )
+    plan, key = load(tmp_path / "plan.toml"), Key.for_tests(5)
+    releases: list[Release] = []
+    write = execute.write
+
+    def seen(content: Any, *more: Any, **named: Any) -> None:
+        releases.extend(content.releases)
+        write(content, *more, **named)
+
+    monkeypatch.setattr(execute, "write", seen)
+    whole = run(plan, tmp_path / "whole", key=key)
+    with monkeypatch.context() as once:
+        once.setattr(execute, "write", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(plan, tmp_path / "again", key=key)
+    assert not (tmp_path / "again").exists()
+    monkeypatch.setattr(find(name), "release", stopped)  # it is not run a second time
+    again = run(plan, tmp_path / "again", key=key)
+    first, second = releases
+    assert first.ledger is not None
+    assert first.ledger == second.ledger
+    assert (first.checks, first.notes, first.input_digest) == (
+        second.checks,
+        second.notes,
+        second.input_digest,
+    )
+    assert receipt(whole) == receipt(again)
+    assert [line["budget"] for line in receipt(again)["mechanisms"][0]["ledger"]] == [
+        entry.budget.exact for entry in first.ledger.entries
+    ]
+
+
+def receipt(packet: Packet) -> Any:
+    return json.loads((packet.public / "receipt.json").read_text())
