@@ -19,7 +19,7 @@ from stirred.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words of the command."""
+    """Add the command's arguments."""
     parser.add_argument("packet", help="the packet, or a copy of its public part")
     parser.add_argument(
         "--truth", required=True, metavar="CENSUS", help="census.toml of the confidential census"

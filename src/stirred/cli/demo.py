@@ -1,4 +1,4 @@
-"""The main job on an embedded synthetic census: three releases, compared in one report.
+"""Three releases of a synthetic census, compared in one report.
 
   stirred demo                 a census of 60,000 households; PSA at 5 % and 50 %, TopDown; demo/report.html
   stirred demo --out here      the same in another folder
@@ -17,7 +17,7 @@ PAIR = ("das-2020", "whatif-county-size")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words of the command."""
+    """Add the command's arguments."""
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the demo (default: demo)")
     parser.add_argument("--promises", action="store_true", help="only the page of specifications")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the demo and name the report to open."""
-    arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.promises:
+        arguments.out.mkdir(parents=True, exist_ok=True)
         return _told(arguments, _promises(arguments.out))
     from stirred.publish.run.demo import demo
 

@@ -14,7 +14,7 @@ from stirred.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words of the command."""
+    """Add the command's arguments."""
     parser.add_argument("packet", help="the packet, or a copy of its public part")
     parser.add_argument("--table", help="the table to look in (default: the one with just these variables)")
     parser.add_argument(

@@ -15,7 +15,7 @@ from stirred.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words of the command."""
+    """Add the command's arguments."""
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     verify = verbs.add_parser("verify", help="hold every file against its checksum")
     verify.add_argument("packet", help="the packet, or a copy of its public part")

@@ -1,5 +1,6 @@
-"""The main job on an embedded default: a synthetic census released three ways, compared in one report."""
+"""The demo: a synthetic census released three ways, compared in one report."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Progress, silent
+from stirred.errors import InputError, PrivacyError
+from stirred.publish.before.refusals import prepare
 from stirred.publish.compare.answers import assessment
 from stirred.publish.compare.side_by_side import comparison_report
 from stirred.publish.packet.folder import Packet
@@ -84,6 +87,9 @@ PLANS = {
 def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     """Synthesise, plan, run and compare; returns the report. What is already there is taken up."""
     say = progress or silent
+    key_file = out / "demo.key"
+    _require_place(out, key_file)
+    out.mkdir(parents=True, exist_ok=True)
     census = out / "census"
     if not (census / "census.toml").exists():
         say("census", 0, 1)
@@ -91,17 +97,22 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
         say("census", 1, 1)
     plans = out / "plans"
     plans.mkdir(exist_ok=True)
-    key = _key(out / "demo.key")
+    for name, text in PLANS.items():
+        (plans / f"{name}.toml").write_text(text, encoding="utf-8")
+    todo = [name for name in PLANS if not (out / name).exists()]
+    ready = {name: prepare(load(plans / f"{name}.toml"), out / name) for name in todo}
+    if not key_file.exists():
+        Key.fresh().save(key_file)
+    key = Key.load(key_file)
     assessments: list[Assessment] = []
     specifications: list[Specification] = []
     packets: list[Packet] = []
-    for index, (name, text) in enumerate(PLANS.items()):
+    for index, name in enumerate(PLANS):
         say("releases", index, len(PLANS))
-        (plans / f"{name}.toml").write_text(text, encoding="utf-8")
         plan = load(plans / f"{name}.toml")
         packet = Packet(out / name)
-        if not packet.folder.exists():
-            packet = run(plan, out / name, key=key, progress=progress)
+        if name in ready:
+            packet = run(plan, out / name, key=key, progress=progress, prepared=ready[name])
         packets.append(packet)
         specifications.append(load_specification(packet.public / "spec.json"))
         assessments.append(_assessed(plan, packet))
@@ -120,10 +131,22 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     return target
 
 
-def _key(path: Path) -> Key:
-    if not path.exists():
-        Key.fresh().save(path)
-    return Key.load(path)
+def _require_place(out: Path, key_file: Path) -> None:
+    """Refuse a place that cannot be written to, and an interrupted demo whose key is gone."""
+    there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InputError(
+            f"the demo cannot be written to {out.name}",
+            why=f"{there.name} is not a folder that can be written to",
+            fix="choose another --out",
+        )
+    begun = [name for name in PLANS if (out / f"{name}.part").exists()]
+    if begun and not key_file.exists():
+        raise PrivacyError(
+            f"{begun[0]}.part was begun with a key that is not there",
+            why=f"an interrupted run is taken up with its own key, and there is no {key_file.name}",
+            fix=f"put {key_file.name} back, or delete the folder {begun[0]}.part",
+        )
 
 
 def _assessed(plan: Plan, packet: Packet) -> Assessment:
