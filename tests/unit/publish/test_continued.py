@@ -1,0 +1,78 @@
+"""DHC after PL from a plan: ``given`` names an earlier packet, or an earlier mechanism of the same plan."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stirred.census.synthetic import write_preset
+from stirred.chance import Key
+from stirred.errors import PlanError
+from stirred.publish import Packet, load, parse, run, verify
+from stirred.publish.before.check import explain
+from stirred.spec.files import load as load_specification
+
+HEAD = 'title = "{title}"\ncensus = "census/census.toml"\n'
+PL = '[[mechanism]]\nname = "topdown"\nworkload = "pl94-persons"\nreplicates = 0\n{label}'
+DHC = '[[mechanism]]\nname = "topdown"\nworkload = "dhc-persons"\nmode = "workload"\nreplicates = 0\ngiven = "{given}"\n'
+END = "[assess]\nutility = false\n"
+KEY = Key.for_tests(5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("continued")
+    write_preset("demo", place / "census", households=12)
+    (place / "pl.toml").write_text(HEAD.format(title="PL") + PL.format(label="") + END)
+    run(load(place / "pl.toml"), place / "pl", key=KEY)
+    return place
+
+
+def agrees(earlier: Path, later: Path) -> None:
+    """Every block has the same persons by Hispanic origin and race."""
+    names = ["block", "hispanic", "race"]
+    first, second = (
+        pl.read_parquet(folder / "person.parquet").select(pl.col(names).cast(pl.String)).sort(names)
+        for folder in (earlier, later)
+    )
+    assert first.height > 0
+    assert first.equals(second)
+
+
+def test_an_earlier_packet(folder: Path) -> None:
+    (folder / "dhc.toml").write_text(HEAD.format(title="DHC") + DHC.format(given="pl") + END)
+    packet = run(load(folder / "dhc.toml"), folder / "dhc", key=KEY)
+    assert verify(packet.folder) == []
+    agrees(folder / "pl/public/data", packet.public / "data")
+    before = load_specification(folder / "pl/public/spec.json")
+    whole = load_specification(packet.public / "spec.json")
+    assert whole.rho_squared > before.rho_squared
+
+
+def test_an_earlier_mechanism_of_the_same_plan(folder: Path) -> None:
+    text = HEAD.format(title="Both") + PL.format(label='label = "pl"\n') + DHC.format(given="pl") + END
+    # the label comes before a packet of the same name
+    plan = parse(text, folder=folder)
+    assert [step.continues for step in plan.steps] == [None, 0]
+    packet = run(plan, folder / "both", key=KEY)
+    assert verify(packet.folder) == []
+    agrees(packet.public / "data-1", packet.public / "data-2")
+    alone = Packet(folder / "pl")
+    assert pl.read_parquet(packet.public / "data-1/person.parquet").equals(
+        pl.read_parquet(alone.public / "data/person.parquet")
+    )
+    # the earlier promise is counted once: the same total as with the packet
+    (folder / "again.toml").write_text(HEAD.format(title="DHC") + DHC.format(given="pl") + END)
+    one = explain(load(folder / "again.toml")).specification
+    assert load_specification(packet.public / "spec.json").rho_squared == one.rho_squared
+    # the path of the run is nowhere in the packet
+    for name in ("receipt.json", "spec.json", "report.html"):
+        assert str(folder) not in (packet.public / name).read_text()
+
+
+def test_a_label_that_two_mechanisms_have_is_refused(folder: Path) -> None:
+    text = HEAD.format(title="t") + 2 * PL.format(label="") + DHC.format(given="topdown") + END
+    with pytest.raises(PlanError, match="two .* are called topdown"):
+        parse(text, folder=folder)
+    with pytest.raises(PlanError, match="label"):
+        parse(HEAD.format(title="t") + PL.format(label="label = 3\n") + END, folder=folder)
