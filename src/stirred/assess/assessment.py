@@ -14,7 +14,7 @@ import pyarrow as pa
 from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility.relations import cramers_v, cross_table
 from stirred.assess.utility.summary import detailed_summary
-from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, Pair, errors
+from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, TablePair, errors
 from stirred.census import Census
 
 
@@ -25,7 +25,7 @@ class TableAssessment:
     name: str
     record_type: str
     by: tuple[str, ...]
-    pair: Pair
+    pair: TablePair
     exact: bool  # an invariant of this release: listed separately, so that it does not improve the averages
 
 
@@ -83,7 +83,7 @@ def assess_tables(
     found = []
     for table, (record_type, by, published) in tables.items():
         truth = census.counts(record_type, list(by))
-        pair = Pair.align(truth, published.select([*by, "count"]), by=by)
+        pair = TablePair.align(truth, published.select([*by, "count"]), by=by)
         found.append(
             TableAssessment(name=table, record_type=record_type, by=tuple(by), pair=pair, exact=pair.exact)
         )

@@ -22,7 +22,7 @@ from stirred.assess.utility.segregation import dissimilarity, entropy_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ChangedNumber:
     """A number that users publish, before and after."""
 
     what: str
@@ -48,23 +48,27 @@ class Coefficient:
 class Conclusions:
     """All compared conclusions for one release."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangedNumber, ...] = ()
     coefficients: tuple[Coefficient, ...] = ()
     oddities: tuple[Oddity, ...] = ()
 
 
-def segregation(original: pl.DataFrame, protected: pl.DataFrame, area: str, group: str) -> list[Change]:
+def segregation(
+    original: pl.DataFrame, protected: pl.DataFrame, area: str, group: str
+) -> list[ChangedNumber]:
     """Theil's entropy index over all groups, and the dissimilarity of the two largest groups."""
     found = []
     tables = [cross_table(frame, area, group) for frame in (original, protected)]
     label = f"{group} over {area}"
     h = [entropy_index(table) for table in tables]
-    found.append(Change(what=f"entropy index, {label}", original=h[0], protected=h[1]))
+    found.append(ChangedNumber(what=f"entropy index, {label}", original=h[0], protected=h[1]))
     largest = _largest(original, group)
     if len(largest) == 2:
         d = [_between(frame, area, group, largest) for frame in (original, protected)]
         found.append(
-            Change(what=f"dissimilarity of the two largest groups, {label}", original=d[0], protected=d[1])
+            ChangedNumber(
+                what=f"dissimilarity of the two largest groups, {label}", original=d[0], protected=d[1]
+            )
         )
     return found
 
@@ -93,7 +97,7 @@ def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[object
     return dissimilarity(sides[0], sides[1])
 
 
-def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str) -> Change:
+def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str) -> ChangedNumber:
     """The largest deviation of areas from equal population, as a share of the ideal."""
     values = [
         redistricting_deviation(
@@ -101,7 +105,9 @@ def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str) -> Ch
         )
         for frame in (original, protected)
     ]
-    return Change(what=f"redistricting deviation over {level}", original=values[0], protected=values[1])
+    return ChangedNumber(
+        what=f"redistricting deviation over {level}", original=values[0], protected=values[1]
+    )
 
 
 def coefficients(
@@ -118,7 +124,9 @@ def coefficients(
     ]
 
 
-def distinguishable(original: pl.DataFrame, protected: pl.DataFrame, variables: Sequence[str]) -> Change:
+def distinguishable(
+    original: pl.DataFrame, protected: pl.DataFrame, variables: Sequence[str]
+) -> ChangedNumber:
     """The propensity-score ratio: 1 for two samples of one population, 0 for equal files; original is 0 by definition."""
     _, ratio = propensity_score(original, protected, variables)
-    return Change(what=f"propensity ratio over {', '.join(variables)}", original=0.0, protected=ratio)
+    return ChangedNumber(what=f"propensity ratio over {', '.join(variables)}", original=0.0, protected=ratio)

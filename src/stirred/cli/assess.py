@@ -1,4 +1,4 @@
-"""Hold a packet against the truth.
+"""Compare a packet with the truth.
 
   stirred assess packet/ --truth census.toml --out metrics.csv           internal: metrics by table and size
   stirred assess packet/ --truth census.toml --out metrics.xlsx          the same as a workbook
@@ -34,14 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Internal metrics, or noisy ones with their price."""
+    """Write internal metrics, or noisy ones with their price."""
     from stirred.census import read
     from stirred.publish import Packet
 
     packet, truth, out = Packet(Path(arguments.packet)), read(arguments.truth), Path(arguments.out)
     packet.receipt()
     if out.exists():
-        raise InputError(f"{out.name} exists already", fix="choose another --out")
+        raise InputError(
+            f"{out.name} exists already", why="results are never overwritten", fix="choose another --out"
+        )
     if arguments.publish:
         return _publish(arguments, out)
     from stirred.publish.compare.metrics import metrics_of, write_metrics
@@ -58,15 +60,26 @@ def run(arguments: argparse.Namespace) -> int:
 def _publish(arguments: argparse.Namespace, out: Path) -> int:
     from stirred.census import read
     from stirred.publish import Packet
-    from stirred.publish.compare.accuracy import publish_accuracy
+    from stirred.publish.before.refusals import require_room
+    from stirred.publish.compare.accuracy import priced, publish_accuracy
 
     if not arguments.epsilon:
-        raise InputError("what may the accuracy cost?", fix='--epsilon "1/10" for each table')
+        raise InputError(
+            "accuracy that is published has a price",
+            why="--epsilon, the budget of each table, is not given",
+            fix='--epsilon "1/10"',
+        )
     try:
         epsilon = Fraction(arguments.epsilon)
-    except ValueError:
-        raise InputError("--epsilon is no exact number", fix='write --epsilon "1/10"') from None
+    except (ValueError, ZeroDivisionError):
+        raise InputError(
+            "--epsilon is not an exact number",
+            why="it is neither a fraction nor a decimal",
+            fix='--epsilon "1/10"',
+        ) from None
     packet, truth = Packet(Path(arguments.packet)), read(arguments.truth)
+    require_room(out)
+    priced(packet, truth, epsilon)  # what can be refused is refused before a key is made
     found, whole = publish_accuracy(packet, truth, out, epsilon=epsilon, key=key_for(out, arguments.key))
     if arguments.json:
         print_json({"tables": [item.document() for item in found], "budget": float(whole.budget.upper(6))})

@@ -78,20 +78,31 @@ def run(arguments: argparse.Namespace) -> int:
     """Answer the one question that was asked."""
     if (arguments.stratum is None) == (arguments.margins is None):
         raise InputError(
-            "give either --stratum B or --margins N1 N2", fix="stirred budget --stratum 264331 --rate 1/20"
+            "give either --stratum or --margins",
+            why="the budget follows from the size of a stratum, or from the numbers of each type in it",
+            fix="stirred budget --stratum 264331 --rate 1/20",
         )
     if arguments.epsilon is not None:
         if arguments.stratum is None or arguments.rate:
             raise InputError(
                 "--epsilon goes with --stratum and without --rate",
+                why="it asks for the rates that reach a budget",
                 fix="stirred budget --stratum 10 --epsilon 3",
             )
         return _rates(_count(arguments.stratum), arguments.epsilon, as_json=arguments.json)
     if not arguments.rate:
-        raise InputError("give swap rates, or a budget to reach", fix="--rate 1/100 1/20, or --epsilon 3")
+        raise InputError(
+            "give swap rates, or a budget to reach",
+            why="neither --rate nor --epsilon is given",
+            fix="--rate 1/100 1/20, or --epsilon 3",
+        )
     if arguments.margins is not None:
         if len(arguments.margins) < 2:
-            raise InputError("give a number for each type, two or more", fix="--margins 163885 100446")
+            raise InputError(
+                "give a number for each type, two or more",
+                why="with one type nothing can move",
+                fix="--margins 163885 100446",
+            )
         margins = [_count(word) for word in arguments.margins]
         return _margins(margins, arguments.rate, as_json=arguments.json)
     return _stratum(_count(arguments.stratum), arguments.rate, as_json=arguments.json)

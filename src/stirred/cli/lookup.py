@@ -31,7 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
     for word in arguments.where:
         name, equals, level = word.partition("=")
         if not equals:
-            raise InputError(f"{word!r} names no level", fix="write NAME=LEVEL, such as county=001")
+            raise InputError(
+                f"{word!r} names no level",
+                why="a cell is given by a level of each variable",
+                fix="write NAME=LEVEL, such as county=001",
+            )
         where[name] = level
     found = look_up(Path(arguments.packet), where, table=arguments.table)
     if arguments.json:

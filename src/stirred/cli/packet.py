@@ -17,7 +17,7 @@ from stirred.errors import InputError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    verify = verbs.add_parser("verify", help="hold every file against its checksum")
+    verify = verbs.add_parser("verify", help="compare every file with its checksum")
     verify.add_argument("packet", help="the packet, or a copy of its public part")
     verify.add_argument("--public", action="store_true", help="refuse anything that is not public")
     verify.add_argument("--json", action="store_true", help="print one JSON document")
@@ -65,7 +65,11 @@ def _contents(folders: list[Path], *, json: bool) -> int:
     from stirred.publish.packet import Packet
 
     if len(folders) > 2:
-        raise InputError("contents takes one packet or two", fix="compare them pair by pair")
+        raise InputError(
+            "contents takes one packet or two",
+            why=f"{len(folders)} are given",
+            fix="compare them two at a time",
+        )
     told = [Packet(folder).contents() for folder in folders]
     names = sorted({name for one in told for name in one})
     apart = [name for name in names if len({one.get(name) for one in told}) > 1]

@@ -86,7 +86,9 @@ def _new(arguments: argparse.Namespace) -> int:
 
     path = Path(arguments.plan)
     if path.exists():
-        raise InputError(f"{path.name} exists already", fix="choose another name")
+        raise InputError(
+            f"{path.name} exists already", why="a plan is never overwritten", fix="choose another name"
+        )
     kind = find(arguments.mechanism or OWN[0].name)
     answers = {key: value for key, (_, value) in questions(kind).items()}
     if arguments.mechanism is None and sys.stdin.isatty():

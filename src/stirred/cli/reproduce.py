@@ -68,7 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     names = list(PARTS) if "all" in arguments.part else list(dict.fromkeys(arguments.part))
     for name in names:
         if name not in PARTS:
-            raise InputError(f"the paper has no part {name}", fix=did_you_mean(name, [*PARTS, "all"]))
+            raise InputError(
+                f"the paper has no part {name}",
+                why="no table, figure or example of it has this name",
+                fix=did_you_mean(name, [*PARTS, "all"]),
+            )
     documents = []
     for name in names:
         document = make(name, arguments)

@@ -1,6 +1,6 @@
 """The report: one offline HTML file of text, charts and tables."""
 
-from stirred.report.document import Chart, Facts, Note, Report, Section, Table, Words
+from stirred.report.document import Chart, Facts, Note, Paragraphs, Report, Section, TableBlock
 from stirred.report.html import render
 
-__all__ = ["Chart", "Facts", "Note", "Report", "Section", "Table", "Words", "render"]
+__all__ = ["Chart", "Facts", "Note", "Paragraphs", "Report", "Section", "TableBlock", "render"]

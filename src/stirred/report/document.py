@@ -11,7 +11,7 @@ Audience = Literal["public", "internal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Paragraphs:
     """Paragraphs, plain text (no markup is interpreted)."""
 
     paragraphs: tuple[str, ...]
@@ -33,7 +33,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TableBlock:
     """Columns and rows of text; columns named in ``numeric`` are aligned right and sorted as numbers."""
 
     caption: str
@@ -58,7 +58,7 @@ class Chart:
     title: str
     sentence: str
     spec: dict[str, object] = field(repr=False)
-    data: Table | None = None
+    data: TableBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Markup:
     html: str = field(repr=False)
 
 
-Block = Words | Note | Facts | Table | Chart | Markup
+Block = Paragraphs | Note | Facts | TableBlock | Chart | Markup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +116,13 @@ class Report:
 
 def table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, numeric: Sequence[str] = ()
-) -> Table:
+) -> TableBlock:
     """A table from any values; numbers are written with thousands separators, floats with four digits.
 
     >>> table("t", ["a", "n"], [["x", 12345]], numeric=["n"]).rows
     (('x', '12,345'),)
     """
-    return Table(
+    return TableBlock(
         caption=caption,
         columns=tuple(columns),
         rows=tuple(tuple(shown(value) for value in row) for row in rows),

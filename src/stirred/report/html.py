@@ -6,9 +6,16 @@ from functools import lru_cache
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from stirred.report.document import Chart, Facts, Markup, Note, Report, Table, Words
+from stirred.report.document import Chart, Facts, Markup, Note, Paragraphs, Report, TableBlock
 
-_KINDS = {Words: "words", Note: "note", Facts: "facts", Table: "table", Chart: "chart", Markup: "markup"}
+_KINDS = {
+    Paragraphs: "words",
+    Note: "note",
+    Facts: "facts",
+    TableBlock: "table",
+    Chart: "chart",
+    Markup: "markup",
+}
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from stirred.mechanisms.base import Check
 from stirred.report import charts
 from stirred.report.compared import Compared, Implication
-from stirred.report.document import Block, Facts, Markup, Note, Section, Words, shown, table
+from stirred.report.document import Block, Facts, Markup, Note, Paragraphs, Section, shown, table
 from stirred.spec import Comparison, Specification
 from stirred.spec.card import Card
 from stirred.spec.card.formats import styled_fragment
@@ -49,7 +49,7 @@ def exact(
             )
         )
     else:
-        blocks.append(Words(paragraphs=tuple(invariants)))
+        blocks.append(Paragraphs(paragraphs=tuple(invariants)))
     blocks += [Note(text=note, tone="plain") for note in specification.notes]
     if reasons:
         blocks.append(Facts(rows=tuple(reasons)))

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.stats.contingency import association
 
-from stirred.assess.utility import Pair, errors, mape
+from stirred.assess.utility import TablePair, errors, mape
 from stirred.assess.utility.areas import majority_flips, oddities
 from stirred.assess.utility.metrics import all_metrics, percent_difference, rank_changes, total_variation
 from stirred.assess.utility.relations import (
@@ -105,14 +105,14 @@ def test_total_variation_of_empty_tables() -> None:
 def test_errors_by_size_of_the_area_not_of_the_cell() -> None:
     a = pa.table({"area": ["s", "s", "l", "l"], "x": ["1", "2", "1", "2"], "count": [3, 4, 900, 200]})
     b = pa.table({"area": ["s", "s", "l", "l"], "x": ["1", "2", "1", "2"], "count": [4, 3, 890, 210]})
-    frame = errors(Pair.align(a, b, by=["area", "x"]), table="t", area=["area"], edges=(0, 1000))
+    frame = errors(TablePair.align(a, b, by=["area", "x"]), table="t", area=["area"], edges=(0, 1000))
     mae = frame.filter(pl.col("metric") == "MAE").select("size", "value").rows()
     assert mae == [("all", 5.5), ("0–999", 1.0), ("1,000+", 10.0)]
 
 
 def test_alignment_needs_the_columns_it_compares() -> None:
     with pytest.raises(InputError, match="county"):
-        Pair.align(pa.table({"count": [1]}), pa.table({"county": ["a"], "count": [1]}), by=["county"])
+        TablePair.align(pa.table({"count": [1]}), pa.table({"county": ["a"], "count": [1]}), by=["county"])
 
 
 def test_what_a_swap_keeps() -> None:

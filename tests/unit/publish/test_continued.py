@@ -72,7 +72,7 @@ def test_an_earlier_mechanism_of_the_same_plan(folder: Path) -> None:
 
 def test_a_label_that_two_mechanisms_have_is_refused(folder: Path) -> None:
     text = HEAD.format(title="t") + 2 * PL.format(label="") + DHC.format(given="topdown") + END
-    with pytest.raises(PlanError, match="two .* are called topdown"):
+    with pytest.raises(PlanError, match=r"two .* are called topdown"):
         parse(text, folder=folder)
     with pytest.raises(PlanError, match="label"):
         parse(HEAD.format(title="t") + PL.format(label="label = 3\n") + END, folder=folder)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from stirred.catalog import catalog
-from stirred.report import Note, Table, sections
+from stirred.report import Note, TableBlock, sections
 from stirred.report.compared import Compared, named
 from stirred.spec import Verdict, compare
 
@@ -16,7 +16,7 @@ def test_the_lead_says_in_one_line_which_promises_more() -> None:
     section = sections.comparison("PSA at 5 %", "PSA at 50 %", compare(RARE, OFTEN))
     assert section.lead.startswith(LEAD)
     assert sections.comparison("PSA at 50 %", "PSA at 5 %", compare(OFTEN, RARE)).lead.startswith(LEAD)
-    parts, answers = (block for block in section.blocks if isinstance(block, Table))
+    parts, answers = (block for block in section.blocks if isinstance(block, TableBlock))
     assert [row[:2] for row in parts.rows][-1] == ("budget", "weaker")
     assert [row[:2] for row in answers.rows] == [
         ("Does PSA at 5 % imply PSA at 50 %?", "no, refuted"),

@@ -13,11 +13,11 @@ from stirred.assess.utility.metrics import (
     percent_difference,
     total_variation,
 )
-from stirred.assess.utility.tables import CELL_BINS, Pair, bin_labels
+from stirred.assess.utility.tables import CELL_BINS, TablePair, bin_labels
 
 
 def detailed_summary(
-    pair: Pair, *, characteristic: str, geography: str, edges: Sequence[int] = CELL_BINS
+    pair: TablePair, *, characteristic: str, geography: str, edges: Sequence[int] = CELL_BINS
 ) -> pl.DataFrame:
     """Counts, differences, absolute and percent errors by size class, named as the Bureau's workbook names them.
 
@@ -26,7 +26,7 @@ def detailed_summary(
 
     >>> import pyarrow as pa
     >>> a = pa.table({"g": ["a", "b"], "count": [3, 400]}); b = pa.table({"g": ["a", "b"], "count": [4, 398]})
-    >>> detailed_summary(Pair.align(a, b, by=["g"]), characteristic="t", geography="g")["MAE"].to_list()
+    >>> detailed_summary(TablePair.align(a, b, by=["g"]), characteristic="t", geography="g")["MAE"].to_list()
     [1.5, 1.0, 2.0]
     """
     reference, protected = pair.arrays()

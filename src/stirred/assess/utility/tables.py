@@ -18,12 +18,12 @@ BLOCK_BINS = (0, 1, 10, 50, 100, 250, 500, 1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class TablePair:
     """A reference and a protected table aligned on the same cells (absent cells count zero).
 
     >>> a = pa.table({"county": ["a", "b"], "count": [3, 4]})
     >>> b = pa.table({"county": ["b", "c"], "count": [5, 1]})
-    >>> Pair.align(a, b, by=["county"]).frame.rows()
+    >>> TablePair.align(a, b, by=["county"]).frame.rows()
     [('a', 3, 0), ('b', 4, 5), ('c', 0, 1)]
     """
 
@@ -31,7 +31,7 @@ class Pair:
     frame: pl.DataFrame  # by…, reference, protected; sorted by the by-columns
 
     @staticmethod
-    def align(reference: pa.Table, protected: pa.Table, *, by: Sequence[str]) -> "Pair":
+    def align(reference: pa.Table, protected: pa.Table, *, by: Sequence[str]) -> "TablePair":
         """Outer join on the cells, with zeros where a side has no row."""
         keys = list(by)
         for table, side in ((reference, "reference"), (protected, "protected")):
@@ -49,19 +49,21 @@ class Pair:
             if keys
             else pl.concat([left, right], how="horizontal")
         )
-        return Pair(by=tuple(keys), frame=joined.fill_null(0).sort(keys) if keys else joined.fill_null(0))
+        return TablePair(
+            by=tuple(keys), frame=joined.fill_null(0).sort(keys) if keys else joined.fill_null(0)
+        )
 
     def arrays(self) -> tuple[Array, Array]:
         """Reference and protected counts as floats, in the frame's order."""
         return _floats(self.frame, "reference"), _floats(self.frame, "protected")
 
-    def over(self, by: Sequence[str]) -> "Pair":
+    def over(self, by: Sequence[str]) -> "TablePair":
         """The margin of both tables over fewer variables."""
         keys = [name for name in self.by if name in set(by)]
         if not keys:
-            return Pair(by=(), frame=self.frame.select(pl.col("reference", "protected").sum()))
+            return TablePair(by=(), frame=self.frame.select(pl.col("reference", "protected").sum()))
         frame = self.frame.group_by(keys).agg(pl.col("reference", "protected").sum()).sort(keys)
-        return Pair(by=tuple(keys), frame=frame)
+        return TablePair(by=tuple(keys), frame=frame)
 
     @property
     def exact(self) -> bool:
@@ -93,7 +95,12 @@ def bin_labels(edges: Sequence[int]) -> list[str]:
 
 
 def errors(
-    pair: Pair, *, table: str, level: str = "", area: Sequence[str] = (), edges: Sequence[int] = CELL_BINS
+    pair: TablePair,
+    *,
+    table: str,
+    level: str = "",
+    area: Sequence[str] = (),
+    edges: Sequence[int] = CELL_BINS,
 ) -> pl.DataFrame:
     """Metrics of one table: all cells, and by size class of the area (or, with no ``area``, of the cell itself).
 
@@ -101,7 +108,7 @@ def errors(
     is computed from confidential data and stays internal.
 
     >>> a = pa.table({"g": ["a", "b"], "count": [3, 400]}); b = pa.table({"g": ["a", "b"], "count": [4, 398]})
-    >>> errors(Pair.align(a, b, by=["g"]), table="t").filter(pl.col("metric") == "MAE")["value"].to_list()
+    >>> errors(TablePair.align(a, b, by=["g"]), table="t").filter(pl.col("metric") == "MAE")["value"].to_list()
     [1.5, 1.0, 2.0]
     """
     labels = bin_labels(edges)

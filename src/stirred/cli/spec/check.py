@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stirred.cli.spec.compare import add_pair, compared, hint_of, pair_of
-from stirred.cli.spec.sources import Found, Json, budget_json, resolve
+from stirred.cli.spec.sources import Json, NamedSpecification, budget_json, resolve
 from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
 from stirred.spec import Budget, Specification
@@ -95,9 +95,17 @@ def _both(arguments: argparse.Namespace) -> int:
 def _alone(arguments: argparse.Namespace) -> int:
     """One specification: its names, that it implies itself, and whether it promises anything."""
     if arguments.map:
-        raise InputError("--map needs two specifications", fix="stirred spec check A B --map …")
+        raise InputError(
+            "--map needs two specifications",
+            why="it says which names of one are names of the other",
+            fix="stirred spec check A B --map …",
+        )
     if len(arguments.rate) > 1:
-        raise InputError(f"{len(arguments.rate)} swap rates for one specification", fix="give one")
+        raise InputError(
+            f"{len(arguments.rate)} swap rates for one specification",
+            why="a specification has one budget",
+            fix="give one rate",
+        )
     found = resolve(arguments.first, rate=arguments.rate[0] if arguments.rate else None)
     spec = found.specification
     spec.multiverse.check(spec.domain)
@@ -132,7 +140,7 @@ def _alone(arguments: argparse.Namespace) -> int:
     return 0 if verified else 1
 
 
-def _lines(found: Found, itself: Checked, empty: Checked) -> Iterator[str]:
+def _lines(found: NamedSpecification, itself: Checked, empty: Checked) -> Iterator[str]:
     yield f"{found.name}: {found.specification}"
     yield f"invariants: {_names(found.specification)}"
     yield itself.line()
@@ -142,7 +150,7 @@ def _lines(found: Found, itself: Checked, empty: Checked) -> Iterator[str]:
         yield from (f"  {line}" for line in premise.lines())
 
 
-def _itself(found: Found) -> Checked:
+def _itself(found: NamedSpecification) -> Checked:
     """Whether the specification implies itself; the copy makes the rules work instead of the shortcut for one object."""
     from stirred.report.compared import Implication
 
@@ -158,7 +166,7 @@ def _itself(found: Found) -> Checked:
     )
 
 
-def _empty(found: Found) -> Checked:
+def _empty(found: NamedSpecification) -> Checked:
     """Whether a promise of nothing implies it: then every universe is a single data set, or its budget is infinite."""
     from stirred.report.compared import Implication
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stirred.cli.spec.sources import Found, budget_json, is_swap, resolve
+from stirred.cli.spec.sources import NamedSpecification, budget_json, is_swap, resolve
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError, did_you_mean
 from stirred.spec import Specification, compare
@@ -77,13 +77,15 @@ def run_compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def pair_of(arguments: argparse.Namespace) -> tuple[Found, Found]:
+def pair_of(arguments: argparse.Namespace) -> tuple[NamedSpecification, NamedSpecification]:
     """Both specifications, each at its rate, the first restated on the second's domain where a map is given."""
     first, second = arguments.first, arguments.second
     rates: list[str] = arguments.rate
     if len(rates) > 2:
         raise InputError(
-            f"{len(rates)} swap rates for two specifications", fix="give one for both, or one each"
+            f"{len(rates)} swap rates for two specifications",
+            why="each specification has one budget",
+            fix="give one rate for both, or one for each",
         )
     if len(rates) == 2:
         one, two = resolve(first, rate=rates[0]), resolve(second, rate=rates[1])
@@ -102,7 +104,7 @@ def pair_of(arguments: argparse.Namespace) -> tuple[Found, Found]:
     return _mapped(one, two, arguments.map), two
 
 
-def compared(first: Found, second: Found) -> "Compared":
+def compared(first: NamedSpecification, second: NamedSpecification) -> "Compared":
     """The comparison with the names that the user typed."""
     # imported here: the room of the reports is slow to load, and only two commands need it
     from stirred.report.compared import Compared
@@ -112,7 +114,9 @@ def compared(first: Found, second: Found) -> "Compared":
     )
 
 
-def _mapped(first: Found, second: Found, words: Sequence[str]) -> Found:
+def _mapped(
+    first: NamedSpecification, second: NamedSpecification, words: Sequence[str]
+) -> NamedSpecification:
     """The first on the second's domain."""
     here, there = first.specification.domain, second.specification.domain
     names = [word for word in words if word != SAME]
@@ -140,7 +144,11 @@ def _mapped(first: Found, second: Found, words: Sequence[str]) -> Found:
         between_kinds = here.has(mine) and there.has(theirs)
         into = kinds if between_kinds else variables
         if into.setdefault(mine, theirs) != theirs:
-            raise InputError(f"{mine} is mapped twice", why=f"to {into[mine]} and to {theirs}")
+            raise InputError(
+                f"{mine} is mapped twice",
+                why=f"to {into[mine]} and to {theirs}",
+                fix="map each name once",
+            )
     told = ", ".join(f"{mine} = {theirs}" for mine, theirs in sorted({**kinds, **variables}.items()))
     return replace(
         first,
@@ -149,7 +157,7 @@ def _mapped(first: Found, second: Found, words: Sequence[str]) -> Found:
     )
 
 
-def hint_of(first: Found, second: Found) -> str:
+def hint_of(first: NamedSpecification, second: NamedSpecification) -> str:
     """How two domains can be brought together; nothing where they are one."""
     there = second.specification.domain
     if first.specification.domain == there:

@@ -76,6 +76,12 @@ def _toml(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read {path.name}", why=error.strerror or "unknown reason") from None
+        raise InputError(
+            f"cannot read {path.name}",
+            why=error.strerror or "unknown reason",
+            fix="give the path of a TOML file",
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise InputError(f"cannot read {path.name}", why="it is no TOML") from None
+        raise InputError(
+            f"cannot read {path.name}", why="it is not valid TOML", fix="see docs/reference/spec-json.md"
+        ) from None

@@ -23,7 +23,7 @@ Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class NamedSpecification:
     """A specification with its name, and the entry or entries it comes from; ``unknown`` are parts of unknown cost."""
 
     name: str  # as the user typed it, without folders
@@ -49,7 +49,7 @@ class Found:
         )
 
 
-def resolve(*sources: str, rate: str | None = None) -> Found:
+def resolve(*sources: str, rate: str | None = None) -> NamedSpecification:
     """What a name, a file or several of them stand for; ``rate`` holds for names without a rate of their own."""
     found = [_one(source, rate) for source in sources if source not in catalog.unstated]
     unknown = [source for source in sources if source in catalog.unstated]
@@ -59,7 +59,7 @@ def resolve(*sources: str, rate: str | None = None) -> Found:
         catalog.entry(sources[0])  # says that nobody has stated a specification for it
     if len(found) == 1 and len(sources) == 1:
         return found[0]
-    return Found(
+    return NamedSpecification(
         name=" + ".join(sources),
         title=" + ".join(sources),
         specification=compose([item.specification for item in found])
@@ -83,7 +83,7 @@ def _split(source: str) -> tuple[str, str | None]:
     return name, rate
 
 
-def _one(source: str, rate: str | None) -> Found:
+def _one(source: str, rate: str | None) -> NamedSpecification:
     name, own = _split(source)
     path = Path(name)
     if not name or name in catalog or not (path.suffix == ".json" or path.exists()):
@@ -98,22 +98,26 @@ def _one(source: str, rate: str | None) -> Found:
         return _entry(name, rate if own is None else own)
     if own is not None or rate is not None:
         raise InputError(
-            "a swap rate can only be given for catalog entries", why="a spec.json has one budget"
+            "a swap rate can only be given for entries of the catalog",
+            why="a spec.json has one budget",
+            fix="leave the rate out",
         )
     called = path.name or source
     if path.is_dir():
         path = path / "spec.json"  # a packet
         if not path.exists():
             raise InputError(
-                f"the folder {source} holds no spec.json", fix="give a packet, or the file itself"
+                f"the folder {source} holds no spec.json",
+                why="the specification of a packet is in this file",
+                fix="give the public part of a packet, or the file itself",
             )
-    return Found(name=called, title=path.stem, specification=load(path))
+    return NamedSpecification(name=called, title=path.stem, specification=load(path))
 
 
-def _entry(name: str, rate: str | None) -> Found:
+def _entry(name: str, rate: str | None) -> NamedSpecification:
     entry = catalog.entry(name)
     spec = entry.specification if rate is None else entry.at(fraction_of(rate, "swap rate"))
-    return Found(
+    return NamedSpecification(
         name=entry.name if rate is None else f"{entry.name}@{rate}",
         title=entry.title,
         specification=spec,
@@ -145,7 +149,9 @@ def changed(spec: Specification, arguments: argparse.Namespace) -> Specification
         known = {invariant.words(): invariant for invariant in spec.multiverse}
         if arguments.without not in known:
             raise SpecificationError(
-                f"no invariant {arguments.without!r} here", fix=did_you_mean(arguments.without, known)
+                f"no invariant {arguments.without!r} here",
+                why="only a declared invariant can be left out",
+                fix=did_you_mean(arguments.without, known),
             )
         spec = spec.without(known[arguments.without])
     return spec

@@ -15,14 +15,14 @@ DATA = "data"  # the folder of the records in what a later mechanism continues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class PlanPromise:
     """What a plan promises: each mechanism's specification, in the order of the plan, and the whole."""
 
     parts: tuple[Specification, ...]
     whole: Specification
 
 
-def stated(plan: Plan, census: Census, engine: Engine | None = None) -> Promise:
+def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanPromise:
     """Let every mechanism refuse what it can, then state its specification; the whole stays within the plan's limit.
 
     The specification of a mechanism that continues an earlier one includes the earlier promise, which is therefore not
@@ -44,7 +44,7 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> Promise:
     for part in alone[1:]:
         whole = whole + part
     _require_within(plan, whole)
-    return Promise(parts=tuple(found), whole=whole)
+    return PlanPromise(parts=tuple(found), whole=whole)
 
 
 def promise(plan: Plan, census: Census, engine: Engine | None = None) -> Specification:

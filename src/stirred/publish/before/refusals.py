@@ -10,7 +10,7 @@ from stirred.engine import Engine
 from stirred.engine.choice import engine_named
 from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.publish.before.promise import Promise, stated
+from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, TablePlan
 from stirred.spec import Specification
 
@@ -20,7 +20,7 @@ class ReadyPlan:
     """A validated plan: its census, its promise and the engine that runs it."""
 
     census: Census
-    promise: Promise
+    promise: PlanPromise
     engine: Engine
 
     @property

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.assess.utility.replicates import Replicate, replicate_errors
-from stirred.assess.utility.tables import Pair
+from stirred.assess.utility.tables import TablePair
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
@@ -45,7 +45,7 @@ def rehearse(
 def _aligned(truth: pa.Table, made: pa.Table, table: TablePlan) -> pl.DataFrame:
     """Truth and run on the same cells, with the intervals of the run."""
     by = list(table.by)
-    pair = Pair.align(truth, made.select([*by, "count"]), by=by).frame
+    pair = TablePair.align(truth, made.select([*by, "count"]), by=by).frame
     extra = [name for name in ("low", "high") if name in made.column_names]
     if not extra:
         return pair

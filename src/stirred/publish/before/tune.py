@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from stirred.assess.utility.metrics import mape, mean_absolute_error
-from stirred.assess.utility.tables import Pair
+from stirred.assess.utility.tables import TablePair
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local, Progress
@@ -122,7 +122,9 @@ def _trial(
     for index in range(runs):
         release = mechanism.release(census, key=Key.for_tests(seed).bind("tune", str(setting), index))
         made = count(release, target.by, record_type=mechanism.record_type, engine=Local())
-        reference, protected = Pair.align(truth, made.select([*target.by, "count"]), by=target.by).arrays()
+        reference, protected = TablePair.align(
+            truth, made.select([*target.by, "count"]), by=target.by
+        ).arrays()
         errors.append(
             mape(reference, protected)[0]
             if target.metric == "mape"

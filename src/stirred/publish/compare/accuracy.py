@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from stirred.assess.utility.tables import Pair
+from stirred.assess.utility.tables import TablePair
 from stirred.census import Census
 from stirred.chance import Key, discrete_laplace
 from stirred.errors import IncompatibleError, InputError
@@ -67,22 +67,32 @@ def published_specification(base: Specification, epsilon: Fraction, tables: int)
     return base + noise
 
 
+def priced(packet: Packet, truth: Census, epsilon: Fraction) -> Specification:
+    """The promise of the release and the noisy errors of all its tables; refused where they cannot be priced."""
+    if epsilon <= 0:
+        raise InputError(
+            "a budget must be positive",
+            why="with a budget of 0 the noise is infinite",
+            fix='--epsilon "1/10"',
+        )
+    base, tables = load(packet.public / "spec.json"), packet.tables()
+    for record_type in tables.values():
+        _records_per_unit(truth, base.input_premetric.unit, record_type)
+    return published_specification(base, epsilon, len(tables))
+
+
 def publish_accuracy(
     packet: Packet, truth: Census, out: Path, *, epsilon: Fraction, key: Key
 ) -> tuple[list[Accuracy], Specification]:
-    """Noisy errors of every published table, written with the composed specification to a folder of their own."""
-    if epsilon <= 0:
-        raise InputError("a budget must be positive", fix='--epsilon "1/10"')
-    base = load(packet.public / "spec.json")
-    tables = packet.tables()
-    whole = published_specification(base, epsilon, len(tables))
-    unit = base.input_premetric.unit
+    """Write noisy errors of every published table, with the composed specification, to a folder of their own."""
+    whole, tables = priced(packet, truth, epsilon), packet.tables()
+    unit = whole.input_premetric.unit
     checksums = (packet.public / "checksums.txt").read_bytes()
     found = []
     for name, record_type in tables.items():
         frame = pl.read_parquet(packet.public / "tables" / f"{name}.parquet")
         by = [column for column in frame.columns if column not in MEASURES]
-        pair = Pair.align(truth.counts(record_type, by), frame.select(*by, "count").to_arrow(), by=by)
+        pair = TablePair.align(truth.counts(record_type, by), frame.select(*by, "count").to_arrow(), by=by)
         reference, protected = pair.arrays()
         error = int(np.abs(protected - reference).sum())
         scale = 2 * _records_per_unit(truth, unit, record_type) / epsilon

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from stirred.assess.assessment import Assessment, RelationAssessment, assess_relation, assess_tables
 from stirred.assess.conclusions import (
-    Change,
+    ChangedNumber,
     Coefficient,
     Conclusions,
     coefficients,
@@ -88,7 +88,9 @@ def _sides(
     for name in questions.variables():
         if name not in there:
             raise PlanError(
-                f"the plan's questions ask for {name}, which is not released", fix=did_you_mean(name, there)
+                f"the plan's [assess] asks for {name}, which is not released",
+                why=f"the released {record_type} records have no such column",
+                fix=did_you_mean(name, there),
             )
     return Sides(census, release, record_type, engine)
 
@@ -99,7 +101,7 @@ def _relations(mechanism: Mechanism, questions: Questions, sides: Sides) -> Iter
 
 
 def _conclusions(questions: Questions, sides: Sides) -> Conclusions:
-    changes: list[Change] = []
+    changes: list[ChangedNumber] = []
     for area, group in questions.segregation:
         changes += segregation(*sides.both([area, group]), area, group)
     changes += [districts(*sides.both([level]), level) for level in questions.districts]

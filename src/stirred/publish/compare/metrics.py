@@ -32,8 +32,14 @@ def write_metrics(metrics: pl.DataFrame, out: Path) -> None:
             metrics.write_excel(temporary, worksheet="Detailed Summary Metrics")
         except ModuleNotFoundError:
             raise MissingExtraError(
-                "workbooks need a package that is not installed", fix="pip install 'stirred[xlsx]'"
+                "a workbook cannot be written",
+                why="it needs a package that is not installed",
+                fix="pip install 'stirred[xlsx]'",
             ) from None
     else:
-        raise InputError(f"{out.suffix or 'no ending'} is no known format", fix="name the file .csv or .xlsx")
+        raise InputError(
+            f"metrics cannot be written to {out.name}",
+            why="the ending of its name is neither .csv nor .xlsx",
+            fix="name the file .csv or .xlsx",
+        )
     temporary.replace(out)

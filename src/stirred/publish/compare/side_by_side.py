@@ -20,7 +20,9 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
     """Compare the public parts of packets; nothing confidential is read."""
     packets = [Packet(folder) for folder in folders]
     if len(packets) < 2:
-        raise InputError("one packet cannot be compared", fix="give two or more packets")
+        raise InputError(
+            "one packet cannot be compared", why="a comparison needs two", fix="give two or more packets"
+        )
     labels = list(names) or [str(packet.receipt().get("title", packet.folder.name)) for packet in packets]
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({packet.folder.name})" for label, packet in zip(labels, packets, strict=True)]

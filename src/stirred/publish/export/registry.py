@@ -60,7 +60,11 @@ class About:
         known = {field.name: field for field in fields(cls)}
         for key in values:
             if key not in known:
-                raise InputError(f"the registry knows no field {key!r}", fix=did_you_mean(key, known))
+                raise InputError(
+                    f"the registry has no field {key!r}",
+                    why="it refuses entries with unknown fields",
+                    fix=did_you_mean(key, known),
+                )
         needed = [name for name in list(known)[:7] if not values.get(name)]
         if needed:
             raise InputError(
@@ -78,7 +82,8 @@ class About:
         about = cls(**{**texts, **lists})  # type: ignore[arg-type]
         if about.data_product_type not in PRODUCT_TYPES:
             raise InputError(
-                f"the registry knows no product type {about.data_product_type!r}",
+                f"the registry has no product type {about.data_product_type!r}",
+                why="it has a list of six",
                 fix=did_you_mean("", PRODUCT_TYPES),
             )
         return about
@@ -89,7 +94,9 @@ def registry_entry(card: Card, about: About) -> dict[str, object]:
     spec = card.specification
     if not spec.budget.is_finite:
         raise InputError(
-            "cannot register this specification", why="its budget is infinite: it promises nothing"
+            "cannot register this specification",
+            why="its budget is infinite: it promises nothing",
+            fix="register a specification with a finite budget",
         )
     return {
         "url_slug": _slug(about),

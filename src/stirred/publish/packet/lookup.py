@@ -13,7 +13,7 @@ MEASURES = ("count", "estimate", "standard_error", "low", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class PublishedCell:
     """A cell of a published table."""
 
     table: str
@@ -50,13 +50,17 @@ class Found:
         )
 
 
-def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None) -> Found:
+def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None) -> PublishedCell:
     """The cell in the one table that has just these variables, or in the table named."""
     packet = Packet(folder)
     receipt = packet.receipt()
     names = [table] if table else packet.table_names()
     if table and table not in packet.table_names():
-        raise InputError(f"the packet has no table {table}", fix=did_you_mean(table, packet.table_names()))
+        raise InputError(
+            f"the packet has no table {table}",
+            why="no published table has this name",
+            fix=did_you_mean(table, packet.table_names()),
+        )
     for name in names:
         frame = pl.read_parquet(packet.public / "tables" / f"{name}.parquet")
         variables = [column for column in frame.columns if column not in MEASURES]
@@ -67,13 +71,17 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
         for key, level in where.items():
             levels = frame[key].drop_nulls().unique().to_list()
             if level not in levels:
-                raise InputError(f"{name} has no {key} {level}", fix=did_you_mean(level, levels[:2000]))
+                raise InputError(
+                    f"{name} has no {key} {level}",
+                    why="no published cell has this level",
+                    fix=did_you_mean(level, levels[:2000]),
+                )
         values = (
             dict.fromkeys(MEASURES[1:])
             if rows.is_empty()
             else {m: rows[m][0] if m in rows.columns else None for m in MEASURES[1:]}
         )
-        return Found(
+        return PublishedCell(
             table=name,
             where=where,
             count=0 if rows.is_empty() else int(rows["count"][0]),
