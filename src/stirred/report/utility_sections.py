@@ -161,7 +161,7 @@ def _metric_table(assessment: Assessment) -> Block:
 
 
 def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
-    """Associations before and after, split into those a swap keeps and those it erodes."""
+    """Associations before and after, split into those that the mechanism keeps and those that it erodes."""
     eroded = [(name, r) for name, r in found if not r.kept]
     lead = "The mechanism keeps every relation that was looked at."
     if eroded:
@@ -179,7 +179,7 @@ def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
     ]
     block = table(
         "Cramér's V before and after",
-        ["release", "first", "second", "original", "protected", "by the swap"],
+        ["release", "first", "second", "original", "protected", "by the mechanism"],
         rows,
         numeric=["original", "protected"],
     )

@@ -28,7 +28,7 @@ from stirred.publish.plan.description import Plan, Questions
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The census and the release, asked for the same counts; records are never brought together."""
+    """The census and the release, which give the same counts; their records are never joined."""
 
     census: Census
     release: Release
@@ -114,7 +114,7 @@ def _conclusions(questions: Questions, sides: Sides) -> Conclusions:
 
 
 def _improbable(level: str, census: Census, release: Release, engine: Engine) -> list[Oddity]:
-    """Areas of a level that cannot be or hardly can be, before and after, as far as the released records tell."""
+    """Impossible and improbable areas of a level, before and after, as far as the released records show them."""
     frames: list[list[pl.DataFrame]] = [[], []]
     for record_type, name in (("household", "households"), ("person", "persons")):
         if record_type not in release.microdata or record_type not in census.schema.record_types:

@@ -1,1 +1,1 @@
-"""What a packet is handed on as: a script, a registry entry."""
+"""Exports of a packet: a script that makes it again, an entry for a registry of deployments."""

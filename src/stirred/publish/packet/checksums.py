@@ -1,4 +1,4 @@
-"""The checksums of a packet: written when it is sealed, held against its files when it is verified."""
+"""The checksums of a packet: written when it is sealed, compared with its files when it is verified."""
 
 import hashlib
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def check(folder: Path) -> list[Discrepancy]:
 
 
 def verify(packet: Path, *, public: bool = False) -> list[Discrepancy]:
-    """Hold a packet against its checksums; with ``public`` refuse one that still holds the internal part."""
+    """Compare a packet with its checksums; with ``public`` refuse one that still holds the internal part."""
     if public:
         folder = packet / PUBLIC if (packet / PUBLIC).is_dir() else packet
         # the folder decides what is internal; a file may have any name

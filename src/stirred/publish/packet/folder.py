@@ -31,7 +31,7 @@ class Packet:
         return self._json("receipt.json")
 
     def checks(self) -> tuple[Check, ...]:
-        """The invariants that were held against the output."""
+        """The invariants that were checked on the output."""
         return tuple(Check(**check) for entry in self._mechanisms() for check in entry["invariants"])
 
     def notes(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A packet's release again as an object, from its public files."""
+"""Read the release of a packet from its public files."""
 
 import pyarrow.dataset as pads
 

@@ -39,7 +39,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """What users would ask of the released records, put to both files in the internal report."""
+    """Questions of users, answered with the census and with the release in the internal report."""
 
     relations: tuple[tuple[str, str], ...] = ()
     segregation: tuple[tuple[str, str], ...] = ()
@@ -110,7 +110,7 @@ class Plan:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def census(self, engine: Engine | None = None) -> Census:
-        """The census it speaks of; the schema is read, the records are only scanned."""
+        """The plan's census; the schema is read now, the records when they are needed."""
         path = self.folder / self.census_file
         if not path.exists():
             raise PlanError(

@@ -1,4 +1,4 @@
-"""What is said about plan.toml by its models: the JSON schema, and the pages of the mechanisms in the reference."""
+"""The JSON schema and the reference pages of plan.toml, made from its models."""
 
 from typing import Any
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -201,11 +202,9 @@ def _ledger_to(ledger: Ledger | None) -> dict[str, object] | None:
     }
 
 
-def _ledger_from(document: Mapping[str, object] | None) -> Ledger | None:
+def _ledger_from(document: Mapping[str, Any] | None) -> Ledger | None:
     if document is None:
         return None
-    entries = document["entries"]
-    assert isinstance(entries, list)
     return Ledger(
         limit=None if document["limit"] is None else Budget.from_json(document["limit"]),
         output_premetric=part_from_json(document["output_premetric"], OutputPremetric),
@@ -216,6 +215,6 @@ def _ledger_from(document: Mapping[str, object] | None) -> Ledger | None:
                 budget=Budget.from_json(entry["budget"]),
                 delta=None if entry["delta"] is None else Fraction(entry["delta"]),
             )
-            for entry in entries
+            for entry in document["entries"]
         ),
     )
