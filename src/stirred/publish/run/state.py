@@ -7,7 +7,7 @@ gives the packet of an undisturbed one.
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -95,10 +95,13 @@ class Unfinished:
         """Keep a release under its final name; records that lie in ``work`` are moved, not copied."""
         final = self.state / f"{place.name}.ready"
         shutil.rmtree(final, ignore_errors=True)
+        final.mkdir()
         for name, data in release.microdata.items():
-            final.mkdir(exist_ok=True)
             _move(data, final / f"{name}.parquet")
-        store(release, final, own=sorted(work.iterdir()))
+        left = sorted(work.iterdir())
+        own = _store_tables(release, final, left)
+        for path in left:
+            path.replace(own / path.name)
         write_json(
             self.state / f"{place.name}.json",
             {
@@ -119,23 +122,24 @@ class Unfinished:
         return located(release, place)
 
 
-def store(release: Release, folder: Path, *, own: Iterable[Path] = ()) -> None:
-    """Write a release into a folder: records that are not there yet, and what the mechanism adds of itself.
-
-    ``own`` are files of the mechanism, such as noisy measurements; they are moved.
-    """
-    folder.mkdir(exist_ok=True)
+def store(release: Release, folder: Path) -> None:
+    """Copy a release into a folder; its files belong to whoever made it."""
+    folder.mkdir()
     for name, data in release.microdata.items():
-        path = folder / f"{name}.parquet"
-        if not path.exists():
-            _copy(data, path)
-    files = list(own)
+        _copy(data, folder / f"{name}.parquet")
+    own = _store_tables(release, folder, release.files)
+    for path in release.files:
+        (shutil.copytree if path.is_dir() else shutil.copyfile)(path, own / path.name)
+
+
+def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path:
+    """Write the mechanism's own tables; returns the folder of its own files, made where there are any."""
+    own = folder / OWN
     if release.tables or files:
-        (folder / OWN).mkdir()
+        own.mkdir()
     for name, table in release.tables.items():
-        pq.write_table(table, folder / OWN / f"{name}.parquet")
-    for path in files:
-        path.replace(folder / OWN / path.name)
+        pq.write_table(table, own / f"{name}.parquet")
+    return own
 
 
 def located(release: Release, folder: Path) -> Release:
