@@ -277,6 +277,7 @@ class TopDown(Mechanism):
             specification=specification,
             microdata=microdata,
             tables=tables,
+            files=tuple(out / f"nmf-{w.name}" for w in self.workloads) if out and self.keep_nmf else (),
             checks=tuple(checks),
             ledger=account,
             settings=self.settings(),
