@@ -1,4 +1,4 @@
-"""The mechanisms that keep the contract: add a line here and the whole suite runs over yours.
+"""The mechanisms that keep the contract: add a line here and the whole suite runs over it.
 
 A case makes the mechanism anew for each test. Its match, swap and query variables are those of the suite's censuses (see
 ``test_contract.py``): state, county, tract; size, tenure; persons with age and sex.
@@ -115,7 +115,6 @@ CASES = [
 
 SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"], "rate": "1/3"}
 
-# Relatives, which keep the part of the contract that speaks of engines (test_engines.py).
 VARIANTS = [
     Case("varying-rates", lambda: VaryingRates(**SWAP, by="tenure", rates={"rent": "1/2"})),
     Case(
@@ -130,3 +129,8 @@ VARIANTS = [
     Case("noisy-tables", lambda: NoisyTables(**SWAP, tables=[["tract", "tenure"]], sigma_squared="4")),
     Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
 ]
+
+EVERY = [*CASES, *VARIANTS]
+UNBOUNDED = {
+    "swapping-noisy-key"
+}  # no finite bound is known: the budget is infinite, and nothing is published

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -9,11 +10,13 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
-from contract.registry import CASES, Case
+from contract.registry import EVERY, UNBOUNDED, Case
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.errors import StirredError
+from stirred.errors import InputError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.registry import OWN
+from stirred.mechanisms.topdown import TopDown
 from stirred.spec import Custom, Specification
 from stirred.spec.card import Card
 from stirred.spec.files import dumps, from_json
@@ -67,7 +70,7 @@ CENSUSES = {
 KEY = Key.for_tests(11)
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.name)
+@pytest.fixture(params=EVERY, ids=lambda case: case.name)
 def mechanism(request: pytest.FixtureRequest) -> Mechanism:
     case: Case = request.param
     return case.make()
@@ -87,6 +90,22 @@ def content(release: Release) -> dict[str, list[Any]]:
     return found
 
 
+def runs(mechanism: Mechanism, data: Census) -> bool:
+    """Whether the mechanism accepts a census; only an empty one may be refused, and then by the run too."""
+    try:
+        mechanism.refuse(data)
+    except InputError as refused:
+        assert data.count("household") == 0
+        with pytest.raises(InputError, match=re.escape(str(refused))):
+            mechanism.release(data, key=KEY)
+        return False
+    return True
+
+
+def test_every_registered_mechanism_is_in_the_suite() -> None:
+    assert {item.name for item in OWN} <= {case.make().name for case in EVERY}
+
+
 def test_is_a_mechanism_with_canonical_parameters(mechanism: Mechanism) -> None:
     assert isinstance(mechanism, Mechanism)
     assert mechanism.name == type(mechanism).name
@@ -97,8 +116,12 @@ def test_is_a_mechanism_with_canonical_parameters(mechanism: Mechanism) -> None:
 def test_states_its_specification_before_it_runs(mechanism: Mechanism, data: Census) -> None:
     before = mechanism.specification(data)
     assert isinstance(before, Specification)
-    assert mechanism.release(data, key=KEY).specification == before
-    assert before.evidence.status == "proved"
+    if runs(mechanism, data):
+        assert mechanism.release(data, key=KEY).specification == before
+    if before.budget.is_finite:
+        assert before.evidence.status == "proved"
+    else:
+        assert mechanism.name in UNBOUNDED
     assert before.evidence.source
 
 
@@ -112,6 +135,8 @@ def test_its_specification_is_the_same_for_every_census_of_the_universe(mechanis
 
 
 def test_keeps_its_invariants(mechanism: Mechanism, data: Census) -> None:
+    if not runs(mechanism, data):
+        return
     release = mechanism.release(data, key=KEY)
     assert all(check.kept for check in release.checks)
     if data.count("household"):
@@ -134,6 +159,8 @@ def test_keeps_its_invariants(mechanism: Mechanism, data: Census) -> None:
 
 
 def test_same_key_same_bytes(mechanism: Mechanism, data: Census) -> None:
+    if not runs(mechanism, data):
+        return
     first, second = mechanism.release(data, key=KEY), mechanism.release(data, key=KEY)
     assert content(first) == content(second)
 
@@ -184,9 +211,18 @@ def test_errors_and_logs_show_no_record(mechanism: Mechanism, caplog: pytest.Log
     assert SECRET not in caplog.text
 
 
+def test_the_settings_make_the_mechanism_again(mechanism: Mechanism) -> None:
+    if isinstance(mechanism, TopDown):
+        return  # its workload is made in Python here; test_three_doors.py has one in a file
+    config = type(mechanism).Config.model_validate(mechanism.settings())
+    again = type(mechanism).of(config)
+    assert set(mechanism.settings()) == set(config.model_fields_set) == set(type(config).model_fields)
+    assert again.parameters() == mechanism.parameters()
+
+
 def test_a_swap_is_read_at_distance_two() -> None:
     """Odds at distance 1 would be understated: inside a universe of a swap no record differs alone."""
-    for case in CASES:
+    for case in EVERY:
         if case.name.startswith("permutation-swapping"):
             spec = case.make().specification(census(120))
             assert Card(spec).allowed().distance == 2
@@ -194,6 +230,8 @@ def test_a_swap_is_read_at_distance_two() -> None:
 
 def test_budget_is_exact(mechanism: Mechanism) -> None:
     spec = mechanism.specification(census(120))
-    assert spec.budget.is_finite
+    assert spec.budget.is_finite == (mechanism.name not in UNBOUNDED)
+    if not spec.budget.is_finite:
+        return
     assert Fraction(str(spec.budget.upper(6))) >= Fraction(str(spec.budget.lower(6)))
     assert not spec.budget.is_zero

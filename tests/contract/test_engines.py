@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from contract.registry import CASES, VARIANTS, Case
+from contract.registry import CASES, EVERY, Case
 from contract.test_contract import census as small_census
 from flow_kernels import KillLater
 from spark_sessions import SESSIONS
@@ -40,7 +40,6 @@ files = ["person.parquet"]
 household = "hid"
 of = "household"
 """
-EVERY = [*CASES, *VARIANTS]
 # publish counts of the census, which Spark's own workers make: no kernel of ours runs there
 COUNTING = {"own-mechanism", "exact-margins"}
 

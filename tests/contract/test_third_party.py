@@ -20,11 +20,11 @@ from contract import test_contract as suite
 from contract.registry import EXAMPLES
 from stirred.chance import Key
 from stirred.cli.main import main
-from stirred.engine import Local
+from stirred.engine import Local, Spark
 from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.registry import find, registered
-from stirred.publish import load, run
+from stirred.publish import load, run, save
 from stirred.publish.before.tune import Target, tune
 from stirred.publish.packet import Packet, verify
 from stirred.publish.plan.reference import schema
@@ -107,6 +107,26 @@ def test_a_plan_runs_it(installed: type[Mechanism], folder: Path, engine: Local)
     entry = json.loads((packet.public / "receipt.json").read_text())["mechanisms"][0]
     assert entry["name"] == installed.name
     assert entry["parameters"]["sigma_squared"] == "9"
+
+
+@pytest.mark.spark("local")
+def test_a_plan_runs_it_on_spark(installed: type[Mechanism], folder: Path, spark: Spark) -> None:
+    plan, key = load(folder / "plan.toml"), Key.load(folder / "test.key")
+    here = run(plan, folder / "here", key=key)
+    there = run(plan, folder / "there", key=key, engine=spark)
+    assert verify(there.folder) == []
+    assert there.receipt()["engine"] == "spark"
+    assert here.contents() == there.contents()
+    assert here.receipt()["mechanisms"] == there.receipt()["mechanisms"]
+    for paper in ("public/spec.json", "public/card.md", "public/report.html", "internal/metrics.csv"):
+        assert (here.folder / paper).read_bytes() == (there.folder / paper).read_bytes()
+    mechanism = installed.of(installed.Config(sigma_squared="9"))
+    release = mechanism.release(spark.read(folder / "census.toml"), key=key, engine=spark)
+    saved = save(release, folder / "saved", engine=spark)
+    assert verify(saved.folder) == []
+    assert saved.tables() == {"households_by_county": "household"}
+    counts = [next(iter(packet.read_tables().values()))["count"].to_pylist() for packet in (here, saved)]
+    assert counts[0] == counts[1]
 
 
 def test_the_command_makes_the_same_release(

@@ -38,8 +38,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "swapping-near-places": SWAP | {"preference": "3"},
     "swapping-unit-matching": SWAP | {"loose": ["size"], "alpha": "1/2"},
     "swapping-noisy-key": SWAP | {"noisy": "size", "change": "1/4"},
+    # a mark after + : the same mechanism with other settings
+    "permutation-swapping+tables": SWAP | {"microdata": False, "tables": [["county", "tenure"], ["size"]]},
+    "permutation-swapping+both": SWAP
+    | {"tables": [["county", "tenure"]], "carry": False, "hold": ["tenure"]},
+    "topdown+classic": {"workload": "workload.toml", "mode": "classic", "replicates": 0, "keep_nmf": True},
+    "swapping-varying-rates+rarity": SWAP | {"rarity": ["tract", "size"], "rare": "1/2", "counts_up_to": 250},
     "swapping-noisy-tables": SWAP | {"tables": [["tract", "tenure"]], "sigma_squared": "4"},
 }
+PUBLISHED = [name for name in SETTINGS if name != "swapping-noisy-key"]  # of which no finite bound is known
+
+
+def test_every_mechanism_is_here() -> None:
+    assert {item.name for item in OWN} <= set(SETTINGS)
 
 
 @pytest.fixture
@@ -84,15 +95,19 @@ def said(packet: Path) -> dict[str, str]:
     return {path.relative_to(packet).as_posix(): digest(pads.dataset(str(path))) for path in found}
 
 
+def kind_of(name: str) -> type[Mechanism]:
+    return find(name.partition("+")[0])
+
+
 def command(name: str, kind: type[Mechanism], out: str) -> int:
-    words = [name, "census.toml", "--out", out, "--key", "test.key", "--json"]
+    words = [kind.name, "census.toml", "--out", out, "--key", "test.key", "--json"]
     return main([*words, *flags(kind, SETTINGS[name])])
 
 
-@pytest.mark.parametrize("name", [item.name for item in OWN])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_plan_a_command_and_python_give_the_same_packet(name: str, folder: Path) -> None:
     """No file may differ; only records that Python held in memory are cut into other row groups, with the same rows."""
-    kind = find(name)
+    kind = kind_of(name)
     key, data = Key.load(folder / "test.key"), read(folder / "census.toml")
     mechanism = kind.of(kind.Config.model_validate(SETTINGS[name]))
     plan = plan_of(mechanism, folder)
@@ -120,6 +135,8 @@ def test_a_plan_a_command_and_python_give_the_same_packet(name: str, folder: Pat
         assert sorted(files(folder / door)) == sorted(expected)
         different = [path for path, data in files(folder / door).items() if data != expected[path]]
         assert not different
+    if on_disk.files:  # what a mechanism writes itself needs a folder
+        return
     save(mechanism.release(data, key=key), folder / "memory")
     assert verify(folder / "memory") == []
     assert said(folder / "memory") == said(folder / "plan")
@@ -127,9 +144,9 @@ def test_a_plan_a_command_and_python_give_the_same_packet(name: str, folder: Pat
     assert all(path.endswith((".parquet", "checksums.txt")) for path in other)
 
 
-@pytest.mark.parametrize("name", [item.name for item in OWN])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_the_settings_make_the_mechanism_again(name: str, folder: Path) -> None:
-    kind = find(name)
+    kind = kind_of(name)
     mechanism = kind.of(kind.Config.model_validate(SETTINGS[name]))
     again = plan_of(mechanism, folder).mechanisms[0]
     assert type(again) is type(mechanism)
@@ -140,11 +157,11 @@ def test_the_settings_make_the_mechanism_again(name: str, folder: Path) -> None:
         assert stated[setting] == value
 
 
-@pytest.mark.parametrize("name", [item.name for item in OWN if item.name != "swapping-noisy-key"])
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_a_packet_of_a_command_is_assessed_looked_up_redone_and_compared(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = find(name)
+    kind = kind_of(name)
     assert command(name, kind, "packet") == 0
     packet = Packet(folder / "packet")
     words = ["assess", "packet", "--truth", "census.toml", "--out", "metrics.csv", "--json"]
@@ -163,9 +180,9 @@ def test_a_packet_of_a_command_is_assessed_looked_up_redone_and_compared(
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("name", [item.name for item in OWN if item.name != "swapping-noisy-key"])
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_the_receipt_names_all_settings_and_what_was_spent(name: str, folder: Path) -> None:
-    kind = find(name)
+    kind = kind_of(name)
     assert command(name, kind, "packet") == 0
     entry = json.loads((folder / "packet/public/receipt.json").read_text())["mechanisms"][0]
     assert set(entry["settings"]) == set(kind.Config.model_fields)
