@@ -250,9 +250,9 @@ class PermutationSwapping(Mechanism):
         self.roles(census)
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
-        """The variables of the swapped records and of those that travel along."""
+        """The variables of the swapped records and of those that travel along; without records, those of the tables."""
         if not self.microdata:
-            return None
+            return {self.resolution: tuple({name: None for by in self.tables for name in by})}
         roles = self.roles(census)
         return {self.resolution: roles.released, **dict(roles.members)}
 
