@@ -6,7 +6,7 @@ and column so that every margin stays, is the paper's Example 1 with a subspace 
 no post-processing: the table is unbiased, and some cells may be negative.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -140,6 +140,10 @@ class ExactMargins(Mechanism):
             schema=census.schema,
             folder=census.folder,
         )
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """The variables of the one table."""
+        return {self.record: (self.rows, self.columns)}
 
     def keeps(self, by: Sequence[str], schema: "Schema | None" = None) -> bool:  # noqa: ARG002
         """The margins are exact."""

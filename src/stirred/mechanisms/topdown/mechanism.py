@@ -23,6 +23,7 @@ from stirred.mechanisms.topdown.constraints import Record
 from stirred.mechanisms.topdown.given import promise
 from stirred.mechanisms.topdown.made import Made, Task
 from stirred.mechanisms.topdown.memory_run import in_memory
+from stirred.mechanisms.topdown.output import column
 from stirred.mechanisms.topdown.run import Settings
 from stirred.mechanisms.topdown.sharded_run import Sharded
 from stirred.mechanisms.topdown.size import estimated
@@ -303,6 +304,15 @@ class TopDown(Mechanism):
     def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
         """No table of counts: its own tables are measurements and replicates."""
         return {}
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """The areas and the axes of each workload."""
+        found: dict[str, Sequence[str]] = {}
+        for workload in self.workloads:
+            names = dict(workload.columns) if self.names == "bureau" else {}
+            axes = (column(axis, names)[0] for axis in workload.histogram.axes)
+            found[workload.record] = (*census.schema.spine, *workload.levels, *axes)
+        return found
 
     def details(self) -> Mapping[str, object]:
         """ρ² by level, attribute and area."""
