@@ -4,7 +4,7 @@ The mechanism publishes noisy counts of households by county, and only for count
 are is released exactly, so it is an invariant. Its loss is measured by the root of the Rényi divergence of one order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -124,6 +124,10 @@ class NoisyCounts(Mechanism):
             schema=census.schema,
             folder=census.folder,
         )
+
+    def publishes(self, census: Any) -> Mapping[str, Sequence[str]]:  # noqa: ARG002
+        """Households are counted by area and by nothing else: other tables are refused before the run."""
+        return {"household": (self.area,)}
 
     def table(self, release: Release, by: Sequence[str], **more: Any) -> pa.Table:
         """The counts, each with the standard error of its noise and a 95 % interval."""

@@ -220,6 +220,19 @@ def test_the_settings_make_the_mechanism_again(mechanism: Mechanism) -> None:
     assert again.parameters() == mechanism.parameters()
 
 
+def test_it_says_before_its_run_which_tables_can_be_made(mechanism: Mechanism) -> None:
+    ordinary = census(120)
+    stated = mechanism.publishes(ordinary)
+    if stated is None:
+        return
+    release = mechanism.release(ordinary, key=KEY)
+    own = {name for by in mechanism.counted(release).values() for name in by}
+    columns = {name: set(data.schema.names) for name, data in release.microdata.items()}
+    assert set(stated) == set(columns or {mechanism.record_type})
+    for record_type, variables in stated.items():
+        assert set(variables) <= columns.get(record_type, own)
+
+
 def test_a_swap_is_read_at_distance_two() -> None:
     """Odds at distance 1 would be understated: inside a universe of a swap no record differs alone."""
     for case in EVERY:

@@ -61,7 +61,7 @@ class Mechanism(ABC):
         """Raise what can be refused before a key or a folder exists; ``specification``, called next, refuses the rest."""
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of the records of each type that will be released; None where only the release tells."""
+        """The variables that tables of each record type can have; None where only the release shows them."""
         return None
 
     @abstractmethod

@@ -37,7 +37,9 @@ class Release:
     specification: Specification
     microdata: Mapping[str, pa.Table | pads.Dataset] = field(default_factory=dict)
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    files: tuple[Path, ...] = ()  # of the mechanism's own in the folder that it wrote to, such as noisy measurements
+    files: tuple[
+        Path, ...
+    ] = ()  # of the mechanism's own in the folder that it wrote to, such as noisy measurements
     checks: tuple[Check, ...] = ()
     ledger: Ledger | None = None
     notes: tuple[str, ...] = ()

@@ -55,6 +55,12 @@ PLANS = {
     ),
     "a question about nothing": ("", '[assess]\ndistricts = ["parish"]\n', "which is not released"),
     "areas of no level": ("", '[assess]\nimprobable = "parish"\n', "improbable areas of parish"),
+    "a table that neither mechanism has": (
+        'drop = ["tenure"]',
+        TABLE.format(by='["size", "tenure"]') + '[[mechanism]]\nname = "exact-margins"\nrows = "county"\n'
+        'columns = "tenure"\nrho_squared = "1/2"\n',
+        "what is not released",
+    ),
     "a limit that is too low": ("", '[budget]\nlimit = "1/10"\n', "more than its limit"),
     "a variable both matched and held back": ('drop = ["sise"]', "", "sise"),
     "an own table of an unknown variable": ('tables = [["tenur"]]', "", "tenur"),

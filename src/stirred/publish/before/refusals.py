@@ -84,9 +84,9 @@ def require_kept(releases: Sequence[Release]) -> None:
 
 def require_variables(plan: Plan, census: Census) -> None:
     """The tables and the questions of a plan name variables that exist and that will be released."""
+    told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
     for table in plan.tables:
         check_variables(census, table)
-        told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
         if all(found is not None and not _has(found, table, census) for found in told):
             raise PlanError(
                 f"table {table.name} asks for what is not released",
