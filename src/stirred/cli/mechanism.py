@@ -56,7 +56,6 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     if arguments.promise:
         with chosen_engine(arguments) as engine:
             census = engine.read(path)
-            mechanism.refuse(census, engine)
             return _promise(mechanism, mechanism.specification(census, engine=engine), json=arguments.json)
     if out is None:
         raise InputError(

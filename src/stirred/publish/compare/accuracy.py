@@ -7,6 +7,7 @@ geometric noise of scale $2m/\varepsilon$ the published total is $\varepsilon$-D
 invariants, and adds $\varepsilon$ to the budget of the release.
 """
 
+import shutil
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -103,7 +104,8 @@ def publish_accuracy(
         noise = int(discrete_laplace(run.stream("total error"), scale, 1)[0])
         found.append(Accuracy(table=name, cells=frame.height, total=error + noise, scale=scale))
     temporary = out.with_name(out.name + ".part")
-    temporary.mkdir(parents=True)
+    shutil.rmtree(temporary, ignore_errors=True)  # of an interrupted run
+    temporary.mkdir()
     write_json(
         temporary / "accuracy.json",
         {"epsilon_per_table": str(epsilon), "tables": [a.document() for a in found]},

@@ -32,13 +32,14 @@ class Packet:
 
     def checks(self) -> tuple[Check, ...]:
         """The invariants that were checked on the output."""
-        return tuple(Check(**check) for entry in self._mechanisms() for check in entry["invariants"])
+        return tuple(Check(**check) for entry in self.mechanisms() for check in entry["invariants"])
 
     def notes(self) -> tuple[str, ...]:
         """The notes of the mechanisms."""
-        return tuple(note for entry in self._mechanisms() for note in entry["notes"])
+        return tuple(note for entry in self.mechanisms() for note in entry["notes"])
 
-    def _mechanisms(self) -> list[dict[str, Any]]:
+    def mechanisms(self) -> list[dict[str, Any]]:
+        """What the receipt states of each mechanism: settings, parameters, ledger, invariants, notes."""
         stated = self.receipt().get("mechanisms")
         return stated if isinstance(stated, list) else []
 

@@ -2,7 +2,7 @@
 
 import pyarrow.dataset as pads
 
-from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.base import Release
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
 from stirred.spec.files import load
@@ -10,18 +10,15 @@ from stirred.spec.files import load
 
 def release_of(packet: Packet, plan: Plan) -> Release:
     """The release of a plan's only mechanism: records, checks and specification as the packet states them."""
-    receipt = packet.receipt()
-    stated = receipt["mechanisms"]
-    assert isinstance(stated, list)
-    first = stated[0]
+    first = packet.mechanisms()[0]
     records = {path.stem: pads.dataset(path) for path in sorted((packet.public / "data").glob("*.parquet"))}
     return Release(
         mechanism=str(first["name"]),
         parameters=plan.mechanisms[0].parameters(),
         specification=load(packet.public / "spec.json"),
         microdata=records,
-        checks=tuple(Check(**check) for check in first["invariants"]),
-        notes=tuple(first["notes"]),
+        checks=packet.checks(),
+        notes=packet.notes(),
         input_digest=str(first["input_digest"]),
-        private=bool(receipt["private"]),
+        private=bool(packet.receipt()["private"]),
     )

@@ -114,8 +114,8 @@ class Plan:
         path = self.folder / self.census_file
         if not path.exists():
             raise PlanError(
-                "the plan's census is not there",
-                why=f"no file {self.census_file} beside the plan",
+                "the census is not there",
+                why=f"there is no file {self.census_file}, relative to the plan",
                 fix="give the path of census.toml relative to the plan, or make one: stirred data describe FILE…",
             )
         return read(path) if engine is None else engine.read(path)
