@@ -180,7 +180,7 @@ class Algebra:
             raise InputError(
                 f"the closed-form estimate needs a matrix axis of at most {LARGEST} levels",
                 why=f"the queries of this workload make one of {self.K}",
-                fix="use mode classic, or queries that keep or sum whole axes",
+                fix='mode = "workload" or "classic", or queries that keep or sum whole axes',
             )
 
 

@@ -18,6 +18,7 @@ from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import exhibits, statement, tables
+from stirred.mechanisms.topdown.algebra import Algebra
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.constraints import Record
 from stirred.mechanisms.topdown.given import promise
@@ -172,8 +173,11 @@ class TopDown(Mechanism):
         }
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
-        """Stop where an earlier packet is needed, or where a run by subtrees cannot make what is asked."""
+        """Stop if an earlier packet is missing, the closed form does not fit, or a run by subtrees cannot make a product."""
         self.require_given()
+        for workload in self.workloads:
+            if (self.mode or workload.mode) == "gls":
+                Algebra.of(workload.histogram, workload.queries).require()
         place = engine or Local()
         if self.keep_nmf or self.replicates:
             for workload in self.workloads:
