@@ -7,7 +7,7 @@ import pytest
 
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.errors import PlanError
+from stirred.errors import InputError, PlanError
 from stirred.publish import Packet, load, parse, run, verify
 from stirred.publish.before.check import explain
 from stirred.spec.files import load as load_specification
@@ -68,6 +68,14 @@ def test_an_earlier_mechanism_of_the_same_plan(folder: Path) -> None:
     # the path of the run is nowhere in the packet
     for name in ("receipt.json", "spec.json", "report.html"):
         assert str(folder) not in (packet.public / name).read_text()
+
+
+def test_an_estimate_that_does_not_fit_is_refused_first(folder: Path) -> None:
+    text = HEAD.format(title="t") + DHC.format(given="pl").replace('mode = "workload"\n', "") + END
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(InputError, match="closed-form estimate"):
+        run(parse(text, folder=folder), folder / "refused", key=KEY)
+    assert sorted(path.name for path in folder.iterdir()) == before
 
 
 def test_a_label_that_two_mechanisms_have_is_refused(folder: Path) -> None:
