@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer the one question that was asked."""
+    """Print the budget of each swap rate, or the swap rates that reach a budget."""
     if (arguments.stratum is None) == (arguments.margins is None):
         raise InputError(
             "give either --stratum or --margins",

@@ -26,7 +26,7 @@ PRESETS = ("demo", "state", "nation", "massachusetts-1940")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The three things to do with a census."""
+    """Add the command's arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     describe = what.add_parser("describe", help="guess a census.toml from files")
     describe.add_argument(
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument("--ddi", default="", help="the codebook of an IPUMS extract")
     describe.add_argument("--out", type=Path, help="write the census.toml there instead of showing it")
     describe.add_argument("--json", action="store_true", help="one JSON document")
-    check = what.add_parser("check", help="hold the records against the schema")
+    check = what.add_parser("check", help="check the records with the schema")
     check.add_argument("census", type=Path, metavar="CENSUS", help="a census.toml, or the folder it lies in")
     check.add_argument("--json", action="store_true", help="one JSON document")
     synth = what.add_parser("synth", help="write a synthetic census")
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked for."""
+    """Run the chosen action."""
     return {"describe": _describe, "check": _check, "synth": _synth}[arguments.what](arguments)
 
 

@@ -16,7 +16,7 @@ from stirred.mechanisms.registry import registered
 
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
 VERBS: dict[str, tuple[str, str]] = {
-    "assess": ("stirred.cli.assess", "hold a packet against the truth, or publish its accuracy"),
+    "assess": ("stirred.cli.assess", "compare a packet with the truth, or publish its accuracy"),
     "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.catalog", "the published specifications"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
@@ -31,7 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the examples in a description as they were written."""
+    """Show the examples of a description as they are written."""
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, and turn every expected error into one message and exit code 2."""
     in_front = threading.current_thread() is threading.main_thread()
     if in_front and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        # schedulers ask like this, and who just dies leaves records behind in scratch
+        # a scheduler stops a job with SIGTERM; scratch files, which hold records, must still be removed
         signal.signal(signal.SIGTERM, _leave)
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(

@@ -3,8 +3,8 @@
   stirred NAME census.toml … --promise          what would be promised; nothing is released
   stirred NAME census.toml … --out packet/      the packet: records, tables, specification, card, receipt, report
 
-An interrupted run is taken up by the same command and gives the same packet. The key stays outside the packet: it is the
-noise. Keep it as you keep the census, or destroy it.
+An interrupted run is taken up by the same command and gives the same packet. The key is kept outside the
+packet: whoever has it can undo the noise. Keep it as you keep the census, or destroy it.
 """
 
 import argparse

@@ -68,7 +68,7 @@ def _stand_in_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do one of the six."""
+    """Run the chosen action."""
     actions = {
         "new": _new,
         "check": _check,

@@ -151,7 +151,7 @@ def _lines(found: NamedSpecification, itself: Checked, empty: Checked) -> Iterat
 
 
 def _itself(found: NamedSpecification) -> Checked:
-    """Whether the specification implies itself; the copy makes the rules work instead of the shortcut for one object."""
+    """Whether the specification implies itself; a copy is used, because equal objects are decided without the rules."""
     from stirred.report.compared import Implication
 
     spec = found.specification
@@ -183,7 +183,7 @@ def _empty(found: NamedSpecification) -> Checked:
 
 
 def _promises(empty: Checked) -> str:
-    """The answer the other way round: what nothing implies promises nothing."""
+    """Turn the answer around: a specification that follows from no promise at all promises nothing."""
     if empty.problems:
         return "NOT VERIFIED"
     return {Answer.YES: "no", Answer.NO: "yes", Answer.UNKNOWN: "unknown"}[empty.asked.verdict.answer]

@@ -1,4 +1,4 @@
-"""Where the commands on specifications take theirs from: the catalog, spec.json files, or a sum of several.
+"""Find the specifications that a command names: in the catalog, in spec.json files, or as a sum of several.
 
 A swap of the catalog is also named with its rate: ``whatif-state-size@1/2``.
 """

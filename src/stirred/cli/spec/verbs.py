@@ -84,7 +84,7 @@ def _command(
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the chosen command does."""
+    """Run the chosen action."""
     result: int = arguments.action(arguments)
     return result
 

@@ -14,7 +14,7 @@ DEST = "setting "  # no flag of the command itself can be called so
 
 
 def add_flags(parser: argparse.ArgumentParser, config: type[MechanismConfig]) -> None:
-    """One flag for each setting; what is not typed is left to the settings themselves."""
+    """Add one flag for each setting; a setting that is not typed has the default of its model."""
     group = parser.add_argument_group("settings (the keys of a [[mechanism]] in plan.toml)")
     for name, field in config.model_fields.items():
         options = _options(name, field)
@@ -43,7 +43,7 @@ def _flag(name: str, field: FieldInfo) -> str:
 
 
 def _options(name: str, field: FieldInfo) -> dict[str, Any] | None:
-    """What argparse must know; None for a setting that cannot be chosen."""
+    """The options of argparse; None for a setting that has one value only."""
     told, kind = extra(field), _kind(field)
     usual = told.get("flag_default_words", told.get("flag_default", field.default))
     known = not field.is_required() and usual not in (None, [], {}, "") and not isinstance(usual, bool)

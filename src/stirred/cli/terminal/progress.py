@@ -1,4 +1,4 @@
-"""Progress of long runs: bars with time left on a terminal, a line a step elsewhere, and a structured log."""
+"""Progress of long runs: bars on a terminal, and a structured log beside the packet."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ def bars(*, quiet: bool = False) -> Iterator[ProgressEvents]:
 
 @contextmanager
 def logged(path: Path, inner: ProgressEvents) -> Iterator[ProgressEvents]:
-    """Write each step to a JSON-lines log beside the packet: clock and timing live there, values never."""
+    """Write each step to a JSON-lines log beside the packet; it holds times, and no value of a record."""
     began = time.monotonic()
     with path.open("a", encoding="utf-8") as file:
 

@@ -1,4 +1,4 @@
-"""What a plan promises and costs, told before anything runs: reads at most the counts that the promise needs."""
+"""What a plan promises and costs, before it runs; reads at most the counts that the promise needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from stirred.publish.plan.description import Plan, Reason
 from stirred.spec import Invariant, Specification
 from stirred.spec.card import Card
 
-# An estimate is for choosing between lunch and a coffee, not more.
+# of every run, for a rough estimate
 FLOOR_SECONDS, FLOOR_BYTES = 3.0, 400_000_000
 
 
@@ -23,7 +23,7 @@ class Kept:
     """An invariant in words and how many numbers it fixes."""
 
     words: str
-    numbers: int | None  # None: nobody wrote a rule that counts them
+    numbers: int | None  # None: it is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Explanation:
 
 
 def explain(plan: Plan, census: Census | None = None, engine: Engine | None = None) -> Explanation:
-    """Everything ``plan check`` tells; writes nothing."""
+    """Everything that ``plan check`` prints; writes nothing."""
     place = engine or engine_named(plan.engine)
     census = plan.census(place) if census is None else place.census(census)
     require_variables(plan, census)

@@ -32,7 +32,7 @@ PRODUCT_TYPES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What the registry asks about a data product that no specification knows."""
+    """What the registry asks about a data product beyond its specification."""
 
     name: str
     data_curators: tuple[str, ...]

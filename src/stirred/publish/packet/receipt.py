@@ -28,7 +28,7 @@ def receipt(
     """What was run, with which settings, what it spent, and that its invariants were verified.
 
     ``tables`` are the published tables with the record type that each counts. An ``input_digest`` is keyed with the key
-    of its run: it tells the holder of the key whether the input was the same, and nobody else anything.
+    of its run: only the holder of the key learns from it whether the input was the same.
     """
     return {
         "format": FORMAT,

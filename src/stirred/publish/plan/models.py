@@ -21,7 +21,7 @@ class TableConfig(StrictModel):
 
 
 class PublishConfig(StrictModel):
-    """[publish]: what leaves, and in which formats."""
+    """[publish]: what is published, and in which formats."""
 
     microdata: bool = Field(default=True, description="whether records are published", examples=[True])
     formats: list[Literal["parquet", "csv"]] = Field(
@@ -85,7 +85,7 @@ class AssessConfig(StrictModel):
 
 
 class AboutConfig(StrictModel):
-    """[about]: what a registry of deployments asks that no specification knows."""
+    """[about]: what a registry of deployments asks beyond the specification."""
 
     data_curators: list[str] = Field(default=["to be named"], description="who publishes the data")
     description: str = "to be written"
@@ -95,7 +95,7 @@ class AboutConfig(StrictModel):
 
 
 class PlanConfig(StrictModel):
-    """The whole file."""
+    """plan.toml."""
 
     title: str = Field(description="what the release is called", examples=["Households by county"])
     census: str = Field(description="the path of census.toml, relative to the plan", examples=["census.toml"])
