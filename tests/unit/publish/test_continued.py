@@ -1,6 +1,7 @@
 """DHC after PL from a plan: ``given`` names an earlier packet, or an earlier mechanism of the same plan."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError, PlanError
+from stirred.mechanisms.topdown import TopDown
 from stirred.publish import Packet, load, parse, run, verify
 from stirred.publish.before.check import explain
 from stirred.spec.files import load as load_specification
@@ -49,12 +51,23 @@ def test_an_earlier_packet(folder: Path) -> None:
     assert whole.rho_squared > before.rho_squared
 
 
-def test_an_earlier_mechanism_of_the_same_plan(folder: Path) -> None:
+def test_an_earlier_mechanism_of_the_same_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEAD.format(title="Both") + PL.format(label='label = "pl"\n') + DHC.format(given="pl") + END
     # the label comes before a packet of the same name
     plan = parse(text, folder=folder)
     assert [step.continues for step in plan.steps] == [None, 0]
-    packet = run(plan, folder / "both", key=KEY)
+    release = TopDown.release
+
+    def interrupted(mechanism: TopDown, *words: Any, **named: Any) -> Any:
+        if mechanism.given is not None:
+            raise KeyboardInterrupt
+        return release(mechanism, *words, **named)
+
+    with monkeypatch.context() as once:
+        once.setattr(TopDown, "release", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(plan, folder / "both", key=KEY)
+    packet = run(plan, folder / "both", key=KEY)  # takes up the first release
     assert verify(packet.folder) == []
     agrees(packet.public / "data-1", packet.public / "data-2")
     alone = Packet(folder / "pl")

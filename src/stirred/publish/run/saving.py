@@ -10,7 +10,7 @@ from stirred.publish.before.refusals import require_finite, require_kept, requir
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.writing import CENSUS, plan_of_release
-from stirred.publish.run.state import located, store
+from stirred.publish.run.files import located, store
 from stirred.publish.run.writer import Content, data_folder, write
 
 

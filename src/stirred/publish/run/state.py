@@ -7,13 +7,12 @@ gives the packet of an undisturbed one.
 import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
@@ -24,12 +23,12 @@ from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Check, Mechanism, Release
 from stirred.publish.packet.receipt import write_json
 from stirred.publish.plan.description import Plan
+from stirred.publish.run.files import OWN, located, move
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
 from stirred.spec.files_parts import part_from_json, part_to_json
 from stirred.spec.ledger import Entry
 
 log = logging.getLogger("stirred.run")
-OWN = "mechanism"  # the folder of what a mechanism adds to the records
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +94,7 @@ class Unfinished:
         """Keep a release under its final name; records that lie in ``work`` are moved, not copied."""
         final = self.state / f"{place.name}.ready"
         shutil.rmtree(final, ignore_errors=True)
-        final.mkdir()
-        for name, data in release.microdata.items():
-            _move(data, final / f"{name}.parquet")
-        left = sorted(work.iterdir())
-        own = _store_tables(release, final, left)
-        for path in left:
-            path.replace(own / path.name)
+        move(release, final, work)
         write_json(
             self.state / f"{place.name}.json",
             {
@@ -120,63 +113,6 @@ class Unfinished:
         final.replace(place)
         shutil.rmtree(work, ignore_errors=True)
         return located(release, place)
-
-
-def store(release: Release, folder: Path) -> None:
-    """Copy a release into a folder; its files belong to whoever made it."""
-    folder.mkdir()
-    for name, data in release.microdata.items():
-        _copy(data, folder / f"{name}.parquet")
-    own = _store_tables(release, folder, release.files)
-    for path in release.files:
-        (shutil.copytree if path.is_dir() else shutil.copyfile)(path, own / path.name)
-
-
-def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path:
-    """Write the mechanism's own tables; returns the folder of its own files, made where there are any."""
-    own = folder / OWN
-    if release.tables or files:
-        own.mkdir()
-    for name, table in release.tables.items():
-        pq.write_table(table, own / f"{name}.parquet")
-    return own
-
-
-def located(release: Release, folder: Path) -> Release:
-    """The release with records that are read from a folder."""
-    return replace(
-        release, microdata={name: pads.dataset(folder / f"{name}.parquet") for name in release.microdata}
-    )
-
-
-def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
-    """One Parquet file for a record type, or a folder of them, moved where it is on disk."""
-    if not isinstance(data, pads.Dataset):
-        pq.write_table(data, path)
-        return
-    sources = [Path(name) for name in data.files]
-    if len(sources) == 1:
-        sources[0].replace(path)
-    else:
-        path.mkdir()
-        for index, source in enumerate(sources):
-            source.replace(path / f"part-{index:05d}.parquet")
-    for folder in {source.parent for source in sources if source.parent.suffix == ".parquet"}:
-        shutil.rmtree(folder)  # of a data set in several files: it is not the mechanism's own
-
-
-def _copy(data: "pa.Table | pads.Dataset", path: Path) -> None:
-    """The same, copied: the files belong to whoever made the release."""
-    if not isinstance(data, pads.Dataset):
-        pq.write_table(data, path)
-        return
-    sources = [Path(name) for name in data.files]
-    if len(sources) == 1:
-        shutil.copyfile(sources[0], path)
-        return
-    path.mkdir()
-    for index, source in enumerate(sources):
-        shutil.copyfile(source, path / f"part-{index:05d}.parquet")
 
 
 def _files(census: Census) -> bytes:

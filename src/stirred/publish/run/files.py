@@ -1,0 +1,82 @@
+"""The files of a release in a packet: records by type, and what the mechanism adds of itself."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from stirred.mechanisms.base import Release
+
+OWN = "mechanism"  # the folder of what a mechanism adds to the records
+
+
+def store(release: Release, folder: Path) -> None:
+    """Copy a release into a folder; its files belong to whoever made it."""
+    folder.mkdir()
+    for name, data in release.microdata.items():
+        _copy(data, folder / f"{name}.parquet")
+    own = _store_tables(release, folder, release.files)
+    for path in release.files:
+        (shutil.copytree if path.is_dir() else shutil.copyfile)(path, own / path.name)
+
+
+def move(release: Release, folder: Path, work: Path) -> None:
+    """Move a release into a folder; all that is left in ``work`` is the mechanism's own."""
+    folder.mkdir()
+    for name, data in release.microdata.items():
+        _move(data, folder / f"{name}.parquet")
+    left = sorted(work.iterdir())
+    own = _store_tables(release, folder, left)
+    for path in left:
+        path.replace(own / path.name)
+
+
+def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path:
+    """Write the mechanism's own tables; returns the folder of its own files, made where there are any."""
+    own = folder / OWN
+    if release.tables or files:
+        own.mkdir()
+    for name, table in release.tables.items():
+        pq.write_table(table, own / f"{name}.parquet")
+    return own
+
+
+def located(release: Release, folder: Path) -> Release:
+    """The release with records that are read from a folder."""
+    return replace(
+        release, microdata={name: pads.dataset(folder / f"{name}.parquet") for name in release.microdata}
+    )
+
+
+def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
+    """One Parquet file for a record type, or a folder of them, moved where it is on disk."""
+    if not isinstance(data, pads.Dataset):
+        pq.write_table(data, path)
+        return
+    sources = [Path(name) for name in data.files]
+    if len(sources) == 1:
+        sources[0].replace(path)
+    else:
+        path.mkdir()
+        for index, source in enumerate(sources):
+            source.replace(path / f"part-{index:05d}.parquet")
+    for folder in {source.parent for source in sources if source.parent.suffix == ".parquet"}:
+        shutil.rmtree(folder)  # of a data set in several files: it is not the mechanism's own
+
+
+def _copy(data: "pa.Table | pads.Dataset", path: Path) -> None:
+    """The same, copied: the files belong to whoever made the release."""
+    if not isinstance(data, pads.Dataset):
+        pq.write_table(data, path)
+        return
+    sources = [Path(name) for name in data.files]
+    if len(sources) == 1:
+        shutil.copyfile(sources[0], path)
+        return
+    path.mkdir()
+    for index, source in enumerate(sources):
+        shutil.copyfile(source, path / f"part-{index:05d}.parquet")
