@@ -1,5 +1,6 @@
 """DHC after PL from a plan: ``given`` names an earlier packet, or an earlier mechanism of the same plan."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,9 @@ import pytest
 
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.errors import InputError, PlanError
+from stirred.errors import InputError, PlanError, PrivacyError
 from stirred.mechanisms.topdown import TopDown
-from stirred.publish import Packet, load, parse, run, verify
+from stirred.publish import Packet, load, parse, promise, run, verify
 from stirred.publish.before.check import explain
 from stirred.spec.files import load as load_specification
 
@@ -81,6 +82,22 @@ def test_an_earlier_mechanism_of_the_same_plan(folder: Path, monkeypatch: pytest
     # the path of the run is nowhere in the packet
     for name in ("receipt.json", "spec.json", "report.html"):
         assert str(folder) not in (packet.public / name).read_text()
+
+
+def test_an_earlier_budget_is_never_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = parse(
+        HEAD.format(title="t") + PL.format(label="") + DHC.format(given="topdown") + END, folder=folder
+    )
+    both = promise(plan, plan.census())
+    assert both.rho_squared > promise(load(folder / "pl.toml"), plan.census()).rho_squared
+    stated = TopDown.specification
+
+    def forgetful(mechanism: TopDown, *words: Any, **named: Any) -> Any:
+        return stated(replace(mechanism, given=None), *words, **named)
+
+    monkeypatch.setattr(TopDown, "specification", forgetful)
+    with pytest.raises(PrivacyError, match="does not include the release"):
+        promise(plan, plan.census())
 
 
 def test_an_estimate_that_does_not_fit_is_refused_first(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stirred.census import Census
 from stirred.engine import Engine
-from stirred.errors import BudgetError
+from stirred.errors import BudgetError, PrivacyError
 from stirred.publish.plan.description import Plan
 from stirred.spec import Budget, NormalizedRenyi, Specification
 from stirred.spec.files import save
@@ -38,6 +38,8 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
                 mechanism = step.after(earlier, plan.folder)
             mechanism.refuse(census, engine)
             found.append(mechanism.specification(census, engine=engine))
+            if step.continues is not None:
+                _require_included(found[step.continues], found[-1], step.label)
     included = {step.continues for step in plan.steps}
     alone = [part for number, part in enumerate(found) if number not in included]
     whole = alone[0]
@@ -63,6 +65,16 @@ def spent(specification: Specification) -> tuple[str, Budget]:
     """The symbol and the budget that people compare: ρ² for zCDP, else ε."""
     zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
     return ("ρ²", specification.rho_squared) if zcdp else ("ε", specification.budget)
+
+
+def _require_included(earlier: Specification, later: Specification, label: str) -> None:
+    """What is left out of the composition must be part of what is composed."""
+    if not all(part in later.statements for part in earlier.statements):
+        raise PrivacyError(
+            f"the promise of {label} does not include the release that it continues",
+            why="the earlier budget would not be counted",
+            fix="the mechanism must compose its specification with that of the given packet; report this",
+        )
 
 
 def _require_within(plan: Plan, whole: Specification) -> None:
