@@ -25,7 +25,7 @@ from stirred.publish.packet.receipt import write_json
 from stirred.publish.plan.description import Plan
 from stirred.publish.run.files import OWN, located, move
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
-from stirred.spec.files_parts import part_from_json, part_to_json
+from stirred.spec.files.parts import part_from_json, part_to_json
 from stirred.spec.ledger import Entry
 
 log = logging.getLogger("stirred.run")
