@@ -11,6 +11,9 @@ stirred data check census.toml
 
 stirred data synth demo --out demo/
     writes a synthetic census without any confidential source.
+
+stirred data synth --like census.toml --areas region=10 district=58 --out stand-in/
+    writes a stand-in for your own census from its codebook and published figures, for plan tune and plan rehearse.
 """
 
 import argparse
@@ -42,10 +45,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("census", type=Path, metavar="CENSUS", help="a census.toml, or the folder it lies in")
     check.add_argument("--json", action="store_true", help="one JSON document")
     synth = what.add_parser("synth", help="write a synthetic census")
-    synth.add_argument("preset", choices=PRESETS, metavar="PRESET", help=", ".join(PRESETS))
+    synth.add_argument("preset", nargs="?", choices=PRESETS, metavar="PRESET", help=", ".join(PRESETS))
+    synth.add_argument(
+        "--like",
+        type=Path,
+        metavar="CENSUS",
+        help="a census.toml: make a stand-in from its codebook alone; no file of records is opened",
+    )
     synth.add_argument("--out", type=Path, required=True, help="the folder to write to")
     synth.add_argument(
-        "--households", type=int, help="how many households (the preset's own number when left out)"
+        "--households",
+        type=int,
+        help="how many households (the preset's own number, or 10,000, when left out)",
+    )
+    synth.add_argument(
+        "--areas",
+        nargs="+",
+        default=[],
+        metavar="LEVEL=NUMBER",
+        help="with --like: how many areas a level of the spine has",
+    )
+    synth.add_argument(
+        "--levels",
+        nargs="+",
+        default=[],
+        metavar="VARIABLE=NUMBER",
+        help="with --like: how many values a variable has whose codebook lists none",
+    )
+    synth.add_argument(
+        "--table",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="with --like: published tables of counts (CSV or Parquet, with a column count) to follow",
     )
     synth.add_argument("--seed", type=int, default=1, help="the same seed gives the same census (default 1)")
     synth.add_argument("--json", action="store_true", help="one JSON document")
@@ -113,6 +146,14 @@ def _check(arguments: argparse.Namespace) -> int:
 def _synth(arguments: argparse.Namespace) -> int:
     from stirred.census.synthetic import write_preset
 
+    if (arguments.preset is None) == (arguments.like is None):
+        raise InputError(
+            "what to synthesise is not clear",
+            why="a synthetic census is one of the presets, or a stand-in for a census of your own",
+            fix="stirred data synth demo --out demo, or stirred data synth --like census.toml --out stand-in",
+        )
+    if arguments.like is not None:
+        return _stand_in(arguments)
     with bars(quiet=arguments.json) as progress:
         summary = write_preset(
             arguments.preset,
@@ -127,6 +168,45 @@ def _synth(arguments: argparse.Namespace) -> int:
         rows = [[key.replace("_", " "), _shown(value)] for key, value in _flat(summary)]
         console().print(table(f"Synthetic census {arguments.preset}", ["", ""], rows))
     return 0
+
+
+def _stand_in(arguments: argparse.Namespace) -> int:
+    from stirred.census.synthetic.like import write_stand_in
+
+    summary = write_stand_in(
+        arguments.like,
+        arguments.out,
+        households=10_000 if arguments.households is None else arguments.households,
+        areas=_numbers("--areas", arguments.areas),
+        levels=_numbers("--levels", arguments.levels),
+        tables=arguments.table,
+        seed=arguments.seed,
+    )
+    if arguments.json:
+        print_json(summary)
+    else:
+        rows = [[key, _shown(value)] for key, value in _flat(summary)]
+        console().print(table("Stand-in", ["", ""], rows))
+    return 0
+
+
+def _numbers(flag: str, given: list[str]) -> dict[str, int]:
+    """The pairs NAME=NUMBER of a flag.
+
+    >>> _numbers("--areas", ["region=10", "district=58"])
+    {'region': 10, 'district': 58}
+    """
+    found = {}
+    for pair in given:
+        name, _, number = pair.partition("=")
+        if not name or not number.isdigit():
+            raise InputError(
+                f"{flag} {pair} cannot be read",
+                why="it is not a name, an equals sign and a whole number",
+                fix=f"{flag} region=10 district=58",
+            )
+        found[name] = int(number)
+    return found
 
 
 def _flat(summary: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -149,3 +149,17 @@ def test_synth_calls_the_preset_by_name(
         3,
     )
     assert "12,345" in run(capsys, *words)[1]
+
+
+def test_a_stand_in_is_made_from_a_codebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "census.toml").write_text(
+        '[geography]\nspine = ["region", "district"]\n[record.household]\nfiles = ["absent.csv"]\nid = "hid"\n'
+        '[record.household.variables]\nroof = ["tin", "grass"]\n'
+    )
+    like = ["data", "synth", "--like", str(tmp_path / "census.toml"), "--households", "50", "--out"]
+    assert main([*like, str(tmp_path / "out"), "--areas", "region=2", "district=4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == {"household": 50}
+    assert main(["data", "check", str(tmp_path / "out" / "census.toml")]) == 0
+    assert main([*like, str(tmp_path / "other"), "--areas", "region"]) == 2
+    assert main(["data", "synth", "demo", *like[2:], str(tmp_path / "other")]) == 2
+    assert not (tmp_path / "other").exists()
