@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 
 import polars as pl
 
-from stirred.census.schema import RecordSchema, Schema
+from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.errors import DataError
 from stirred.frames import collected
 

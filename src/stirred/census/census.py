@@ -7,7 +7,9 @@ from typing import Literal
 
 import polars as pl
 
-from stirred.census import parse
+from stirred.census.codebook import parse
+from stirred.census.codebook.schema import Schema
+from stirred.census.codebook.typed import typed
 from stirred.census.describe import Description, describe_tables, document_of, uncommented
 from stirred.census.failures import redact_errors as redact_errors
 from stirred.census.files import CensusFiles
@@ -16,8 +18,6 @@ from stirred.census.files import codes_as as _codes
 from stirred.census.flat import home_of
 from stirred.census.progress import Progress
 from stirred.census.readers import is_table, to_lazy
-from stirred.census.schema import Schema
-from stirred.census.typed import typed
 from stirred.census.validation import validate
 from stirred.errors import InputError, did_you_mean
 

@@ -9,15 +9,15 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.census.canonical import Forms, forms_of, open_columns, shaped
-from stirred.census.domain import domain_of
+from stirred.census.codebook.domain import domain_of
+from stirred.census.codebook.schema import RecordSchema, Schema
+from stirred.census.codebook.typed import loosely, raw, typed
 from stirred.census.failures import redact_errors
 from stirred.census.flat import FlatHouseholds, home_of, households, layout, persons_only, settled
 from stirred.census.geography import attach
 from stirred.census.once import require_once
 from stirred.census.readers import open_source
 from stirred.census.readers.dispatch import format_of
-from stirred.census.schema import RecordSchema, Schema
-from stirred.census.typed import loosely, raw, typed
 from stirred.errors import InputError, did_you_mean
 from stirred.frames import collected
 from stirred.spec.domain import Domain

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from stirred.census.schema import RecordSchema, Schema
-from stirred.census.typed import sources_of
+from stirred.census.codebook.schema import RecordSchema, Schema
+from stirred.census.codebook.typed import sources_of
 from stirred.errors import DataError, SchemaError, did_you_mean
 from stirred.frames import collected
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
+from stirred.census.codebook.schema import Schema, Source
 from stirred.census.readers import open_source
-from stirred.census.schema import Schema, Source
 from stirred.errors import SchemaError, did_you_mean
 
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from stirred.census.schema import RecordSchema
+from stirred.census.codebook.schema import RecordSchema
 from stirred.errors import DataError
 from stirred.frames import collected
 

@@ -1,12 +1,17 @@
 """Where randomness comes from: a key, named streams, and samplers that follow their stated law exactly."""
 
-from stirred.chance.bernoulli import Threshold, bernoulli, settle, threshold
-from stirred.chance.binomial import binomial
-from stirred.chance.gaussian import DiscreteGaussian, DiscreteLaplace, discrete_gaussian, discrete_laplace
-from stirred.chance.integers import integers, product_floor
 from stirred.chance.key import Key
 from stirred.chance.multiset import MultisetDigest
 from stirred.chance.permutations import derangement, permutation
+from stirred.chance.samplers.bernoulli import Threshold, bernoulli, settle, threshold
+from stirred.chance.samplers.binomial import binomial
+from stirred.chance.samplers.gaussian import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    discrete_gaussian,
+    discrete_laplace,
+)
+from stirred.chance.samplers.integers import integers, product_floor
 from stirred.chance.stream import Stream, Uniform
 
 __all__ = [

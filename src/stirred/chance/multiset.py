@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance.cipher import BLOCK, CHUNK, Blocks
 from stirred.chance.names import encode
-from stirred.chance.rows import arrow_words
 from stirred.compiled import compiled
 from stirred.errors import InputError
 
@@ -35,12 +33,11 @@ class MultisetDigest:
     True
     """
 
-    __slots__ = ("_key", "_names", "_sum", "_width", "rows")
+    __slots__ = ("_key", "_sum", "_width", "rows")
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._sum = 0
-        self._names: tuple[str, ...] | None = None
         self._width: int | None = None
         self.rows = 0
 
@@ -50,20 +47,6 @@ class MultisetDigest:
     def update(self, columns: Sequence[Column]) -> None:
         """Add a batch of rows: one array per column, all of one length, always the same number of columns."""
         self._add([_words(column) for column in columns])
-
-    def update_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Add the rows of an Arrow batch: whole numbers, truth values, text (plain or dictionary), dates, floats, nulls.
-
-        Names and values count, in the order of the columns; integer width and dictionary codes do not.
-        """
-        if self._names not in (None, tuple(batch.schema.names)):
-            raise InputError(
-                "batches of one table have the same columns",
-                why="names or their order differ",
-                fix="give every batch the same columns in the same order",
-            )
-        self._names = tuple(batch.schema.names)
-        self._add(arrow_words(batch, hmac.digest(self._key, b"text", "sha256")))
 
     def _add(self, words: list[NDArray[np.uint64]]) -> None:
         if not words or len({len(word) for word in words}) != 1:
@@ -99,16 +82,13 @@ class MultisetDigest:
         """Add the rows another worker has digested under the same key."""
         if other._width is None:
             return
-        if (self._width, self._names) not in (
-            (None, None),
-            (other._width, other._names),
-        ) or not hmac.compare_digest(self._key, other._key):
+        if self._width not in (None, other._width) or not hmac.compare_digest(self._key, other._key):
             raise InputError(
                 "only digests of one table under one key are merged",
                 why="their columns or their keys differ",
                 fix="merge digests that were made from the same columns with the same key",
             )
-        self._width, self._names = other._width, other._names
+        self._width = other._width
         self._sum = (self._sum + other._sum) % _MODULUS
         self.rows += other.rows
 
@@ -138,7 +118,7 @@ class MultisetDigest:
         return hmac.digest(self._key, b"value" + message, "sha256")
 
     def _shape(self, width: int) -> bytes:
-        return encode((width,) if self._names is None else (width, *self._names))
+        return encode((width,))
 
 
 def _words(column: Column) -> NDArray[np.uint64]:

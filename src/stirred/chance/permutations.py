@@ -11,7 +11,7 @@ from operator import index
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.integers import floor_of, floors, product_floor
+from stirred.chance.samplers.integers import floor_of, floors, product_floor
 from stirred.chance.stream import EXTENSION_BITS, Stream
 from stirred.compiled import compiled
 from stirred.errors import InputError

@@ -26,10 +26,10 @@ from stirred.chance import (
     integers,
     permutation,
 )
-from stirred.chance.cells import UNDECIDED
-from stirred.chance.coarse import Coarse
-from stirred.chance.laws import Falling
-from stirred.chance.table import TabledLaw
+from stirred.chance.samplers.cells import UNDECIDED
+from stirred.chance.samplers.coarse import Coarse
+from stirred.chance.samplers.laws import Falling
+from stirred.chance.samplers.table import TabledLaw
 
 ALARM = 1e-9
 KEY = Key.for_tests(2020)

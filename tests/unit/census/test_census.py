@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.census import Census, expand, read
+from stirred.census.codebook.parse import parse
 from stirred.census.once import used_again
-from stirred.census.parse import parse
 from stirred.errors import DataError, InputError, SchemaError
 
 HOUSEHOLDS = {

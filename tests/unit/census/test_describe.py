@@ -9,8 +9,8 @@ import pyreadstat
 import pytest
 
 from stirred.census import check, read
+from stirred.census.codebook.parse import load, parse
 from stirred.census.describe import Description, describe, document_of, uncommented
-from stirred.census.parse import load, parse
 from unit.census.surveys import austria, ghana
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -15,10 +15,10 @@ from ipumspy import readers as ipums
 
 from shared_data import shared
 from stirred.census import Census, check, pl94, ppmf, read, validate
+from stirred.census.codebook.schema import Source
 from stirred.census.describe import describe, to_toml
 from stirred.census.readers import open_source
 from stirred.census.readers.pl94 import GEO, SEGMENTS, cells
-from stirred.census.schema import Source
 from stirred.errors import DataError, InputError, MissingExtraError, SchemaError
 
 FRAME = pl.DataFrame({"h": [1.0, 2.0, 3.0], "size": [2.0, None, 3.0], "tenure": ["own", "rent", "own"]})

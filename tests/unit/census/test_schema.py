@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stirred.census import Census
-from stirred.census.parse import load, parse
+from stirred.census.codebook.parse import load, parse
 from stirred.errors import SchemaError
 
 

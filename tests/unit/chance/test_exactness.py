@@ -18,15 +18,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stirred.chance.bernoulli import settle
-from stirred.chance.cells import UNDECIDED
-from stirred.chance.coarse import Coarse
-from stirred.chance.enclosure import below_exp, exp_minus
-from stirred.chance.integers import _scaled, floor_of
-from stirred.chance.laws import Binomial, Falling, Law, Steps
 from stirred.chance.permutations import _shuffle
+from stirred.chance.samplers.bernoulli import settle
+from stirred.chance.samplers.cells import UNDECIDED
+from stirred.chance.samplers.coarse import Coarse
+from stirred.chance.samplers.enclosure import below_exp, exp_minus
+from stirred.chance.samplers.integers import _scaled, floor_of
+from stirred.chance.samplers.laws import Binomial, Falling, Law, Steps
+from stirred.chance.samplers.table import TabledLaw, look_up
 from stirred.chance.stream import EXTENSION_BITS, Uniform
-from stirred.chance.table import TabledLaw, look_up
 
 CHUNK = 4
 ROUNDING = Fraction(1, 10**45)  # the oracle's numbers have 50 digits

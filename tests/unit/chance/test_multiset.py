@@ -3,7 +3,6 @@
 from collections import Counter
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,47 +68,6 @@ def test_integer_width_does_not_matter_but_sign_does() -> None:
 def test_wrong_columns_are_refused(columns: list[np.ndarray]) -> None:
     with pytest.raises(InputError):
         Key.for_tests(1).multiset_digest(columns)
-
-
-def arrow(table: pa.Table, rows: int = 1 << 20) -> bytes:
-    found = Key.for_tests(1).multiset()
-    for batch in table.to_batches(max_chunksize=rows):
-        found.update_batch(batch)
-    return found.value()
-
-
-def test_arrow_tables() -> None:
-    table = pa.table(
-        {
-            "n": [3, None, 1, 3],
-            "t": ["a", "b", None, "a"],
-            "f": [0.5, 1.0, None, -0.0],
-            "b": [True, None, False, True],
-        }
-    )
-    order = pa.array([3, 1, 0, 2])
-    assert arrow(table) == arrow(table.take(order)) == arrow(table, rows=1)
-    coded = table.set_column(1, "t", table["t"].dictionary_encode()).set_column(
-        0, "n", table["n"].cast("int16")
-    )
-    assert arrow(coded) == arrow(table)
-    for other in (
-        table.rename_columns(["m", "t", "f", "b"]),
-        table.set_column(0, "n", pa.array([3, 0, 1, 3])),  # a null is not a zero
-        table.set_column(1, "t", pa.array(["a", "b", "", "a"])),
-        table.set_column(1, "t", pa.array(["a", "a", None, "b"])),
-        table.slice(1),
-    ):
-        assert arrow(other) != arrow(table)
-
-
-def test_arrow_batches_of_another_table_are_refused() -> None:
-    found = Key.for_tests(1).multiset()
-    found.update_batch(pa.record_batch({"a": [1]}))
-    with pytest.raises(InputError):
-        found.update_batch(pa.record_batch({"b": [1]}))
-    with pytest.raises(InputError, match="column a"):
-        Key.for_tests(1).multiset().update_batch(pa.record_batch({"a": [[1]]}))
 
 
 def test_a_mutant_that_forgets_the_counts_would_be_seen() -> None:

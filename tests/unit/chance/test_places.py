@@ -19,14 +19,14 @@ from stirred.chance import (
     Stream,
     bernoulli,
     binomial,
-    cells,
     derangement,
     discrete_gaussian,
     discrete_laplace,
     integers,
     permutation,
 )
-from stirred.chance.cells import Cells
+from stirred.chance.samplers import cells
+from stirred.chance.samplers.cells import Cells
 from stirred.errors import InputError
 
 KEY = Key.for_tests(4)

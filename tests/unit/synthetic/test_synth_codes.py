@@ -5,7 +5,8 @@ import csv
 import numpy as np
 
 from shared_data import shared
-from stirred.census.synthetic.codes import (
+from stirred.census.synthetic.description import rules
+from stirred.census.synthetic.people.codes import (
     CENRACE,
     CODE_VALUES,
     DETAILED,
@@ -17,8 +18,7 @@ from stirred.census.synthetic.codes import (
     gq_type,
     weighted,
 )
-from stirred.census.synthetic.description import rules
-from stirred.census.synthetic.quarters import OLDEST, YOUNGEST
+from stirred.census.synthetic.people.quarters import OLDEST, YOUNGEST
 
 # PL 94-171 table P1, in its order: six races alone, 15 pairs, 20 triples, 15 of four, 6 of five, all six.
 PL94 = {1: "W", 2: "B", 3: "I", 4: "A", 5: "P", 6: "O", 7: "WB", 8: "WI", 11: "WO", 12: "BI", 21: "PO", 22: "WBI",

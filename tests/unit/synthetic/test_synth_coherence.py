@@ -7,8 +7,8 @@ import pytest
 
 from stirred.census import Census, validate
 from stirred.census.synthetic import Synthetic, synthesise
-from stirred.census.synthetic.codes import DETAILED, GQ_CODES, MASKS, weighted
 from stirred.census.synthetic.drawing import areas_table
+from stirred.census.synthetic.people.codes import DETAILED, GQ_CODES, MASKS, weighted
 
 Row = dict[str, int]
 

@@ -4,8 +4,8 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stirred.census.codebook.schema import OffSpine, RecordSchema, Schema, Source, VariableSchema
 from stirred.census.describe.writing import to_toml
-from stirred.census.schema import OffSpine, RecordSchema, Schema, Source, VariableSchema
 
 NAMED = frozenset(
     {"record", "variables", "level", "off_spine", "labels", "where", "forbid"}

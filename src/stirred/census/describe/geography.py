@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stirred.census import presets
+from stirred.census.codebook import presets
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.nesting import KNOWN, WIDTH, Nesting, nesting_of
 from stirred.census.describe.records import Document, RecordGuess

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from stirred.census.codebook.schema import Source
 from stirred.census.describe.codebooks import codebook_of
 from stirred.census.describe.document import Description
 from stirred.census.describe.geography import geography_of
@@ -20,7 +21,6 @@ from stirred.census.progress import Progress, silent
 from stirred.census.readers import delimited, open_source
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.paths import resolve
-from stirred.census.schema import Source
 
 
 def describe(

@@ -10,8 +10,8 @@ from typing import IO, Literal
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from stirred.census.codebook.schema import Source
 from stirred.census.readers.paths import resolve
-from stirred.census.schema import Source
 from stirred.errors import DataError
 
 ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")

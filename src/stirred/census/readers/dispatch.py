@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stirred.census.schema import Source
+from stirred.census.codebook.schema import Source
 from stirred.errors import SchemaError, did_you_mean
 
 # format → module with scan(source, folder) -> LazyFrame; loaded only when used

@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from stirred.census.codebook.schema import Source
 from stirred.census.readers import delimited
 from stirred.census.readers.extras import optional
 from stirred.census.readers.paths import resolve
-from stirred.census.schema import Source
 from stirred.errors import DataError, SchemaError
 
 LINE = "\x00line"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
+from stirred.census.codebook.schema import Source
 from stirred.census.readers.paths import resolve
-from stirred.census.schema import Source
 
 ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 

@@ -11,9 +11,9 @@ from typing import IO, NamedTuple
 
 import polars as pl
 
+from stirred.census.codebook.schema import Source
 from stirred.census.readers.delimited import in_blocks
 from stirred.census.readers.paths import resolve
-from stirred.census.schema import Source
 from stirred.errors import DataError
 
 _GEO = """

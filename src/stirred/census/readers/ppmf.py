@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
+from stirred.census.codebook.schema import Source
 from stirred.census.readers import delimited, parquet
 from stirred.census.readers.paths import resolve
-from stirred.census.schema import Source
 from stirred.errors import DataError
 
 GEOGRAPHY = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")

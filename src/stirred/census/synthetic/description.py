@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from stirred.census.synthetic.codes import CODE_VALUES, GQ_CODES, LABELS, NOT_HISPANIC_CODE
+from stirred.census.synthetic.people.codes import CODE_VALUES, GQ_CODES, LABELS, NOT_HISPANIC_CODE
+from stirred.census.synthetic.people.quarters import LARGEST_FACILITY
 from stirred.census.synthetic.plans import PopulationPlan
-from stirred.census.synthetic.quarters import LARGEST_FACILITY
 from stirred.census.synthetic.states import LEVELS
 
 Document = dict[str, object]

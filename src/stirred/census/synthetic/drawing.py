@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stirred.census.synthetic.neighbourhoods import state_shares
+from stirred.census.synthetic.people.neighbourhoods import state_shares
 from stirred.census.synthetic.plans import PopulationPlan
 from stirred.census.synthetic.spine import coordinates, places
 from stirred.census.synthetic.states import LEVELS, State, draw_state, tables

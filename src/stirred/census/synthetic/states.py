@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.families import UNIT_ROWS
-from stirred.census.synthetic.homes import settle
-from stirred.census.synthetic.neighbourhoods import Neighbourhoods, draw_neighbourhoods
+from stirred.census.synthetic.people.families import UNIT_ROWS
+from stirred.census.synthetic.people.homes import settle
+from stirred.census.synthetic.people.neighbourhoods import Neighbourhoods, draw_neighbourhoods
+from stirred.census.synthetic.people.quarters import facilities
 from stirred.census.synthetic.plans import StatePlan
-from stirred.census.synthetic.quarters import facilities
 from stirred.census.synthetic.spine import Floats, Ints, Spine, draw_spine
 from stirred.chance import Key
 

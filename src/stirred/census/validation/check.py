@@ -9,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.census import parse
+from stirred.census.codebook import parse
+from stirred.census.codebook.schema import RecordSchema
 from stirred.census.failures import reason
 from stirred.census.files import CensusFiles
 from stirred.census.flat import DIFFERENT, MOVE
@@ -18,7 +19,6 @@ from stirred.census.readers.delimited import guess_separator
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
 from stirred.census.readers.paths import resolve
-from stirred.census.schema import RecordSchema
 from stirred.census.validation.columns import check_columns
 from stirred.census.validation.links import USED_TWICE, check_links
 from stirred.census.validation.loose import loose

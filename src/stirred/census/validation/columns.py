@@ -4,9 +4,16 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from stirred.census.codebook.schema import Levels, RecordSchema, VariableSchema
+from stirred.census.codebook.typed import (
+    absent,
+    comparable_codes,
+    loosely,
+    present,
+    variables_of,
+    wanted_type,
+)
 from stirred.census.files import CensusFiles
-from stirred.census.schema import Levels, RecordSchema, VariableSchema
-from stirred.census.typed import absent, comparable_codes, loosely, present, variables_of, wanted_type
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
 

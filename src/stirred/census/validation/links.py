@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stirred.census.domain import largest_household
+from stirred.census.codebook.domain import largest_household
+from stirred.census.codebook.schema import RecordSchema
 from stirred.census.files import CensusFiles
 from stirred.census.once import PART, used_again
-from stirred.census.schema import RecordSchema
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
 

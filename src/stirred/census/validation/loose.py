@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import polars as pl
 
+from stirred.census.codebook.schema import Area, RecordSchema, Schema, VariableSchema
+from stirred.census.codebook.typed import loosely, present, variables_of, wanted_type
 from stirred.census.files import CensusFiles
-from stirred.census.schema import Area, RecordSchema, Schema, VariableSchema
-from stirred.census.typed import loosely, present, variables_of, wanted_type
 
 
 def loose(census: CensusFiles, record_types: list[str]) -> CensusFiles:

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 
 import polars as pl
 
+from stirred.census.codebook.schema import EditRule
 from stirred.census.files import CensusFiles
-from stirred.census.schema import EditRule
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
 

@@ -22,7 +22,7 @@ from stirred.mechanisms.swapping.verify import Fingerprint, Margin
 
 if TYPE_CHECKING:
     from stirred.census import Census
-    from stirred.census.schema import Kinds
+    from stirred.census.codebook.schema import Kinds
     from stirred.mechanisms.swapping.release_statement import Shapes
 
 ROWS = 1 << 16

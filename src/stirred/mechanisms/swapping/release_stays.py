@@ -16,7 +16,7 @@ from stirred.mechanisms.swapping.release_columns import Column, level_codes
 from stirred.spec import Margin
 
 if TYPE_CHECKING:
-    from stirred.census.schema import Kinds, RecordSchema
+    from stirred.census.codebook.schema import Kinds, RecordSchema
 
 Where = dict[str, tuple[str, ...]]
 

@@ -21,7 +21,7 @@ from stirred.mechanisms.swapping.sharded_batches import PART, first_words, part_
 from stirred.mechanisms.swapping.sharded_checks import Looker
 
 if TYPE_CHECKING:
-    from stirred.census.schema import Kinds
+    from stirred.census.codebook.schema import Kinds
     from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 
 SHAPE = ("n", "hold_types", "swap_types", "hold_larger", "swap_larger", "strata")

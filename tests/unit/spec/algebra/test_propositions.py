@@ -8,6 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles.encodings import (
+    data_sets,
+    distance,
+    through_multiverse,
+    through_neighbours,
+    through_premetric,
+)
 from stirred.errors import SpecificationError
 from stirred.spec import (
     Answer,
@@ -28,13 +35,6 @@ from stirred.spec.algebra.propositions import (
     loss_is_no_smaller,
     only_invariants_are_free,
     smallest_fine_budgets,
-)
-from stirred.spec.invariants.encodings import (
-    data_sets,
-    distance,
-    through_multiverse,
-    through_neighbours,
-    through_premetric,
 )
 
 POINTS = range(4)  # data sets on a line: d(x, y) = |x − y|

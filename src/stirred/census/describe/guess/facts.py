@@ -7,8 +7,8 @@ from typing import Literal
 
 import polars as pl
 
+from stirred.census.codebook.schema import Source
 from stirred.census.once import used_again
-from stirred.census.schema import Source
 from stirred.frames import collected
 
 FEW = 100  # a column with at most this many values is guessed to be a category

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stirred.census.codebook.typed import loosely
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.facts import ColumnFacts, Sheet, as_text, facts_of
 from stirred.census.describe.guess.roles import ColumnRoles
 from stirred.census.flat import PERSONS, grouped
-from stirred.census.typed import loosely
 from stirred.frames import collected
 
 MOST = 30  # persons per household on average; more would be areas

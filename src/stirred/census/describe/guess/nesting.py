@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from stirred.census import presets
+from stirred.census.codebook import presets
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.facts import Sheet, as_text
 from stirred.frames import collected

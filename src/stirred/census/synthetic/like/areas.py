@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from stirred.census.codebook.schema import Schema
 from stirred.census.geography import ancestors
-from stirred.census.schema import Schema
 from stirred.errors import InputError, did_you_mean
 from stirred.frames import collected
 
@@ -19,7 +19,7 @@ def leaf_areas(
 ) -> pl.DataFrame:
     """One row for each area of the finest level, with the codes of all levels above it.
 
-    >>> from stirred.census.schema import Area, Geography
+    >>> from stirred.census.codebook.schema import Area, Geography
     >>> schema = Schema(name="toy", geography=Geography(spine=(Area(name="region"), Area(name="district"))))
     >>> leaf_areas(schema, {"region": 2, "district": 3}, np.random.default_rng(1), Path())["region"].n_unique()
     2

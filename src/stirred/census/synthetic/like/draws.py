@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.census.schema import VariableSchema
+from stirred.census.codebook.schema import VariableSchema
 
 SPREAD = 0.6  # standard deviation of the logarithm of a level's share between areas
 OPEN_LEVELS = 20  # values of a variable whose codebook lists none

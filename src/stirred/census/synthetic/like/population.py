@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.census.schema import EditRule, Kind, RecordSchema, Schema, VariableSchema
+from stirred.census.codebook.schema import EditRule, Kind, RecordSchema, Schema, VariableSchema
 from stirred.census.synthetic.like.areas import leaf_areas
 from stirred.census.synthetic.like.draws import MEAN_SIZE, PublicTable, by_area, shares, values_of
 from stirred.errors import InputError
@@ -40,7 +40,7 @@ class Figures:
 def stand_in(schema: Schema, figures: Figures, folder: Path | None = None) -> dict[str, pl.DataFrame]:
     """Records by type, from the schema and the figures alone; ``folder`` is where a public file of areas lies.
 
-    >>> from stirred.census.parse import parse
+    >>> from stirred.census.codebook.parse import parse
     >>> schema = parse({"geography": {"spine": ["region", "district"]}, "record": {
     ...     "household": {"id": "hid", "size": "size", "variables": {"size": "1..6", "roof": ["tin", "grass"]}},
     ...     "person": {"household": "hid", "variables": {"sex": ["f", "m"]}}}})

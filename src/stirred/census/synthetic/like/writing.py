@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet as pq
 
-from stirred.census.parse import load, parse
-from stirred.census.schema import RecordSchema, Schema
+from stirred.census.codebook.parse import load, parse
+from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.census.synthetic.description import toml
 from stirred.census.synthetic.like.draws import PublicTable
 from stirred.census.synthetic.like.population import Figures, stand_in

@@ -8,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stirred.census import parse
 from stirred.census.census import Census, _asked, _codes
-from stirred.census.schema import RecordSchema
+from stirred.census.codebook import parse
+from stirred.census.codebook.schema import RecordSchema
 from stirred.engine.placing import PART, Placed
 from stirred.engine.plain import plain
 from stirred.engine.spark.cluster import Cluster

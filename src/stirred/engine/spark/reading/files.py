@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.census.census import Census, redact_errors
+from stirred.census.codebook.schema import RecordSchema, Schema
+from stirred.census.codebook.typed import typed, variables_of
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
 from stirred.census.readers.paths import far, resolve
-from stirred.census.schema import RecordSchema, Schema
-from stirred.census.typed import typed, variables_of
 from stirred.engine.plain import plain, plain_schema
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkFlow

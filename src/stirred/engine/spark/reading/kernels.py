@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from stirred.census import canonical
 from stirred.census.census import redact_errors
-from stirred.census.schema import RecordSchema, Schema
-from stirred.census.typed import typed
+from stirred.census.codebook.schema import RecordSchema, Schema
+from stirred.census.codebook.typed import typed
 from stirred.engine.plain import plain, plain_schema
 from stirred.errors import DataError
 from stirred.frames import OLDEST, arrow_of, collected, frame_of

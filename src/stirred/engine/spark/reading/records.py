@@ -6,8 +6,8 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.census import Census
+from stirred.census.codebook.schema import RecordSchema
 from stirred.census.geography import ancestors, crosswalk
-from stirred.census.schema import RecordSchema
 from stirred.engine.placing import PART, Placed
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkFlow, SparkParts

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from stirred.census.schema import RecordSchema, Schema, VariableSchema
-from stirred.census.typed import variables_of
+from stirred.census.codebook.schema import RecordSchema, Schema, VariableSchema
+from stirred.census.codebook.typed import variables_of
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 
 

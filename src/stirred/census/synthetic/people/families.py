@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.dice import Dice, below, mix, unit, word
-from stirred.census.synthetic.household_life import (
+from stirred.census.synthetic.people.dice import Dice, below, mix, unit, word
+from stirred.census.synthetic.people.household_life import (
     ALONE,
     COHABITING,
     COHABITING_CHILDREN,
@@ -18,7 +18,7 @@ from stirred.census.synthetic.household_life import (
     THREE_GENERATIONS,
     WITH_PARENT,
 )
-from stirred.census.synthetic.people import (
+from stirred.census.synthetic.people.persons import (
     AGE,
     HISPANIC,
     RELATIONSHIP,

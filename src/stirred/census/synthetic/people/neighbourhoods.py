@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.household_life import SIZE_GROUP, SIZE_TRACT
+from stirred.census.synthetic.people.household_life import SIZE_GROUP, SIZE_TRACT
 from stirred.census.synthetic.plans import StatePlan
 from stirred.census.synthetic.spine import Floats, Ints, Spine, normals
 from stirred.chance import Key

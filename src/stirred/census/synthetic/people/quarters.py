@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.codes import GQ_CODES
-from stirred.census.synthetic.dice import normal, unit
+from stirred.census.synthetic.people.codes import GQ_CODES
+from stirred.census.synthetic.people.dice import normal, unit
 from stirred.compiled import compiled
 
 # By code: chance that a block group has any, mean number where it has, typical residents, youngest and oldest

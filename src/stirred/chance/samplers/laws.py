@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from stirred.chance.enclosure import exp_minus
+from stirred.chance.samplers.enclosure import exp_minus
 
 
 class Steps(NamedTuple):

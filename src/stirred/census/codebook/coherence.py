@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from stirred.census.schema import RecordSchema, Schema
+from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.errors import SchemaError, did_you_mean
 
 

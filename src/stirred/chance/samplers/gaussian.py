@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.bernoulli import exact
-from stirred.chance.cells import Cells
-from stirred.chance.coarse import Coarse
-from stirred.chance.laws import Falling
+from stirred.chance.samplers.bernoulli import exact
+from stirred.chance.samplers.cells import Cells
+from stirred.chance.samplers.coarse import Coarse
+from stirred.chance.samplers.laws import Falling
+from stirred.chance.samplers.table import TabledLaw
 from stirred.chance.stream import EXTENSION_BITS, Stream
-from stirred.chance.table import TabledLaw
 from stirred.errors import InputError
 
 _WIDEST_TABLE: Final = 4096

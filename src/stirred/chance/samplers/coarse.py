@@ -10,12 +10,12 @@ below $1 - x$, which is below $e^{-x}$; every other case is decided with more bi
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.cells import UNDECIDED, Cells
-from stirred.chance.enclosure import below_exp
-from stirred.chance.integers import floor_of, product_floor
-from stirred.chance.laws import Falling
+from stirred.chance.samplers.cells import UNDECIDED, Cells
+from stirred.chance.samplers.enclosure import below_exp
+from stirred.chance.samplers.integers import floor_of, product_floor
+from stirred.chance.samplers.laws import Falling
+from stirred.chance.samplers.table import TabledLaw
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
-from stirred.chance.table import TabledLaw
 from stirred.compiled import compiled
 
 

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.bernoulli import probability
-from stirred.chance.laws import Binomial
+from stirred.chance.samplers.bernoulli import probability
+from stirred.chance.samplers.laws import Binomial
+from stirred.chance.samplers.table import TabledLaw
 from stirred.chance.stream import EXTENSION_BITS, Stream
-from stirred.chance.table import TabledLaw
 from stirred.errors import InputError
 
 # a table has about 20 standard deviations of entries and a guide for 65,536 buckets

@@ -8,8 +8,8 @@ from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
-from stirred.census import presets
-from stirred.census.schema import (
+from stirred.census.codebook import presets
+from stirred.census.codebook.schema import (
     Area,
     Areas,
     EditRule,
@@ -24,9 +24,16 @@ from stirred.census.schema import (
     Source,
     VariableSchema,
 )
-from stirred.census.toml import CensusModel, CodesFrom, GeographyModel, MissingModel, RecordModel, RuleModel
-from stirred.census.toml import VariableModel as Model
-from stirred.census.toml import span as parse_span
+from stirred.census.codebook.toml import (
+    CensusModel,
+    CodesFrom,
+    GeographyModel,
+    MissingModel,
+    RecordModel,
+    RuleModel,
+)
+from stirred.census.codebook.toml import VariableModel as Model
+from stirred.census.codebook.toml import span as parse_span
 from stirred.errors import SchemaError, did_you_mean
 
 
@@ -75,7 +82,7 @@ def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Sche
         raise SchemaError(
             f"the census schema has {number}", why="; ".join(mistakes), fix="correct the keys named here"
         ) from None
-    from stirred.census.coherence import check_schema
+    from stirred.census.codebook.coherence import check_schema
 
     schema = Schema(
         name=model.name,

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.codes import GQ_CODES, gq_type
-from stirred.census.synthetic.dice import below, normal, pick, unit
-from stirred.census.synthetic.families import (
+from stirred.census.synthetic.people.codes import GQ_CODES, gq_type
+from stirred.census.synthetic.people.dice import below, normal, pick, unit
+from stirred.census.synthetic.people.families import (
     GQ_TYPE,
     HOUSEHOLDER_AGE,
     KIND,
@@ -15,7 +15,7 @@ from stirred.census.synthetic.families import (
     describe,
     family,
 )
-from stirred.census.synthetic.household_life import (
+from stirred.census.synthetic.people.household_life import (
     AGE_QUANTILES,
     LARGEST,
     MALE,
@@ -31,9 +31,9 @@ from stirred.census.synthetic.household_life import (
     TILTS,
     WAY_LIMITS,
 )
-from stirred.census.synthetic.neighbourhoods import BLOCK
-from stirred.census.synthetic.people import Codes, People, give_codes, resident
-from stirred.census.synthetic.quarters import MEN, MIDDLE, OLDEST, SPREAD, YOUNGEST
+from stirred.census.synthetic.people.neighbourhoods import BLOCK
+from stirred.census.synthetic.people.persons import Codes, People, give_codes, resident
+from stirred.census.synthetic.people.quarters import MEN, MIDDLE, OLDEST, SPREAD, YOUNGEST
 from stirred.compiled import compiled
 
 UNEVEN = 0.85  # standard deviation of the logarithm of a block's share of homes

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stirred.census.census import Census
-from stirred.census.parse import parse
+from stirred.census.codebook.parse import parse
 from stirred.census.readers import pl94 as layout
 
 _US_FROM_MICRODATA: dict[str, object] = {

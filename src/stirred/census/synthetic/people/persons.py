@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.codes import (
+from stirred.census.synthetic.people.codes import (
     CENRACE,
     CODE_LIMITS,
     CODE_VALUES,
@@ -11,7 +11,7 @@ from stirred.census.synthetic.codes import (
     NOT_HISPANIC_CODE,
     TWO_TABLE,
 )
-from stirred.census.synthetic.dice import Dice, below, mix, pick, unit, word
+from stirred.census.synthetic.people.dice import Dice, below, mix, pick, unit, word
 from stirred.compiled import compiled
 
 RELATIONSHIP, SEX, AGE, RACE, HISPANIC = 0, 1, 2, 3, 4  # rows of the persons' array

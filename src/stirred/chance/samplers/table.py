@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.cells import UNDECIDED, Cells
-from stirred.chance.laws import Law, Steps
+from stirred.chance.samplers.cells import UNDECIDED, Cells
+from stirred.chance.samplers.laws import Law, Steps
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
 from stirred.compiled import compiled
 
@@ -38,7 +38,7 @@ class TabledLaw(Cells):
 
     >>> from fractions import Fraction
     >>> from stirred.chance.key import Key
-    >>> from stirred.chance.laws import Binomial
+    >>> from stirred.chance.samplers.laws import Binomial
     >>> coin = TabledLaw(Binomial(1, Fraction(1, 2)))
     >>> set(coin.draw(Key.for_tests(1).stream("coin"), 100).tolist()) == {0, 1}
     True

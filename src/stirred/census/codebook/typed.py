@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from stirred.census.schema import Area, Kind, Missing, RecordSchema, Schema, VariableSchema
+from stirred.census.codebook.schema import Area, Kind, Missing, RecordSchema, Schema, VariableSchema
 from stirred.errors import DataError, SchemaError, did_you_mean
 
 INTEGER, NUMBER = pl.Int64(), pl.Float64()

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.codes import weighted
+from stirred.census.synthetic.people.codes import weighted
 
 # Shares of household sizes 1, 2, … over all neighbourhoods, near those of 2020 (mean 2.48).
 SHARES: NDArray[np.float64] = np.array(

@@ -1,0 +1,1 @@
+"""Draw who lives where: neighbourhoods, households, facilities and persons."""

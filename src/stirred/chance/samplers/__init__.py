@@ -1,0 +1,1 @@
+"""Samplers that follow their stated law exactly: coins, counts and noise."""
