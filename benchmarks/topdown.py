@@ -28,16 +28,18 @@ from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.topdown import generic
-from stirred.mechanisms.topdown.certificate import Certificate
-from stirred.mechanisms.topdown.constraints import compiled_rules
-from stirred.mechanisms.topdown.estimate import Estimator
-from stirred.mechanisms.topdown.measure import Measurements
-from stirred.mechanisms.topdown.solve import Problem, solve
-from stirred.mechanisms.topdown.spine import Allotment, Spine
-from stirred.mechanisms.topdown.tabulate import Sparse, histograms, leaf_table
-from stirred.mechanisms.topdown.targets import Informed, Raw
-from stirred.mechanisms.topdown.workload import Workload
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.measure.linear import Raw
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.checks import compiled_rules
+from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve.levels import Estimator
+from stirred.mechanisms.topdown.solve.problem import Certificate, ParentProblem, merged, solve
+from stirred.mechanisms.topdown.tree.counts import Sparse, histograms
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree.leaves import leaf_table
+from stirred.mechanisms.topdown.workload.workload import Workload
 
 T = TypeVar("T")
 Parent = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
@@ -86,7 +88,7 @@ def measured(path: Path, arguments: argparse.Namespace, engine: Local) -> dict[s
     """One run: seconds by step, memory, and the parents of each level through PIQP."""
     census, workload = read(path), Workload.preset(arguments.workload)
     clock = _Clock()
-    spine = Spine.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
+    spine = Tree.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
     truth = histograms(census, workload, spine)
     allotment = Allotment.of(spine, workload)
     constraints = compiled_rules(census, workload, spine, truth)
@@ -140,12 +142,14 @@ def _warm_up() -> None:
     """Compile (or load from the cache) before the clock runs."""
     one = np.ones
     groups = np.array([[0, 0], [0, 1]], np.int32)
-    problem = Problem(one(2), one((2, 2)), one((2, 2), bool), groups, one((1, 2)), np.zeros(2, np.int32))
+    problem = ParentProblem(
+        one(2), one((2, 2)), one((2, 2), bool), groups, one((1, 2)), np.zeros(2, np.int32)
+    )
     solve(problem)
     generic.piqp_solve(problem)
 
 
-def _nation(laps: dict[str, tuple[float, float]], spine: Spine, workers: int) -> float:
+def _nation(laps: dict[str, tuple[float, float]], spine: Tree, workers: int) -> float:
     """Minutes on as many cores: cost per geounit of each level times the nation's geounits; the state level by 51 states."""
     counts = {"block": BLOCKS, "block_group": BLOCK_GROUPS, "tract": TRACTS, "county": COUNTIES, "state": 51}
     leaf = spine.size(len(spine.levels) - 1)
@@ -189,7 +193,7 @@ def _generic(
         if np.abs(ours.x - theirs.x).max() > 5e-3:  # then it matters which of the two is off
             theirs = generic.piqp_solve(problem, parts, eps=EPS / 100)
         rows.append(
-            (fast, build, setup, alone, float(np.abs(ours.x - theirs.x).max()), generic.excess(problem, ours.x, theirs.x))
+            (fast, build, setup, alone, float(np.abs(ours.x - theirs.x).max()), excess(problem, ours.x, theirs.x))
         )  # fmt: skip
     times = np.array(rows)
     fast, build, setup, alone = times[:, :4].sum(axis=0)
@@ -257,7 +261,14 @@ def _unreduced(
     return result
 
 
-def _once(problem: Problem) -> dict[str, object]:
+def excess(problem: ParentProblem, X: NDArray[np.float64], Y: NDArray[np.float64]) -> float:
+    """How much higher the objective is at X than at Y, from the gradients at both, because values would lose digits."""
+    parts = dict(zip(("gid", "w", "diag"), merged(problem.groups, problem.weights), strict=True))
+    middle = generic.times_hessian((X + Y) / 2, problem, parts) - problem.linear
+    return float((middle * (X - Y)).sum())
+
+
+def _once(problem: ParentProblem) -> dict[str, object]:
     """PIQP at the looser tolerance at which it also ends on unreduced problems, everything counted."""
     parts, build = _clocked(lambda: generic.structure(problem))
     (solver, _), setup = _clocked(lambda: generic.prepared(problem, parts, eps=1e-6))

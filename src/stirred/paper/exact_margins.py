@@ -20,10 +20,10 @@ from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.closed_forms import deshrink
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.margins import ExactMargins
 from stirred.spec import Specification
 
 Ints = NDArray[np.int64]

@@ -14,12 +14,15 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.constraints import compiled_rules
-from stirred.mechanisms.topdown.estimate import Estimator
-from stirred.mechanisms.topdown.measure import Measurements
-from stirred.mechanisms.topdown.spine import Allotment, Spine
-from stirred.mechanisms.topdown.tabulate import Sparse, histograms, leaf_table
-from stirred.mechanisms.topdown.targets import Informed, Raw
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.measure.linear import Raw
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.checks import compiled_rules
+from stirred.mechanisms.topdown.solve.levels import Estimator
+from stirred.mechanisms.topdown.tree.counts import Sparse, histograms
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree.leaves import leaf_table
 
 # Where the size bins start: the size of a geounit is its true population, empty ones make the first bin of blocks.
 BINS = {
@@ -48,7 +51,7 @@ def errors(
     """By mode and level down to ``lowest``: mean absolute error of totals, L1 error of cells per geounit, and the number
     of geounits, the bias and the mean absolute error of totals in each size bin."""
     census, workload = read(path), Workload.preset("pl94-persons")
-    spine = Spine.of(leaf_table(census, workload), census.schema.spine, root="us")
+    spine = Tree.of(leaf_table(census, workload), census.schema.spine, root="us")
     truth = histograms(census, workload, spine)
     allotment = Allotment.of(spine, workload)
     constraints = compiled_rules(census, workload, spine, truth)

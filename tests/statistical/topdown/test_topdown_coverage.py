@@ -13,11 +13,12 @@ import pytest
 
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.topdown import Workload, unbiased, uncertainty
-from stirred.mechanisms.topdown.constraints import answers
-from stirred.mechanisms.topdown.run import Outcome, Settings, run
-from stirred.mechanisms.topdown.spine_options import upward
-from stirred.mechanisms.topdown.tabulate import Sparse
+from stirred.mechanisms.topdown import Workload
+from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
+from stirred.mechanisms.topdown.run import replicates
+from stirred.mechanisms.topdown.run.task import Outcome, Settings
+from stirred.mechanisms.topdown.run.whole import run
+from stirred.mechanisms.topdown.tree.counts import Sparse, answers, upward
 
 WORKLOAD = Workload.preset("small")
 QUERIES = unbiased.marginals(WORKLOAD)
@@ -38,7 +39,7 @@ def released(mode: str, count: int, seed: int) -> tuple[Outcome, list[Sparse]]:
     settings = Settings(mode=mode)
     key = Key.for_tests(seed).bind("coverage")
     made = run(hawaii(), WORKLOAD, settings, key=key, engine=Local())
-    again = uncertainty.replicates(
+    again = replicates.replicates(
         made.measurements.allotment,
         made.levels[-1],
         made.constraints,

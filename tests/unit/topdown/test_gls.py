@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from stirred.mechanisms.topdown import gls
-from stirred.mechanisms.topdown.algebra import Algebra
-from stirred.mechanisms.topdown.histogram import Axis, Histogram
+from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate.algebra import Algebra
+from stirred.mechanisms.topdown.workload.histogram import Histogram, HistogramAxis
 
 H = Histogram(
     axes=(
-        Axis(name="hhgq", size=3, recodes={"inst": (0, 1, 1)}),
-        Axis(name="votingage", size=2),
-        Axis(name="hispanic", size=2),
-        Axis(name="cenrace", size=4),
+        HistogramAxis(name="hhgq", size=3, recodes={"inst": (0, 1, 1)}),
+        HistogramAxis(name="votingage", size=2),
+        HistogramAxis(name="hispanic", size=2),
+        HistogramAxis(name="cenrace", size=4),
     )
 )
 QUERIES = [

@@ -11,8 +11,10 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.spine import Allotment, Spine
-from stirred.mechanisms.topdown.spine_options import SpineOptions
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree.splits import split
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 
 SPINE = ("state", "county", "tract", "block_group", "block")
 KEY = Key.for_tests(11)
@@ -70,8 +72,8 @@ def test_every_path_spends_exactly_the_total(options, preset):
     workload = Workload.preset(preset)
     for seed in range(6):
         for states in (1, 2):
-            frame, levels, adapted = options.tree(leaves(seed, states=states), SPINE, workload)
-            spine = Spine.of(frame, levels, root="us")
+            frame, levels, adapted = split(options, leaves(seed, states=states), SPINE, workload)
+            spine = Tree.of(frame, levels, root="us")
             for bypass in (True, False):
                 allotment = Allotment.of(spine, adapted, bypass=bypass)
                 for leaf in range(0, spine.size(len(spine.levels) - 1), 7):
@@ -86,7 +88,7 @@ def test_every_path_spends_exactly_the_total(options, preset):
 
 def test_states_have_at_most_two_parts_and_parts_are_not_mixed():
     source = leaves(1)
-    frame, levels, _ = OPTIONS[0].tree(source, SPINE, Workload.preset("small"))
+    frame, levels, _ = split(OPTIONS[0], source, SPINE, Workload.preset("small"))
     assert levels == ("state", "state_part", "county_part", "tract_part", "block_group_part", "block")
     assert frame.group_by("state").agg(pl.col("state_part").n_unique())["state_part"].max() == 2
     both = frame.join(source.select("block", "aiannh"), on="block")
@@ -104,8 +106,11 @@ def test_groups_share_entities_and_obey_the_square_root_rule():
         "state": ["s"] * n, "tract": [f"t{i % 2}" for i in range(n)], "block_group": ["x"] * n,
         "block": [f"b{i:04}" for i in range(n)], "place": rng.choice(["", "a", "b"], n),
     }).with_columns(block_group=pl.col("tract") + "x")  # fmt: skip
-    frame, levels, _ = SpineOptions(block_groups=("place",)).tree(
-        source, ("state", "tract", "block_group", "block"), Workload.preset("small")
+    frame, levels, _ = split(
+        SpineOptions(block_groups=("place",)),
+        source,
+        ("state", "tract", "block_group", "block"),
+        Workload.preset("small"),
     )
     assert levels == ("state", "tract", "block_group_optimized", "block")
     both = frame.join(source.select("block", "place"), on="block").group_by("block_group_optimized")
@@ -185,15 +190,15 @@ def test_only_declared_geography_shapes_the_tree():
 def test_rules_about_areas_that_are_cut_are_refused():
     from dataclasses import replace
 
-    from stirred.mechanisms.topdown.workload import Rule
+    from stirred.mechanisms.topdown.workload.rule import Rule
 
     small = Workload.preset("small")
     county = replace(
         small, rules=(*small.rules, Rule(name="county", kind="exact", query="total", level="county"))
     )
     with pytest.raises(InputError, match="cuts into parts"):
-        OPTIONS[0].tree(leaves(1), SPINE, county)
-    OPTIONS[1].tree(leaves(1), SPINE, county)  # optimized block groups leave counties whole
+        split(OPTIONS[0], leaves(1), SPINE, county)
+    split(OPTIONS[1], leaves(1), SPINE, county)  # optimized block groups leave counties whole
 
 
 def test_the_command_line_takes_both_options(tmp_path, capsys):
@@ -235,8 +240,8 @@ def test_the_command_line_takes_both_options(tmp_path, capsys):
 def test_a_level_that_is_added_is_not_called_missing():
     data = census(1)
     flat = leaves(1).select("state", "tract", "block")
-    frame, levels, adapted = SpineOptions(block_groups=()).tree(
-        flat, ("state", "tract", "block"), Workload.preset("small")
+    frame, levels, adapted = split(
+        SpineOptions(block_groups=()), flat, ("state", "tract", "block"), Workload.preset("small")
     )
     assert levels == ("state", "tract", "block_group_optimized", "block")
     assert "block_group_optimized" in adapted.levels

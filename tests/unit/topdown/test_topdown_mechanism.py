@@ -14,10 +14,13 @@ from stirred.engine import Local
 from stirred.errors import BudgetError, InfeasibleError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.constraints import Record, answers
-from stirred.mechanisms.topdown.run import Settings, run
-from stirred.mechanisms.topdown.spine import Allotment, Spine
-from stirred.mechanisms.topdown.workload import Rule
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.run.task import Settings
+from stirred.mechanisms.topdown.run.whole import run
+from stirred.mechanisms.topdown.tree.counts import answers
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.spec import Budget, Custom, Hamming, Margin
 
 KEY = Key.for_tests(1)
@@ -141,7 +144,7 @@ def test_every_path_spends_the_total_and_missing_levels_move_down(make_census):
     assert made.measurements.allotment.moved == (("us", "state"),)
     made.measurements.allotment.check_paths()
     frame = pl.DataFrame({"state": ["a"] * 4, "county": ["x", "x", "y", "y"], "block": ["1", "2", "3", "4"]})
-    spine = Spine.of(frame, ("state", "county", "block"))
+    spine = Tree.of(frame, ("state", "county", "block"))
     whole = Allotment.of(spine, workload)
     assert dict(whole.moved) == {"us": "state", "tract": "block", "block_group": "block"}
     spent = sum((sum(parts.values()) for parts in whole.rho.values()), Fraction(0))
@@ -153,7 +156,7 @@ def test_every_path_spends_the_total_and_missing_levels_move_down(make_census):
 
 def test_a_single_child_is_bypassed_and_measured_once():
     frame = pl.DataFrame({"state": ["a"] * 3, "county": ["x", "y", "y"], "block": ["1", "2", "3"]})
-    spine = Spine.of(frame, ("state", "county", "block"))
+    spine = Tree.of(frame, ("state", "county", "block"))
     allotment = Allotment.of(spine, Workload.preset("small"))
     assert allotment.start[1].tolist() == [-1, 1]  # county x has one block: not measured
     assert allotment.start[2].tolist() == [1, 2, 2]  # its block spends both parts
@@ -234,15 +237,15 @@ def test_constraints_that_cannot_hold_are_named(make_census):
 def test_a_child_without_a_parent_is_refused():
     frame = pl.DataFrame({"state": ["a", None], "block": ["1", "2"]})
     with pytest.raises(InputError, match="1 areas have no state"):
-        Spine.of(frame, ("state", "block"))
+        Tree.of(frame, ("state", "block"))
     frame = pl.DataFrame({"state": ["a", "a"], "county": ["x", "y"], "block": ["1", "1"]})
     with pytest.raises(InputError, match="have two parents"):
-        Spine.of(frame, ("state", "county", "block"))
+        Tree.of(frame, ("state", "county", "block"))
 
 
 @pytest.mark.parametrize("stop", [1, 3])
 def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, monkeypatch, stop):
-    from stirred.mechanisms.topdown.estimate import Estimator
+    from stirred.mechanisms.topdown.solve.levels import Estimator
 
     census = make_census(12, width=3)
     (tmp_path / "whole").mkdir()

@@ -14,12 +14,15 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local
 from stirred.errors import DataError, PrivacyError
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.topdown import TopDown, Workload, areas, mechanism, spine_options, statement
-from stirred.mechanisms.topdown.constraints import Record
-from stirred.mechanisms.topdown.margins import ExactMargins
-from stirred.mechanisms.topdown.run import Settings, run
-from stirred.mechanisms.topdown.shard_geography import listed
-from stirred.mechanisms.topdown.spine_options import SpineOptions
+from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from stirred.mechanisms.topdown import TopDown, Workload, mechanism, statement
+from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.run.subtrees.cut import listed
+from stirred.mechanisms.topdown.run.task import Settings
+from stirred.mechanisms.topdown.run.whole import run
+from stirred.mechanisms.topdown.tree import leaves as areas
+from stirred.mechanisms.topdown.tree import splits
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.spec import AtLeast, Custom, Margin, Multiverse, Specification
 from stirred.spec.files import dumps, from_json
 from unit.topdown.shard_engines import Narrow, assert_same
@@ -212,7 +215,7 @@ def test_engines_agree_where_only_group_quarters_tell_of_a_reservation(monkeypat
     assert isinstance(tree, tuple)
     assert [code for code, _ in tree[1]] == ["0|s", "1|s"]
     # the mutant: only the first record type is asked where its areas lie
-    monkeypatch.setattr(spine_options, "deciding", lambda _: ("household",))
+    monkeypatch.setattr(splits, "deciding", lambda _: ("household",))
     assert split.release(data, key=KEY).input_digest != parts.input_digest
 
 

@@ -10,8 +10,9 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.topdown import TopDown, shard_geography
-from stirred.mechanisms.topdown.spine_options import SpineOptions
+from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.spec.files import save
 from unit.topdown.shard_engines import Narrow, assert_same
 

@@ -14,10 +14,14 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, StirredError
-from stirred.mechanisms.topdown import TopDown, Workload, shard, shard_geography, shard_input, shard_solve
-from stirred.mechanisms.topdown.measure import Measurements
-from stirred.mechanisms.topdown.shard import Grove
-from stirred.mechanisms.topdown.workload import Rule
+from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
+from stirred.mechanisms.topdown.run.subtrees import gather as shard_input
+from stirred.mechanisms.topdown.run.subtrees import grove as shard
+from stirred.mechanisms.topdown.run.subtrees import solved as shard_solve
+from stirred.mechanisms.topdown.run.subtrees.grove import Grove
+from stirred.mechanisms.topdown.workload.rule import Rule
 from unit.topdown.shard_engines import Narrow, assert_same, content
 
 KEY = Key.for_tests(1)
@@ -333,7 +337,7 @@ def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch,
     finished = sorted(path.name for path in (tmp_path / "resume" / "small").iterdir())
     assert finished == ["level-0.parquet", "level-1.parquet", "level-2.parquet", "run"]
     # what was finished is not solved again, by whichever way it goes on
-    monkeypatch.setattr("stirred.mechanisms.topdown.estimate.Estimator.root", lambda _: 1 / 0)
+    monkeypatch.setattr("stirred.mechanisms.topdown.solve.levels.Estimator.root", lambda _: 1 / 0)
     for engine in (Narrow(), Local()):
         folder = tmp_path / engine.__class__.__name__
         folder.mkdir()

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from stirred.mechanisms.topdown import generic
-from stirred.mechanisms.topdown.flow import minimum_cost_flow
-from stirred.mechanisms.topdown.root import round_root, solve_root
-from stirred.mechanisms.topdown.rounding import network, objective, rounded
-from stirred.mechanisms.topdown.solve import Held, Problem, solve, worst_violation
+from oracles.topdown_solves import least_squares, objective, rounding_optimum
+from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve.flow import minimum_cost_flow
+from stirred.mechanisms.topdown.solve.problem import HeldSums, ParentProblem, solve, worst_violation
+from stirred.mechanisms.topdown.solve.root import round_root, solve_root
+from stirred.mechanisms.topdown.solve.rounding import network, rounded
 
 WEIGHTS = np.array([0.4, 0.002, 0.001, 0.001, 0.2, 0.004, 0.001, 0.05])
 
@@ -37,12 +38,12 @@ def problem(seed, C, n, people, *, total=False, bounds=False, classes=1):
     held = []
     if total:
         sums = truth.sum(axis=1, keepdims=True)
-        held.append(Held(np.zeros(n, np.int32), sums, sums))
+        held.append(HeldSums(np.zeros(n, np.int32), sums, sums))
     if bounds:
         low = np.zeros((C, 2))
         low[:, 1] = truth[:, k == 1].sum(axis=1)
-        held.append(Held(k.astype(np.int32), low, np.full((C, 2), 1e9)))
-    return Problem(truth.sum(axis=0), linear, allowed, groups, weights, kind, tuple(held)), constant
+        held.append(HeldSums(k.astype(np.int32), low, np.full((C, 2), 1e9)))
+    return ParentProblem(truth.sum(axis=0), linear, allowed, groups, weights, kind, tuple(held)), constant
 
 
 CASES = [
@@ -62,21 +63,21 @@ CASES = [
 def test_the_fast_solver_agrees_with_piqp(seed, C, n, people, options):
     case, constant = problem(seed, C, n, people, **options)
     ours, theirs = solve(case, tolerance=5e-3), generic.piqp_solve(case)
-    best = generic.least_squares(case, theirs.x) + constant
-    assert (generic.least_squares(case, ours.x) + constant - best) / best < 1e-7
+    best = least_squares(case, theirs.x) + constant
+    assert (least_squares(case, ours.x) + constant - best) / best < 1e-7
     assert np.abs(ours.x - theirs.x).max() < 1e-2
     assert np.abs(ours.x.sum(axis=0) - case.parent).max() < 1e-8
     assert (ours.x >= 0).all()
     assert (ours.x[~case.allowed] == 0).all()
     assert worst_violation(ours.x, case.held) < 2e-4
     if not case.held:  # the certificate bounds the true excess
-        assert generic.least_squares(case, ours.x) - generic.least_squares(case, theirs.x) <= ours.gap + 1e-6
+        assert least_squares(case, ours.x) - least_squares(case, theirs.x) <= ours.gap + 1e-6
 
 
 def test_a_solver_that_stops_early_is_noticed():
     case, constant = problem(5, 30, 130, 2000)
     early, best = solve(case, limit=20), generic.piqp_solve(case)
-    assert (generic.least_squares(case, early.x) - generic.least_squares(case, best.x)) / constant > 1e-7
+    assert (least_squares(case, early.x) - least_squares(case, best.x)) / constant > 1e-7
     assert early.distance > 1e-2  # and the certificate says so by itself
 
 
@@ -102,7 +103,7 @@ def test_rounding_is_optimal_and_exact(seed, C, n, people, options):
         net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy()
     )
     assert balanced
-    best, _ = generic.rounding_optimum(net)
+    best, _ = rounding_optimum(net)
     assert abs(objective(net, flow) - best) < 1e-6
     # the mutant: another start must not matter for the optimum
     again, _ = minimum_cost_flow(
@@ -116,7 +117,7 @@ def test_crossing_sums_round_through_the_integer_programme():
     x = solve(case).x
     k, v = (case.groups[7] // 252).astype(np.int32), (case.groups[7] // 126 % 2).astype(np.int32)
     sums = [np.stack([x[:, g == 0].sum(axis=1), x[:, g == 1].sum(axis=1)], axis=1) for g in (k, v)]
-    held = tuple(Held(g, np.floor(s), np.ceil(s)) for g, s in zip((k, v), sums, strict=True))
+    held = tuple(HeldSums(g, np.floor(s), np.ceil(s)) for g, s in zip((k, v), sums, strict=True))
     result = generic.round_with_rows(x, case.parent.astype(np.int64), case.allowed, held)
     assert (result.sum(axis=0) == case.parent).all()
     for one in held:

@@ -9,7 +9,8 @@ from contract.registry import WORKLOAD
 from contract.test_contract import census
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.topdown import TopDown, Workload, sharded_run
+from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.run import divided as sharded_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Narrow(Local):
 
 def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    survey, measured = sharded_run.Survey, sharded_run.Measured
+    survey, measured = sharded_run.SubtreeSurvey, sharded_run.Measured
 
     def surveying(plan: Any, key: Key) -> Any:
         seen["reader"] = key
@@ -32,7 +33,7 @@ def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None
         seen["noise"] = fields["key"]
         return measured(**fields)
 
-    monkeypatch.setattr(sharded_run, "Survey", surveying)
+    monkeypatch.setattr(sharded_run, "SubtreeSurvey", surveying)
     monkeypatch.setattr(sharded_run, "Measured", measuring)
     key = Key.for_tests(4)
     mechanism = TopDown(workload=Workload.parse(WORKLOAD))

@@ -10,9 +10,12 @@ from scipy.stats import binom, chi2
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
-from stirred.mechanisms.topdown import TopDown, Workload, unbiased, uncertainty
-from stirred.mechanisms.topdown.constraints import answers
-from stirred.mechanisms.topdown.run import Settings, run
+from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
+from stirred.mechanisms.topdown.run import replicates
+from stirred.mechanisms.topdown.run.task import Settings
+from stirred.mechanisms.topdown.run.whole import run
+from stirred.mechanisms.topdown.tree.counts import answers
 
 KEY = Key.for_tests(5)
 SMALL = Workload.preset("small")
@@ -28,7 +31,7 @@ def test_a_replicate_keeps_what_the_release_keeps(make_census):
     for mode in ("gls", "classic"):
         made, settings = outcome(census, mode=mode)
         parts = made.measurements.allotment, made.levels[-1], made.constraints, settings
-        again = uncertainty.replicates(*parts, key=KEY, count=3, engine=Local(workers=1))
+        again = replicates.replicates(*parts, key=KEY, count=3, engine=Local(workers=1))
         assert len(again) == 3
         for leaves in again:
             for held in made.constraints.held:
@@ -42,7 +45,7 @@ def test_a_replicate_keeps_what_the_release_keeps(make_census):
 def test_without_noise_a_replicate_is_the_release(make_census):
     made, settings = outcome(make_census(2), noiseless=True)
     leaves = made.levels[-1]
-    again = uncertainty.replicate(
+    again = replicates.replicate(
         made.measurements.allotment, leaves, made.constraints, settings, key=None, engine=Local(workers=1)
     )
     assert np.array_equal(again.cells, leaves.cells)
@@ -55,7 +58,7 @@ def test_replicates_depend_on_the_release_and_not_on_the_census(make_census):
     other, _ = outcome(make_census(1), bypass=True)
     for level in range(len(other.measurements.truth)):
         other.measurements.truth[level] = made.levels[level]  # whatever the truth is, it is not read again
-    first = uncertainty.replicates(
+    first = replicates.replicates(
         made.measurements.allotment,
         made.levels[-1],
         made.constraints,
@@ -64,7 +67,7 @@ def test_replicates_depend_on_the_release_and_not_on_the_census(make_census):
         count=1,
         engine=Local(),
     )[0]
-    second = uncertainty.replicates(
+    second = replicates.replicates(
         other.measurements.allotment,
         made.levels[-1],
         made.constraints,

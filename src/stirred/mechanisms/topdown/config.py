@@ -1,10 +1,10 @@
-"""The settings of TopDown and of its small sibling, one table with exact margins."""
+"""The settings of TopDown."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from stirred.mechanisms.config import Exact, ExactOrInfinite, MechanismConfig
+from stirred.mechanisms.config import ExactOrInfinite, MechanismConfig
 
 
 class TopDownConfig(MechanismConfig):
@@ -75,22 +75,4 @@ class TopDownConfig(MechanismConfig):
         default=True,
         description="whether a geounit with one child is measured once, with both parts of ρ²",
         json_schema_extra={"flag_help": "measure geounits with one child twice"},
-    )
-
-
-class ExactMarginsConfig(MechanismConfig):
-    """One noisy table whose margins are exact: noise only where the margins leave room."""
-
-    rows: str = Field(description="the variable of the rows", examples=["county"])
-    columns: str = Field(description="the variable of the columns", examples=["tenure"])
-    rho_squared: Exact = Field(
-        description="the total ρ² (the usual zCDP ρ), an exact text above 0, never a float", examples=["1/2"]
-    )
-    record: str = Field(
-        default="household", description="the record type that is counted", examples=["household"]
-    )
-    both: bool = Field(
-        default=True,
-        description="whether the column totals are exact too, and not the row totals alone",
-        json_schema_extra={"flag": "--rows-only", "flag_help": "keep the row totals alone"},
     )

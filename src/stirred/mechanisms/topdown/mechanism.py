@@ -17,19 +17,19 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.released import finished, schema_of, with_variables
-from stirred.mechanisms.topdown import exhibits, statement, tables
-from stirred.mechanisms.topdown.algebra import Algebra
+from stirred.mechanisms.topdown import accounting, statement
 from stirred.mechanisms.topdown.config import TopDownConfig
-from stirred.mechanisms.topdown.constraints import Record
-from stirred.mechanisms.topdown.given import promise
-from stirred.mechanisms.topdown.made import Made, Task
-from stirred.mechanisms.topdown.memory_run import in_memory
-from stirred.mechanisms.topdown.output import column
-from stirred.mechanisms.topdown.run import Settings
-from stirred.mechanisms.topdown.sharded_run import Sharded
-from stirred.mechanisms.topdown.size import estimated
-from stirred.mechanisms.topdown.spine_options import SpineOptions
-from stirred.mechanisms.topdown.workload import Mode, Workload, presets
+from stirred.mechanisms.topdown.estimate.algebra import Algebra
+from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
+from stirred.mechanisms.topdown.rules.agreement import promise
+from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.run.divided import Sharded
+from stirred.mechanisms.topdown.run.subtrees.gather import estimated
+from stirred.mechanisms.topdown.run.task import Made, Settings, Task
+from stirred.mechanisms.topdown.run.whole import in_memory
+from stirred.mechanisms.topdown.workload.histogram import column
+from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonical, presets
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class TopDown(Mechanism):
         """The parameters in canonical JSON; replicates are left out, because they must not change the noise."""
         own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
         return own | {
-            "workloads": {w.name: hashlib.sha256(repr(w).encode()).hexdigest() for w in self.workloads},
+            "workloads": {w.name: hashlib.sha256(canonical(w).encode()).hexdigest() for w in self.workloads},
             "mode": self.mode or "of each workload",
             "rho_squared": "inf" if self.noiseless else str(self.rho_squared_spent),
             "bypass": self.bypass,
@@ -300,7 +300,7 @@ class TopDown(Mechanism):
         asked = record_type or self.record_type
         if asked in release.microdata:
             frame = with_variables(release, asked, by)
-            found = tables.uncertain(release, schema_of(release), by, frame, release.folder)
+            found = uncertain(release, schema_of(release), by, frame, release.folder)
             if found is not None:
                 return finished(found, by)
         return Mechanism.table(self, release, by, record_type=asked, engine=engine)
@@ -320,11 +320,13 @@ class TopDown(Mechanism):
 
     def details(self) -> Mapping[str, object]:
         """ρ² by level, attribute and area."""
-        return {"workloads": {w.name: exhibits.document(w, noiseless=self.noiseless) for w in self.workloads}}
+        return {
+            "workloads": {w.name: accounting.document(w, noiseless=self.noiseless) for w in self.workloads}
+        }
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """Where the noise fell; it follows from the workload alone."""
-        return () if self.noiseless else tuple(exhibits.where_noise_fell(w) for w in self.workloads)
+        return () if self.noiseless else tuple(accounting.where_noise_fell(w) for w in self.workloads)
 
     def knobs(self) -> Sequence[Knob]:
         """The total ρ²."""
@@ -335,7 +337,7 @@ class TopDown(Mechanism):
             Knob(
                 name="rho_squared",
                 effect="a larger ρ² is a larger budget and has a smaller error",
-                settings=exhibits.totals_to_try(start),
+                settings=accounting.totals_to_try(start),
                 turned=lambda total: replace(self, rho_squared=total, replicates=0),
             ),
         )

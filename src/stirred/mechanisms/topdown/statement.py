@@ -4,9 +4,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.mechanisms.topdown.accounting import by_level
-from stirred.mechanisms.topdown.constraints import declared
-from stirred.mechanisms.topdown.spine import ALIASES
-from stirred.mechanisms.topdown.workload import Workload
+from stirred.mechanisms.topdown.rules.record import declared
+from stirred.mechanisms.topdown.tree.geounits import ALIASES
+from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
 
 if TYPE_CHECKING:

@@ -1,0 +1,243 @@
+r"""Release one table of counts with exact margins, and noise in the free cells.
+
+The data sets of one universe differ by tables with zero margins, an integer lattice whose coordinates are the
+cells outside the last row and column. Independent discrete Gaussian noise on those coordinates, carried to the last row
+and column so that every margin stays, is the paper's Example 1 with a subspace mechanism (its Appendix A). No solver,
+no post-processing: the table is unbiased, and some cells may be negative.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.chance import DiscreteGaussian, Key
+from stirred.engine import Engine, Progress
+from stirred.errors import BudgetError, DataError, InputError
+from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
+from stirred.mechanisms.released import finished, own_table
+from stirred.mechanisms.topdown.accounting import totals_to_try
+from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census, Schema
+
+Ints = NDArray[np.int64]
+Z95 = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactMargins(Mechanism):
+    r"""A two-way table whose row totals (and column totals, with ``both``) are exact.
+
+    Changing d records inside a universe changes the free cells by u with $\|u\| \le d$ when both margins are kept and
+    $\|u\| \le \sqrt2\,d$ when only the rows are, so $\sigma^2 = 1/(2\rho^2)$ and $1/\rho^2$: proof.md.
+
+    >>> ExactMargins(rows="county", columns="tenure", rho_squared="1/2").sigma_squared
+    Fraction(1, 1)
+    """
+
+    name: ClassVar[str] = "exact-margins"
+    Config: ClassVar[type[MechanismConfig]] = ExactMarginsConfig
+
+    rows: str
+    columns: str
+    rho_squared: Fraction | str | int
+    record: str = "household"
+    both: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rho_squared, float):
+            raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="1/2"')
+        if Fraction(str(self.rho_squared)) <= 0:
+            raise BudgetError(
+                "rho_squared must be positive",
+                why="with a budget of 0 nothing can be measured",
+                fix='rho_squared="1/2"',
+            )
+
+    @property
+    def sigma_squared(self) -> Fraction:
+        """The variance of the noise on a free cell."""
+        rho_squared = Fraction(str(self.rho_squared))
+        return 1 / (2 * rho_squared) if self.both else 1 / rho_squared
+
+    @property
+    def record_type(self) -> str:
+        """The record type that is counted."""
+        return self.record
+
+    def parameters(self) -> dict[str, object]:
+        """JSON-able and canonical."""
+        return {
+            "record": self.record, "rows": self.rows, "columns": self.columns, "both": self.both,
+            "rho_squared": str(Fraction(str(self.rho_squared))),
+        }  # fmt: skip
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop where there is nothing to count, or where levels are not listed."""
+        self._table(engine.census(census) if engine else census)
+
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:  # noqa: ARG002
+        """zCDP on the universes of the margins."""
+        kept = [Margin(self.record, (self.rows,))]
+        if self.both:
+            kept.append(Margin(self.record, (self.columns,)))
+        return Specification(
+            domain=census.domain,
+            multiverse=Multiverse.of(*kept),
+            input_premetric=Hamming(self.record),
+            output_premetric=NormalizedRenyi(),
+            budget=Budget.sqrt(Fraction(str(self.rho_squared))),
+            evidence=Evidence(status="proved", source="proof.md of ExactMargins, Lemma 1"),
+            measures=(Margin(self.record, (self.rows, self.columns)),),
+            notes=(
+                f"one table: {self.rows} × {self.columns}; its levels are those of the schema or of the margins",
+            ),
+        )
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,  # noqa: ARG002
+        state: Path | None = None,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> Release:
+        """The noisy table as counts by row and column, zero cells included."""
+        census = engine.census(census) if engine else census
+        promise = self.specification(census)
+        table, rows, columns = self._table(census)
+        own = key.bind(self.name, repr(sorted(self.parameters().items())), key.digest(table.tobytes()))
+        noisy = table + lattice_noise(table.shape, self.sigma_squared, own, both=self.both)
+        checks = [_same(f"{self.record}s by {self.rows}", noisy.sum(axis=1), table.sum(axis=1))]
+        if self.both:
+            checks.append(_same(f"{self.record}s by {self.columns}", noisy.sum(axis=0), table.sum(axis=0)))
+        grid = pa.table({
+            self.rows: pa.array(np.repeat(np.array(rows, object), len(columns))),
+            self.columns: pa.array(np.tile(np.array(columns, object), len(rows))),
+            "count": noisy.ravel(),
+        })  # fmt: skip
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables={f"{self.rows}-by-{self.columns}": grid},
+            checks=tuple(checks),
+            ledger=Ledger(limit=promise.budget, output_premetric=NormalizedRenyi()).spend(
+                self.name, f"{self.rows} × {self.columns}", promise.budget
+            ),
+            private=key.private,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """The variables of the one table."""
+        return {self.record: (self.rows, self.columns)}
+
+    def keeps(self, by: Sequence[str], schema: "Schema | None" = None) -> bool:  # noqa: ARG002
+        """The margins are exact."""
+        return set(by) <= {self.rows} or (self.both and set(by) <= {self.columns})
+
+    def table(
+        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+    ) -> pa.Table:
+        """The noisy table, or one of its margins, with the standard error and 95 % interval of every cell."""
+        grid = own_table(release, [self.rows, self.columns])
+        if grid is None or not set(by) <= {self.rows, self.columns}:
+            return Mechanism.table(self, release, by, record_type=record_type, engine=engine)
+        columns, rows = grid[self.columns].n_unique(), grid[self.rows].n_unique()
+        place = np.arange(grid.height)
+        # the last cell of a row holds minus the sum of the others, and so does the last row
+        variance = float(self.sigma_squared) * np.where(place % columns < columns - 1, 1, columns - 1)
+        if self.both:
+            variance = variance * np.where(place // columns < rows - 1, 1, rows - 1)
+        if self.keeps(by):
+            variance = np.zeros(grid.height)
+        # rows have independent noise, unless both margins are exact and so is every sum
+        cells = grid.with_columns(pl.Series("variance", variance)).group_by(list(by))
+        summed = cells.agg(pl.col("count", "variance").sum())
+        error, count = pl.col("variance").sqrt(), pl.col("count").cast(pl.Float64)
+        found = summed.select(
+            *by,
+            "count",
+            estimate=count,
+            standard_error=error,
+            low=(count - Z95 * error).clip(lower_bound=0.0),
+            high=(count + Z95 * error).clip(lower_bound=0.0),
+        )
+        return finished(found, by)
+
+    def knobs(self) -> Sequence[Knob]:
+        """The total ρ²."""
+        return (
+            Knob(
+                name="rho_squared",
+                effect="a larger ρ² is a larger budget and has a smaller error",
+                settings=totals_to_try(Fraction(str(self.rho_squared))),
+                turned=lambda total: replace(self, rho_squared=total),
+            ),
+        )
+
+    def _table(self, census: "Census") -> tuple[Ints, list[object], list[object]]:
+        counts = pl.DataFrame(census.counts(self.record, [self.rows, self.columns]))
+        if counts.is_empty():
+            raise InputError(
+                f"there are no {self.record} records to count",
+                why="the mechanism counts them",
+                fix='record="…": name a record type that has records',
+            )
+        # Levels come from the margins, which are released anyway: a level without records is not shown.
+        rows = counts[self.rows].unique().sort().to_list()
+        columns = counts[self.columns].unique().sort().to_list()
+        if not self.both:
+            # Which columns have records is not an invariant here, so it must not be read from the records.
+            levels = census.domain.levels(self.record, self.columns)
+            if levels is None:
+                raise InputError(
+                    f"the levels of {self.columns} are open",
+                    why="without exact column totals, the levels shown must not depend on the records",
+                    fix=f"declare the levels of {self.columns} in census.toml, or keep both margins",
+                )
+            own = counts[self.columns].dtype
+            columns = pl.Series(levels).cast(own).to_list()
+            inside = pl.col(self.columns).is_in(columns)  # null where the value is missing
+            outside = int(counts.filter(~inside.fill_null(False))["count"].sum())
+            if outside:
+                raise DataError(
+                    f"{outside} {self.record} records have no listed level of {self.columns}",
+                    why="the value is missing, or the schema does not list it",
+                    fix=f"edit the records, or complete the levels of {self.columns} in census.toml",
+                )
+        table = np.zeros((len(rows), len(columns)), np.int64)
+        for row, column, count in counts.select(self.rows, self.columns, "count").iter_rows():
+            table[rows.index(row), columns.index(column)] = count
+        return table, rows, columns
+
+
+def lattice_noise(shape: tuple[int, ...], sigma_squared: Fraction, key: Key, *, both: bool) -> Ints:
+    """Integer noise with zero row sums (and zero column sums, with ``both``); independent on the free cells."""
+    rows, columns = shape
+    free = (rows - 1 if both else rows, columns - 1)
+    noise = np.zeros((rows, columns), np.int64)
+    if free[0] > 0 and free[1] > 0:
+        drawn = DiscreteGaussian(sigma_squared).draw(key.stream("lattice"), free[0] * free[1]).reshape(free)
+        noise[: free[0], : free[1]] = drawn
+    noise[: free[0], -1] = -noise[: free[0]].sum(axis=1)
+    if both and rows > 0:
+        noise[-1] = -noise[:-1].sum(axis=0)
+    return noise
+
+
+def _same(name: str, got: Ints, want: Ints) -> Check:
+    return Check(invariant=name, kept=bool(np.array_equal(got, want)), numbers=len(want))

@@ -1,0 +1,1 @@
+"""Estimates from the measurements of the whole tree, and how certain they are."""

@@ -1,0 +1,207 @@
+"""Compute the linear terms of every geounit for the top-down solve, from raw measurements or from the tree estimate."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.engine import Engine, Local
+from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate.algebra import Algebra
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.constraints import Constraints
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CHUNK = 2048  # leaves measured at a time
+
+
+@dataclass(slots=True)
+class Informed:
+    """GLS: every query answered from the best linear unbiased estimate over the whole tree, with the original weights."""
+
+    algebra: Algebra
+    measurements: Measurements
+    levels: list[gls.Level]
+    leaves: gls.Leaves
+    upper: list[Floats] = field(
+        default_factory=list
+    )  # linear terms (N, K, S) of every level above the leaves
+    flat: Floats = field(default_factory=lambda: np.empty(0))  # of the leaves, active cells only
+    offset: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # leaf pattern × k → row, -1 inactive
+    pattern: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def of(
+        cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None
+    ) -> "Informed":
+        """Measure everything, run both passes, and keep the linear terms."""
+        algebra = algebra_of(measurements, constraints)
+        levels, leaves = tree(algebra, measurements, constraints, engine or Local(workers=1))
+        gls.estimate(algebra, levels, leaves)
+        result = cls(algebra, measurements, levels, leaves)
+        result.prepare()
+        return result
+
+    def prepare(self) -> None:
+        """The linear terms of every node whose estimate is known."""
+        allotment = self.measurements.allotment
+        for d, level in enumerate(self.levels):
+            holder, node = allotment.holder(d, np.arange(len(level.parent)))
+            out = np.empty_like(level.e)
+            starts = np.array([allotment.start[h][i] for h, i in zip(holder, node, strict=True)])
+            for h, a in {(int(h), int(a)) for h, a in zip(holder, starts, strict=True)}:
+                rows = np.flatnonzero((holder == h) & (starts == a))
+                P = self.algebra.information(self.measurements.solve_weights(a, h))[None]
+                out[rows] = self.algebra.apply(P, level.e[rows])
+            self.upper.append(out)
+        leaves = len(self.leaves.parent)
+        K, S = self.algebra.K, self.algebra.S
+        self.pattern = np.full(leaves, -1, np.int64)
+        self.offset = np.zeros(leaves, np.int64)
+        self.rows = np.full((len(self.leaves.patterns) + 1, K), -1, np.int64)
+        parts, at = [], 0
+        for number, pattern in enumerate(self.leaves.patterns):
+            act = pattern.act
+            last = len(self.measurements.allotment.spine.levels) - 1
+            start = int(self.measurements.allotment.start[last][pattern.members[0]])
+            whole = self.algebra.information(self.measurements.solve_weights(start, last))
+            P = np.ascontiguousarray(whole[:, act][:, :, act])[None]
+            parts.append(self.algebra.apply(P, pattern.e).ravel())
+            self.pattern[pattern.members] = number
+            self.rows[number, act] = np.arange(len(act))
+            self.offset[pattern.members] = at + np.arange(len(pattern.members)) * len(act) * S
+            at += len(parts[-1])
+        self.flat = np.concatenate(parts) if parts else np.zeros(0)
+
+    def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:  # noqa: ARG002
+        """Nodes × cells; zero where a leaf cannot have the cell."""
+        place = self.algebra.position[cells]
+        if depth < len(self.upper):
+            table = self.upper[depth].reshape(len(self.upper[depth]), -1)
+            return np.ascontiguousarray(table[nodes[:, None], place[None, :]])
+        k, s = place // self.algebra.S, place % self.algebra.S
+        row = self.rows[self.pattern[nodes]][:, k]
+        index = self.offset[nodes][:, None] + row * self.algebra.S + s[None, :]
+        return (
+            np.where(row >= 0, self.flat[np.where(row >= 0, index, 0)], 0.0)
+            if len(self.flat)
+            else np.zeros(row.shape)
+        )
+
+
+def algebra_of(measurements: Measurements, constraints: Constraints) -> Algebra:
+    """The closed form of a run; raises an error if there is none."""
+    workload = measurements.allotment.workload
+    algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
+    algebra.require()
+    measurements.require_every_leaf()
+    return algebra
+
+
+def tree(
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, engine: Engine, top: int = 0
+) -> tuple[list[gls.Level], gls.Leaves]:
+    """The noisy tree in the form of the two passes, from level ``top`` down (empty levels above)."""
+    spine = measurements.allotment.spine
+    last = len(spine.levels) - 1
+    levels = noisy_levels(algebra, measurements, constraints, range(top, last))
+    totals = _totals(constraints, last, spine.size(last))
+    return levels, gls.Leaves(
+        spine.parent[last], _patterns(algebra, measurements, constraints, totals, engine)
+    )
+
+
+def noisy_levels(
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, depths: range
+) -> list[gls.Level]:
+    """The measurements of levels above the leaves; those above the first asked for are empty."""
+    allotment = measurements.allotment
+    none = np.empty(0, np.int64)
+    empty = np.zeros((0, algebra.K, algebra.S))
+    levels = [gls.Level(none, none, np.empty(0), empty, e=empty) for _ in range(depths.start)]
+    for d in depths:
+        totals = _totals(constraints, d, allotment.spine.size(d))
+        start = allotment.start[d]
+        classes = [int(a) for a in np.unique(start[start >= 0])]
+        kind = np.full(len(start), -1, np.int64)
+        t = np.zeros((len(start), algebra.K, algebra.S))
+        P = [np.zeros((algebra.parts, algebra.K, algebra.K))]
+        for number, a in enumerate(classes):
+            rows = np.flatnonzero(start == a)
+            kind[rows] = number
+            t[rows] = right_side(algebra, measurements, d, a, rows, np.arange(algebra.K))
+            P.append(algebra.information(measurements.weights(a, d)))
+        levels.append(gls.Level(allotment.spine.parent[d], kind, np.stack(P[1:] or P), t, totals))
+    return levels
+
+
+def _patterns(
+    algebra: Algebra,
+    measurements: Measurements,
+    constraints: Constraints,
+    totals: Floats | None,
+    engine: Engine,
+) -> list[gls.Pattern]:
+    allotment = measurements.allotment
+    last = len(allotment.spine.levels) - 1
+    nodes = np.arange(allotment.spine.size(last))
+    column = algebra.layout[:, 0]
+    active = constraints.allowed(last, nodes, column) & constraints.possible(column)
+    label = np.concatenate([active, allotment.start[last][:, None]], axis=1)
+    unique, inverse = np.unique(label, axis=0, return_inverse=True)
+    result = []
+    for number, row in enumerate(unique):
+        act = np.flatnonzero(row[:-1])
+        if not len(act):
+            continue
+        members = np.flatnonzero(inverse.ravel() == number)
+        start = int(row[-1])
+        t = np.empty((len(members), len(act), algebra.S))
+        starts = range(0, len(members), CHUNK)
+
+        def kernel(at: int, members: Ints = members, act: Ints = act, start: int = start) -> Floats:
+            return right_side(algebra, measurements, last, start, members[at : at + CHUNK], act)
+
+        for at, part in zip(starts, engine.map(kernel, starts), strict=True):
+            t[at : at + CHUNK] = part
+        P = algebra.information(measurements.weights(start, last))
+        result.append(gls.Pattern(members, act, P, t, None if totals is None else totals[members]))
+    return result
+
+
+def right_side(
+    algebra: Algebra, measurements: Measurements, depth: int, start: int, nodes: Ints, act: Ints
+) -> Floats:
+    """$A'Wy$ of measured geounits on the rows ``act`` of the matrix axis; only answers that touch them are drawn."""
+    weights = measurements.weights(start, depth)
+    groups, _ = algebra.kept_groups
+    result = np.zeros((len(nodes), len(act), algebra.S))
+    for query, recode, table in zip(algebra.queries, algebra.recodes, algebra.answers, strict=True):
+        if query.name not in weights:
+            continue
+        needed = np.unique(recode[act][recode[act] >= 0])
+        numbers = np.sort(table[needed].ravel())
+        y = measurements.answers(depth, start, query, nodes, numbers)
+        own = groups[algebra.kept(query)]
+        for i, k in enumerate(act):
+            if recode[k] >= 0:
+                place = np.searchsorted(numbers, table[recode[k], own])
+                result[:, i] += weights[query.name] * y[:, place]
+    return result
+
+
+def _totals(constraints: Constraints, depth: int, size: int) -> Floats | None:
+    for held, exact in zip(constraints.held, exactly(constraints), strict=True):
+        # Above the level where totals are fixed they follow by summing.
+        if held.whole and depth == len(held.low) - 1 and exact and size:
+            return held.low[depth][:, 0].astype(float)
+    return None
+
+
+def exactly(constraints: Constraints) -> tuple[bool, ...]:
+    """Which constraints are equalities everywhere at their own level: a fact about the whole tree."""
+    if constraints.exact is not None:
+        return constraints.exact
+    return tuple(bool((held.low[-1] == held.high[-1]).all()) for held in constraints.held)

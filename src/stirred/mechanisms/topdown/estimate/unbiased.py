@@ -1,0 +1,126 @@
+r"""Compute unbiased estimates with exact variances for marginals of every geounit, from the estimate over the whole tree.
+
+The generalised least-squares estimate is linear in the noisy measurements, so it has no bias and its variance is known
+exactly from the budget alone. It may be negative or fractional, and it is not the published, consistent number.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.histogram import Query, column
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+Floats = NDArray[np.float64]
+LARGEST = 128  # answers of a marginal beyond which its estimates are not kept
+EXACT = 1e-8  # variances below this are rounding: the number follows from an invariant
+
+
+def marginals(workload: Workload, *, largest: int = LARGEST) -> tuple[Query, ...]:
+    """Every table over whole axes with at most ``largest`` answers, the total first.
+
+    >>> [q.name for q in marginals(Workload.preset("small"))]
+    ['total', 'race', 'votingage', 'race × votingage']
+    """
+    axes = [axis.name for axis in workload.histogram.axes]
+    found = []
+    for size in range(len(axes) + 1):
+        for parts in combinations(axes, size):
+            query = workload.histogram.query(" × ".join(parts) or "total", parts)
+            if query.size <= largest:
+                found.append(query)
+    return tuple(found)
+
+
+def estimates(
+    workload: Workload, spine: Tree, informed: Informed, *, bureau: bool = False, largest: int = LARGEST
+) -> pa.Table:
+    """One row per geounit and cell: level, code, the axes (null where summed), estimate and standard deviation.
+
+    Above the leaves for all of ``marginals``; for the leaves the total alone, because there are so many of them.
+    """
+    algebra = informed.algebra
+    exact = informed.measurements.key is None
+    covariance = gls.covariances(algebra, informed.levels, informed.leaves, leaves_too=False)
+    parts = []
+    for d, level in enumerate(informed.levels):
+        for query in marginals(workload, largest=largest):
+            value, variance = _answers(informed, level.e, covariance[d], query)
+            parts.append(
+                _rows(workload, spine, d, query, value, 0.0 * variance if exact else variance, bureau)
+            )
+    value, variance = leaf_totals(informed, covariance[-1] if covariance else None)
+    total = workload.histogram.query("total", ())
+    parts.append(
+        _rows(
+            workload, spine, len(informed.levels), total, value[:, None],
+            (0.0 * variance if exact else variance)[:, None], bureau,
+        )
+    )  # fmt: skip
+    return pa.concat_tables(parts)
+
+
+def leaf_totals(informed: Informed, above: Floats | None) -> tuple[Floats, Floats]:
+    r"""Totals of the leaves and their variances: $S\,1'(C + C M C)1$ with $M = V^+(C^e_p - V)V^+$ of the parent."""
+    algebra, leaves = informed.algebra, informed.leaves
+    value = np.zeros(len(leaves.parent))
+    variance = np.zeros(len(leaves.parent))
+    middle: Floats | None = None
+    if above is not None:
+        level = informed.levels[-1]
+        inverse = np.linalg.pinv(level.V[:, 0], rcond=1e-11, hermitian=True)
+        middle = inverse @ (above[:, 0] - level.V[:, 0]) @ inverse
+    for pattern in leaves.patterns:
+        own = pattern.C[0].sum(axis=1)
+        value[pattern.members] = gls.sums(pattern.e)
+        found = np.full(len(pattern.members), own.sum())
+        if middle is not None:
+            seen = middle[leaves.parent[pattern.members]][:, pattern.act][:, :, pattern.act]
+            found += np.einsum("k,nkl,l->n", own, seen, own)
+        variance[pattern.members] = algebra.S * found
+    return value, variance
+
+
+def _answers(informed: Informed, e: Floats, covariance: Floats, query: Query) -> tuple[Floats, Floats]:
+    """A marginal of estimates e (N, K, S), and the variances of its answers (both N × answers)."""
+    algebra = informed.algebra
+    index = query.of(algebra.layout.ravel()).reshape(algebra.K, algebra.S)
+    value = np.zeros((query.size, len(e)))
+    np.add.at(value, index.ravel(), e.reshape(len(e), -1).T)
+    recode = algebra.recode(query)
+    by_group = gls.variances(algebra, covariance, recode, algebra.kept(query))
+    group = np.zeros(query.size, np.int64)
+    group[index] = recode[:, None]
+    return np.ascontiguousarray(value.T), by_group[:, group]
+
+
+def _rows(
+    workload: Workload, spine: Tree, depth: int, query: Query, value: Floats, variance: Floats, bureau: bool
+) -> pa.Table:
+    nodes = len(value)
+    names = dict(workload.columns) if bureau else {}
+    code = np.repeat(np.arange(nodes, dtype=np.int32), query.size)
+    codes = pa.array([str(c) for c in spine.codes[depth]], pa.string())
+    columns: dict[str, pa.Array] = {
+        "level": pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(len(code), np.int32)), [spine.levels[depth]]
+        ).cast(pa.string()),
+        "code": codes.take(pa.array(code)),
+    }
+    levels = np.unravel_index(np.arange(query.size), query.shape)
+    for axis, kept, own in zip(workload.histogram.axes, query.kept, levels, strict=True):
+        name, offset = column(axis, names)
+        columns[name] = (
+            pa.array(np.tile(own + offset, nodes), pa.int16())
+            if kept
+            else pa.nulls(nodes * query.size, pa.int16())
+        )
+    exact = variance < EXACT
+    columns["estimate"] = pa.array(np.where(exact, np.rint(value), value).ravel())
+    columns["standard_deviation"] = pa.array(np.where(exact, 0.0, np.sqrt(np.maximum(variance, 0.0))).ravel())
+    return pa.table(columns)

@@ -1,0 +1,1 @@
+"""Measurements: what each geounit spends, the noise of each answer, and the noisy measurement file."""

@@ -1,0 +1,135 @@
+r"""Measure with discrete Gaussian noise, $\sigma^2 = 1/\rho^2_{query}$, keyed by geounit, query and cell.
+
+Changing one record moves two cells of a marginal by one, so its squared sensitivity is 2 and $\rho^2 = 2/(2\sigma^2)$.
+The noise of one cell is the draw of that number in the stream of its level and query: drawing the few cells a support
+needs gives the same values as drawing them all, and a run that is repeated draws the same noise again.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from math import exp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance import DiscreteGaussian, Key, Stream
+from stirred.errors import InputError
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.workload.histogram import Query
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@lru_cache(maxsize=1024)
+def _gaussian(sigma_squared: Fraction) -> DiscreteGaussian:
+    return DiscreteGaussian(sigma_squared)
+
+
+@lru_cache(maxsize=1024)
+def variance(sigma_squared: Fraction) -> float:
+    """The variance of the discrete Gaussian: below σ² when σ² is small, equal to it to many digits from 1 on.
+
+    >>> variance(Fraction(4)), round(variance(Fraction(1, 4)), 6)
+    (4.0, 0.215013)
+    """
+    s = float(sigma_squared)
+    if s > 3:
+        return s
+    weights = [exp(-k * k / (2 * s)) for k in range(1, 60)]
+    moment = 2 * sum(k * k * w for k, w in enumerate(weights, 1))
+    # Below a certain σ² the noise is almost surely zero; the nominal value then keeps weights finite.
+    return max(moment / (1 + 2 * sum(weights)), s * 1e-3)
+
+
+@dataclass(slots=True)
+class Measurements:
+    """All measurements of a run, drawn when needed; ``key`` None means no noise (infinite budget)."""
+
+    allotment: Allotment
+    truth: list[Sparse]
+    key: Key | None
+    emphasis: int = 1  # how many times the leaves' total counts in the solve; 1 as measured
+    place: tuple[Ints, ...] | None = (
+        None  # the numbers in the whole tree of the nodes of a part of it, by level
+    )
+    _streams: dict[tuple[int, str], Stream] = field(default_factory=dict)
+
+    def weights(self, start: int, depth: int) -> dict[str, float]:
+        """1/variance by query of a geounit of ``depth`` that also spends the parts of the levels from ``start``."""
+        return {name: 1.0 / variance(1 / rho) for name, rho in self.allotment.rho[start, depth].items()}
+
+    def solve_weights(self, start: int, depth: int) -> dict[str, float]:
+        """The weights of the top-down solve: as measured, except for the emphasis on the total of a leaf."""
+        weights = self.weights(start, depth)
+        if depth == len(self.allotment.spine.levels) - 1:
+            for query in self.allotment.workload.queries:
+                if query.size == 1 and query.name in weights:
+                    weights[query.name] *= self.emphasis
+        return weights
+
+    def noise(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
+        """The noise of the given answers (nodes × numbers) of measured geounits of one level and class.
+
+        A cell's draw is number · size + answer in the stream of its level and query, with the geounit's number in the
+        *whole* tree: no two geounits ever share a draw, wherever they are measured.
+        """
+        if self.key is None:
+            return np.zeros((len(nodes), len(numbers)), np.int64)
+        rho = self.allotment.rho[start, depth][query.name]
+        law = _gaussian(1 / rho)
+        name = (depth, query.name)
+        if name not in self._streams:
+            self._streams[name] = self.key.stream("noise", self.allotment.spine.levels[depth], query.name)
+        stream = self._streams[name]
+        count = len(nodes) * len(numbers)
+        if self.place is not None:
+            nodes = self.place[depth][nodes]
+        whole = (
+            len(numbers) == query.size
+            and len(numbers) > 0
+            and numbers[0] == 0
+            and numbers[-1] == query.size - 1
+        )
+        if whole and len(nodes) > 0 and nodes[-1] - nodes[0] == len(nodes) - 1:
+            drawn = law.draw_range(stream, int(nodes[0]) * query.size, count)
+        else:
+            ids = (nodes[:, None] * query.size + numbers[None, :]).ravel().astype(np.uint64)
+            drawn = law.at_positions(stream, ids)
+        return drawn.reshape(len(nodes), len(numbers))
+
+    def exact(self, depth: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
+        """The exact answers (nodes × numbers); ``numbers`` ascending."""
+        data = self.truth[depth]
+        result = np.zeros((len(nodes), len(numbers)), np.int64)
+        lengths = data.first[nodes + 1] - data.first[nodes]
+        row = np.repeat(np.arange(len(nodes)), lengths)
+        entry = np.repeat(data.first[nodes] - np.r_[0, np.cumsum(lengths)[:-1]], lengths) + np.arange(
+            lengths.sum()
+        )
+        index = query.of(data.cells[entry])
+        place = np.searchsorted(numbers, index)
+        place[place == len(numbers)] = 0
+        hit = (index >= 0) & (len(numbers) > 0)
+        if len(numbers):
+            hit &= numbers[place] == index
+        np.add.at(result, (row[hit], place[hit]), data.counts[entry[hit]])
+        return result
+
+    def answers(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
+        """Noisy answers: exact ones plus noise."""
+        return self.exact(depth, query, nodes, numbers) + self.noise(depth, start, query, nodes, numbers)
+
+    def require_every_leaf(self) -> None:
+        """The closed form needs every cell of a leaf measured, at least through the detailed query."""
+        depth = len(self.allotment.spine.levels) - 1
+        for (_, d), parts in self.allotment.rho.items():
+            sizes = [q.size for q in self.allotment.workload.queries if q.name in parts]
+            if d == depth and self.allotment.workload.histogram.cells not in sizes:
+                raise InputError(
+                    "mode gls needs the detailed query at the lowest level",
+                    why="the estimate of a leaf starts from its detailed counts",
+                    fix="give it a share there, or use mode classic",
+                )

@@ -1,0 +1,157 @@
+"""Check the constraints against the census before anything is solved, and again on the released integers.
+
+A census that satisfies every constraint shows that the problem has a solution. Violations are counted by geounit,
+so that parts of the tree can be checked separately and their counts added; so are the findings on released integers.
+
+The set of areas is not checked: released records are counted by the number of a leaf, so they cannot be outside the
+tree, and the tree is declared where it is read (``tree.leaves``).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import InfeasibleError
+from stirred.mechanisms.base import Check
+from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, rules_of
+from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Ints = NDArray[np.int64]
+
+
+def compiled_rules(
+    census: "Census", workload: Workload, spine: Tree, truth: list[Sparse], given: HeldQuery | None = None
+) -> Constraints:
+    """Bounds in every geounit, checked against the census and against each other before anything is solved."""
+    record = Record()
+
+    def units(rule: Rule) -> Ints:
+        return record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
+
+    result = rules_of(workload, spine, truth, record, units, given)
+    record.tree(census)
+    require(result, workload, spine.levels, truth[0], *misfits(result, truth, range(len(spine.levels))))
+    return result
+
+
+def misfits(constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[int]) -> tuple[Ints, Ints]:
+    """How many geounits break each constraint (held × level) and each pair of them (held × held × level)."""
+    held = constraints.held
+    broken = np.zeros((len(held), len(truth)), np.int64)
+    clash = np.zeros((len(held), len(held), len(truth)), np.int64)
+    for depth in depths:
+        for i, one in enumerate(held):
+            if depth >= len(one.low):
+                continue
+            value = answers(truth[depth], one.query)
+            broken[i, depth] = ((value < one.low[depth]) | (value > one.high[depth])).any(axis=1).sum()
+            for j, other in enumerate(held):
+                if depth < len(other.low):
+                    clash[i, j, depth] = _clash(one, other, depth)
+    return broken, clash
+
+
+def require(
+    constraints: Constraints, workload: Workload, levels: Sequence[str], root: Sparse, broken: Ints, clash: Ints
+) -> None:  # fmt: skip
+    """Raise for the first constraint that cannot hold; ``root`` is the histogram of all records."""
+    for rule in (rule for rule in workload.rules if rule.kind == "zero"):
+        one = Constraints((), (rule.cells,), constraints.record, constraints.histogram)
+        outside = int(root.counts[~one.possible(root.cells)].sum())
+        if outside:
+            raise InfeasibleError(
+                f"constraint {rule.name!r} does not hold in the census",
+                why=f"{outside} {workload.record} records are in cells that it declares empty",
+                fix="edit the records, or drop the rule",
+            )
+    rules = {rule.name for rule in workload.rules}
+    held = constraints.held
+    for i, depth in np.argwhere(broken):
+        if held[i].name not in rules:
+            continue  # an earlier product: its own run shows that it is possible, and the census need not agree with it
+        raise InfeasibleError(
+            f"constraint {held[i].name!r} does not hold in the census",
+            why=f"{broken[i, depth]} geounits of level {levels[depth]} are outside its bounds, so no data set"
+            " can meet it together with the exact counts",
+            fix="edit the records, or relax the rule",
+        )
+    for i, j, depth in np.argwhere(clash):
+        raise InfeasibleError(
+            f"constraints {held[i].name!r} and {held[j].name!r} cannot both hold",
+            why=f"they exclude each other in {clash[i, j, depth]} geounits of level {levels[depth]}",
+            fix="relax one of them",
+        )
+
+
+def _clash(one: HeldQuery, other: HeldQuery, depth: int) -> int:
+    if one.query == other.query:
+        return int((one.low[depth] > other.high[depth]).any(axis=1).sum())
+    if other.whole and not one.whole:
+        return int((one.low[depth].sum(axis=1) > other.high[depth][:, 0]).sum())
+    return 0
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found in a part of the tree: for every constraint whether it is kept and how many numbers it fixes."""
+
+    kept: list[bool]
+    numbers: list[int]
+    possible: bool = True  # no released record is in a cell that is empty in any census
+    agree: bool = True  # children add up to parents, and no count is negative
+    entries: int = 0
+
+    @staticmethod
+    def of(constraints: Constraints, spine: Tree, levels: Sequence[Sparse], depths: range) -> "Findings":
+        """Check these levels, and the parent sums of all but the root."""
+        found = Findings([True] * len(constraints.held), [0] * len(constraints.held))
+        for i, held in enumerate(constraints.held):
+            depth = len(held.low) - 1
+            if depth in depths:
+                value = answers(levels[depth], held.query)
+                found.kept[i] = bool(((value >= held.low[depth]) & (value <= held.high[depth])).all())
+                found.numbers[i] = value.size
+        size = constraints.histogram.cells
+        for d in depths:
+            found.agree &= bool((levels[d].counts >= 0).all())
+            if d == 0:
+                continue
+            up = levels[d].up(spine.parent[d], spine.size(d - 1), size)
+            for name in ("first", "cells", "counts"):
+                found.agree &= np.array_equal(getattr(up, name), getattr(levels[d - 1], name))
+        last = len(spine.levels) - 1
+        if last in depths:
+            found.possible = bool(constraints.possible(np.unique(levels[last].cells)).all())
+            found.entries = len(levels[last].cells)
+        return found
+
+    def join(self, other: "Findings") -> None:
+        """Add another part of the tree."""
+        self.kept = [a and b for a, b in zip(self.kept, other.kept, strict=True)]
+        self.numbers = [a + b for a, b in zip(self.numbers, other.numbers, strict=True)]
+        self.possible &= other.possible
+        self.agree &= other.agree
+        self.entries += other.entries
+
+    def checks(self, workload: Workload, constraints: Constraints) -> tuple[Check, ...]:
+        """The findings as checks with words."""
+        name = workload.name
+        checks = [
+            Check(invariant=f"{name}: {held.name}", kept=kept, numbers=numbers)
+            for held, kept, numbers in zip(constraints.held, self.kept, self.numbers, strict=True)
+        ]
+        if constraints.zeros:
+            zeros = len(constraints.zeros)
+            checks.append(Check(invariant=f"{name}: structural zeros", kept=self.possible, numbers=zeros))
+        agree = Check(invariant=f"{name}: children add up to parents", kept=self.agree, numbers=self.entries)
+        return (*checks, agree)

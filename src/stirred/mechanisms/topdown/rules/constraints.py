@@ -1,0 +1,170 @@
+"""Compile constraints to bounds on sums of cells in every geounit, and record which confidential numbers they use.
+
+The multiverse of a run's specification is derived from that record and from nothing else: a constraint that reads a
+confidential number without recording it cannot be built here, because the counts are fetched through ``Record``. What
+the tree shows is recorded with it (``areas``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import InputError
+from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.histogram import Histogram, Query
+from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+if TYPE_CHECKING:
+    pass
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldQuery:
+    """A query whose answers lie between bounds in every geounit down to a level; ``low[d]`` is nodes × answers."""
+
+    name: str
+    query: Query
+    low: tuple[Ints, ...]
+    high: tuple[Ints, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the total of the histogram."""
+        return self.query.size == 1 and all(min(factor) == 0 for factor in self.query.factors)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """All constraints: bounds by level, cells that are empty in any census, and the record of numbers used."""
+
+    held: tuple[HeldQuery, ...]
+    zeros: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
+    record: Record
+    histogram: Histogram
+    exact: tuple[bool, ...] | None = None  # of a part of the tree: which are equalities in the whole of it
+
+    def possible(self, cells: Ints) -> NDArray[np.bool_]:
+        """Which cells may be non-zero, by the structural zeros."""
+        result = np.ones(len(cells), bool)
+        if not self.zeros:
+            return result
+        levels = self.histogram.coordinates(cells)
+        names = [axis.name for axis in self.histogram.axes]
+        for zero in self.zeros:
+            hit = np.ones(len(cells), bool)
+            for axis, values in zero:
+                hit &= np.isin(levels[names.index(axis)], values)
+            result &= ~hit
+        return result
+
+    def allowed(self, depth: int, nodes: Ints, cells: Ints) -> NDArray[np.bool_]:
+        """Which cells may be non-zero in which geounit (nodes × cells), apart from structural zeros."""
+        result = np.ones((len(nodes), len(cells)), bool)
+        for held in self.held:
+            if depth < len(held.high):
+                groups = held.query.of(cells)
+                inside = groups >= 0
+                result[:, inside] &= held.high[depth][nodes][:, groups[inside]] > 0
+        return result
+
+    def asymmetric(self) -> tuple[str, ...]:
+        """Axes on which constraints distinguish levels."""
+        names = {axis for zero in self.zeros for axis, _ in zero}
+        for held in self.held:
+            names |= {a.name for a, kept in zip(self.histogram.axes, held.query.kept, strict=True) if kept}
+        return tuple(sorted(names))
+
+
+def rules_of(
+    workload: Workload,
+    spine: Tree,
+    truth: list[Sparse],
+    record: Record,
+    units: Callable[[Rule], Ints],
+    given: HeldQuery | None = None,
+    *,
+    first: int = 0,
+) -> Constraints:
+    """The bounds of every rule in a tree, or in a subtree whose root is at level ``first``."""
+    held: list[HeldQuery] = [] if given is None else [given]
+    for rule in bounding(workload):
+        depth = depth_of(rule, spine)
+        if depth < first:  # constraints above a subtree do not apply inside it
+            nothing = (np.zeros((0, workload.query(rule.query).size), np.int64),) * (depth + 1)
+            held.append(HeldQuery(rule.name, workload.query(rule.query), nothing, nothing))
+            continue
+        low, high = bounds(rule, workload, spine, truth, record, units)
+        held.append(summed(rule.name, workload.query(rule.query), low, high, spine, depth, first=first))
+    return Constraints(tuple(held), structural(workload), record, workload.histogram)
+
+
+def bounding(workload: Workload) -> tuple[Rule, ...]:
+    """The rules that bound numbers, in their order; the others declare cells empty."""
+    return tuple(rule for rule in workload.rules if rule.kind != "zero")
+
+
+def structural(workload: Workload) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
+    """The cells that are empty in any census."""
+    zeros = tuple(rule.cells for rule in workload.rules if rule.kind == "zero")
+    for cells in zeros:
+        for axis, _ in cells:
+            workload.histogram.axis(axis)
+    return zeros
+
+
+def depth_of(rule: Rule, spine: Tree) -> int:
+    """The depth of a rule's level in the spine."""
+    depth = spine.depth(rule.level)
+    if depth is None:
+        raise InputError(
+            f"rule {rule.name} names level {rule.level}, which the census does not have",
+            why=f"the census has {', '.join(spine.levels)}",
+            fix="name one of these levels in the rule",
+        )
+    if rule.kind == "facilities" and depth != len(spine.levels) - 1:
+        raise InputError(
+            f"rule {rule.name}: facilities are counted at the lowest level, {spine.levels[-1]}",
+            why="a facility lies in one area of the lowest level",
+            fix=f'level = "{spine.levels[-1]}"',
+        )
+    return depth
+
+
+def bounds(
+    rule: Rule, workload: Workload, spine: Tree, truth: list[Sparse], record: Record, units: Callable[[Rule], Ints]
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """The bounds of a rule in the geounits of its own level."""
+    query, depth = workload.query(rule.query), depth_of(rule, spine)
+    if rule.kind == "facilities":
+        counted = units(rule)
+        return counted * np.array(rule.lower or (0,) * query.size), counted * rule.largest
+    if rule.kind == "exact":
+        exact = record.truth(spine.levels[depth], rule, workload, truth[depth])
+        return exact, exact
+    values = np.tile(np.array(rule.values, np.int64), (spine.size(depth), 1))
+    if rule.kind == "at-least":
+        return values, np.full_like(values, 10**12)
+    return np.zeros_like(values), values
+
+
+def summed(
+    name: str, query: Query, low: Ints, high: Ints, spine: Tree, depth: int, *, first: int = 0
+) -> HeldQuery:
+    """Bounds of one level and their sums at all levels above, up to ``first``."""
+    lows = [low]
+    highs = lows if high is low else [high]  # exact sums are kept once
+    for d in range(depth, first, -1):
+        for values in {id(lows): lows, id(highs): highs}.values():
+            up = np.zeros((spine.size(d - 1), query.size), np.int64)
+            np.add.at(up, spine.parent[d], values[-1])
+            values.append(up)
+    unknown = (np.zeros((0, query.size), np.int64),) * first
+    return HeldQuery(name, query, (*unknown, *lows[::-1]), (*unknown, *highs[::-1]))

@@ -1,0 +1,138 @@
+"""Compile constraints to bounds on sums of cells in every geounit, and record which confidential numbers they use.
+
+The multiverse of a run's specification is derived from that record and from nothing else: a constraint that reads a
+confidential number without recording it cannot be built here, because the counts are fetched through ``Record``. What
+the tree shows is recorded with it (``areas``).
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.errors import InputError
+from stirred.mechanisms.topdown.tree import leaves as areas
+from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.tree.geounits import ALIASES
+from stirred.mechanisms.topdown.workload.histogram import HistogramAxis, axis_expression
+from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.spec import Custom, Invariant, Margin, Multiverse
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Ints = NDArray[np.int64]
+
+
+def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
+    """The statistic a rule reads: a margin, or what is determined by one when the query coarsens its columns."""
+    if rule.kind == "facilities":
+        assert rule.kinds is not None
+        return Margin(rule.units, (level, *rule.kinds.columns))
+    query = workload.query(rule.query)
+    kept = [axis for axis, keep in zip(workload.histogram.axes, query.kept, strict=True) if keep]
+    columns = [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
+    where = {name: [str(v) for v in values] for name, values in workload.where}
+    margin = Margin(workload.record, (level, *columns), where or None)
+    coarse = any(
+        axis.source and (axis.source.cuts or axis.source.values or axis.source.cases) for axis in kept
+    )
+    if coarse or any(part not in {axis.name for axis in kept} for part in query.parts):
+        words = f"{query.name} of {workload.record}s by {level}"
+        return Custom(words, (margin,), words)
+    return margin
+
+
+def declared(census: "Census", workload: Workload) -> Multiverse:
+    """The multiverse a run will use, from its rules and its tree; the run checks that it used no more than this."""
+    record = Record()
+    record.tree(census)
+    for rule in workload.rules:
+        if rule.kind in {"exact", "facilities"}:
+            record.used.add(invariant(rule, workload, level_of(census, rule.level)))
+    return record.multiverse
+
+
+def level_of(census: "Census", level: str) -> str:
+    """The census's own name of a workload's level."""
+    for name in (level, *ALIASES.get(level, ())):
+        if name in census.schema.spine:
+            return name
+    raise InputError(
+        f"a rule names level {level}, which the census does not have",
+        why=f"it has {', '.join(census.schema.spine)}",
+        fix="name one of these levels in the rule",
+    )
+
+
+@dataclass(slots=True)
+class Record:
+    """The only way a constraint reads confidential numbers: every number that is read is recorded."""
+
+    used: set[Invariant] = field(default_factory=set)
+
+    def tree(self, census: "Census") -> None:
+        """Record the areas of the tree, if records decide which areas there are."""
+        self.used.update(areas.tree_invariants(census))
+
+    def truth(self, level: str, rule: Rule, workload: Workload, histograms: Sparse) -> Ints:
+        """Exact answers of a rule's query at a level."""
+        self.used.add(invariant(rule, workload, level))
+        return answers(histograms, workload.query(rule.query))
+
+    def told(self, rule: Rule, workload: Workload, level: str) -> None:
+        """Record the same numbers, which were read and summed where the records are stored."""
+        self.used.add(invariant(rule, workload, level))
+
+    def units(self, census: "Census", rule: Rule, workload: Workload, leaf: str, codes: pl.Series) -> Ints:
+        """How many units of each kind are in each leaf (leaves × kinds)."""
+        assert rule.kinds is not None
+        size = workload.query(rule.query).size
+        self.used.add(invariant(rule, workload, leaf))
+        frame = census.scan(rule.units, [leaf, *rule.kinds.columns])
+        level = axis_expression(
+            HistogramAxis(name="kind", size=size, source=rule.kinds), frame.collect_schema()
+        )
+        counts = (
+            frame.select(leaf, level.alias("kind"))
+            .group_by(leaf, "kind")
+            .agg(pl.len().alias("count"))
+            .collect()
+        )
+        number = pl.DataFrame({leaf: codes}).with_row_index("number")
+        joined = counts.join(number, on=leaf, how="inner").drop_nulls()
+        result = np.zeros((len(codes), size), np.int64)
+        inside = joined.filter((pl.col("kind") >= 0) & (pl.col("kind") < size))
+        result[inside["number"].to_numpy(), inside["kind"].to_numpy()] = inside["count"].to_numpy()
+        return result
+
+    @property
+    def multiverse(self) -> Multiverse:
+        """The multiverse of the numbers that were used; what a listed margin determines is not listed again."""
+        margins = {m for m in self.used if isinstance(m, Margin)}
+        implied = {
+            i
+            for i in self.used - margins
+            if i.needs() and all(any(summed_from(n, m) for n in margins) for m in i.needs())
+        }
+        return Multiverse(frozenset(self.used - implied))
+
+
+def summed_from(whole: Margin, part: Margin) -> bool:
+    """Whether the second table is made of sums of the first, whatever the domain is.
+
+    >>> kinds = Margin("household", ("block", "kind"))
+    >>> summed_from(kinds, Margin("household", ("block",), {"kind": ["1"]}))
+    True
+    >>> summed_from(kinds, Margin("household", ("block",), {"vacant": ["1"]}))
+    False
+    """
+    if whole.record_type != part.record_type:
+        return False
+    if whole.where == part.where:
+        return {*part.by} <= {*whole.by}
+    # other records are counted: the whole must include every record and show which of them the part excludes
+    return whole.where is None and {*part.by, *part.conditions()} <= {*whole.by}

@@ -1,0 +1,1 @@
+"""One workload from the census to the release."""

@@ -1,0 +1,70 @@
+"""Keep finished levels on disk, so that an interrupted run continues from there and ends with the same bytes.
+
+What is kept is post-processed output, never a measurement or a confidential count; a checkpoint is used only by a
+run with the same key, parameters and census.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stirred.errors import PrivacyError
+from stirred.mechanisms.topdown.solve.problem import Certificate
+from stirred.mechanisms.topdown.tree.counts import Sparse
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A folder of finished levels; ``None`` as folder keeps nothing."""
+
+    folder: Path | None
+    identity: str
+
+    def begin(self) -> None:
+        """Make the folder, or check that an existing one belongs to this run."""
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        mark = self.folder / "run"
+        if mark.exists() and mark.read_text() != self.identity:
+            raise PrivacyError(
+                "the folder holds an interrupted run of another key, census or workload",
+                why=f"the folder {self.folder.name} was begun with something else",
+                fix="finish that run with its own settings, or delete the folder",
+            )
+        mark.write_text(self.identity)
+
+    def save(self, depth: int, level: Sparse, certificate: Certificate) -> None:
+        """Keep a finished level; the file is written completely or not at all."""
+        if self.folder is None:
+            return
+        place = self.folder / f"level-{depth}.parquet"
+        table = pa.table({"node": level.nodes, "cell": level.cells, "count": level.counts})
+        numbers = ",".join(str(getattr(certificate, name)) for name in Certificate.__slots__)
+        table = table.replace_schema_metadata({"certificate": numbers, "nodes": str(len(level.first) - 1)})
+        temporary = place.with_suffix(".part")
+        pq.write_table(table, temporary, compression="zstd")
+        temporary.replace(place)
+
+    def load(self, depth: int) -> tuple[Sparse, Certificate] | None:
+        """A level finished before, or None."""
+        if self.folder is None or not (self.folder / f"level-{depth}.parquet").exists():
+            return None
+        table = pq.read_table(self.folder / f"level-{depth}.parquet")
+        metadata = table.schema.metadata
+        node = table["node"].to_numpy()
+        first = np.searchsorted(node, np.arange(int(metadata[b"nodes"]) + 1))
+        name, *numbers = metadata[b"certificate"].decode().split(",")
+        kinds = (int, float, float, int, int, int)
+        values = [kind(number) for kind, number in zip(kinds, numbers, strict=True)]
+        certificate = Certificate(name, *values)
+        return Sparse(first, table["cell"].to_numpy(), table["count"].to_numpy()), certificate
+
+    def finish(self) -> None:
+        """Delete the levels, which are no longer needed after the release."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,84 @@
+"""Compute a keyed digest of all that a run reads, as a tree, so that it can be computed in pieces of any size.
+
+A geounit's digest is made of its code, the bounds that hold in it and its children's digests in the order of the spine;
+the leaves of one parent go in together with their records. The tree is part of the digest: if a block moved to another tract
+with the same noise, the difference of the tracts' measurements would be that block's exact answers.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.mechanisms.topdown.rules.constraints import Constraints
+from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.tree.geounits import Tree
+
+Ints = NDArray[np.int64]
+
+
+def reader(key: Key) -> Key:
+    """The key for the digest of the census; workers may hold it, because no noise is derived from it."""
+    return key.bind("reader")
+
+
+def whole(key: Key, levels: Sequence[str], names: Sequence[str], nodes: Sequence[bytes]) -> bytes:
+    """The digest of a run from those of its highest geounits (or of all leaves together, where there is one level)."""
+    return key.digest(b"tree", repr((tuple(levels), tuple(names))).encode(), *nodes)
+
+
+def nodes(
+    key: Key, spine: Tree, constraints: Constraints, depth: int, below: Sequence[bytes] | Sparse
+) -> list[bytes]:
+    """Digests of every geounit of a level above the leaves, from those of the next level or the leaves' records."""
+    codes = [str(code).encode() for code in spine.codes[depth].cast(pl.String)]
+    first = spine.first_child[depth].tolist()
+    own = _bounds(constraints, depth)
+    if isinstance(below, Sparse):
+        families = leaves(key, spine, constraints, below, first)
+    else:
+        families = [key.digest(b"children", *below[a:b]) for a, b in pairwise(first)]
+    return [
+        key.digest(b"node", code, *(bound[i].tobytes() for bound in own), family)
+        for i, (code, family) in enumerate(zip(codes, families, strict=True))
+    ]
+
+
+def leaves(
+    key: Key, spine: Tree, constraints: Constraints, records: Sparse, first: Sequence[int]
+) -> list[bytes]:
+    """Digests of the leaves of each parent: codes, records by cell, bounds; ``first`` is the first leaf of each parent."""
+    last = len(spine.levels) - 1
+    codes = [str(code).encode() for code in spine.codes[last].cast(pl.String)]
+    own = _bounds(constraints, last)
+    lengths = np.array(
+        [len(code) for code in codes], np.int64
+    )  # so that different lists of codes have different bytes
+    sizes = np.diff(records.first).astype(np.int64)
+    result = []
+    for a, b in pairwise(first):
+        start, stop = records.first[a], records.first[b]
+        arrays = [lengths[a:b], sizes[a:b], records.cells[start:stop], records.counts[start:stop]]
+        arrays += [bound[a:b] for bound in own]
+        result.append(key.digest(b"leaves", b"".join(codes[a:b]), *(array.tobytes() for array in arrays)))
+    return result
+
+
+def climbed(key: Key, spine: Tree, constraints: Constraints, records: Sparse, top: int = 0) -> list[bytes]:
+    """Digests of all geounits of level ``top``, made from the leaves upward."""
+    last = len(spine.levels) - 1
+    if top == last:
+        return leaves(key, spine, constraints, records, [0, spine.size(last)])
+    found = nodes(key, spine, constraints, last - 1, records)
+    for depth in range(last - 2, top - 1, -1):
+        found = nodes(key, spine, constraints, depth, found)
+    return found
+
+
+def _bounds(constraints: Constraints, depth: int) -> list[Ints]:
+    """What holds at a level, as whole numbers of one width."""
+    held = [one for one in constraints.held if depth < len(one.low)]
+    return [np.ascontiguousarray(array[depth], np.int64) for one in held for array in (one.low, one.high)]

@@ -1,0 +1,136 @@
+"""Make the released tables: microdata of the lowest level, totals, estimates with intervals, certificates."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.solve.problem import Certificate
+from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.histogram import column
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ROWS = 1 << 20
+Z90 = 1.6448536269514722
+
+
+def microdata(workload: Workload, spine: Tree, leaves: Sparse, *, bureau: bool = False) -> Iterator[pa.Table]:
+    """One row per record, by area and cell, in pieces: an order that reveals nothing about the confidential file."""
+    names = dict(workload.columns) if bureau else {}
+    levels = shown(spine)
+    dictionaries = {d: _codes(spine, d) for d, _ in levels}
+    node, entry = leaves.nodes, 0
+    while entry < len(node) or entry == 0:
+        end = int(np.searchsorted(np.cumsum(leaves.counts[entry:]), ROWS)) + 1 + entry
+        rows = np.repeat(np.arange(entry, min(end, len(node))), leaves.counts[entry:end])
+        columns: dict[str, pa.Array] = {}
+        for d, level in levels:
+            index = _ancestors(spine, node[rows], d)
+            columns[level] = pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), dictionaries[d])
+        for axis, value in zip(
+            workload.histogram.axes, workload.histogram.coordinates(leaves.cells[rows]), strict=True
+        ):
+            name, offset = column(axis, names)
+            columns[name] = pa.array(value + offset, pa.int16())
+        yield pa.table(columns)
+        entry = max(end, 1)
+
+
+def shown(spine: Tree) -> list[tuple[int, str]]:
+    """The depths and names of the levels in the records: all except a root that is not an area."""
+    unnamed = spine.size(0) and str(spine.codes[0][0]) == ""
+    first = 1 if spine.levels[0] == "root" or unnamed else 0
+    return list(enumerate(spine.levels))[first:]
+
+
+def collected(pieces: Iterator[pa.Table], path: Path | None) -> pa.Table | pads.Dataset:
+    """The pieces as one table, or streamed to a Parquet file and opened there."""
+    if path is None:
+        return pa.concat_tables(list(pieces))
+    writer = None
+    for piece in pieces:
+        writer = writer or pq.ParquetWriter(path, piece.schema, compression="zstd")
+        writer.write_table(piece)
+    assert writer is not None
+    writer.close()
+    return pads.dataset(path)
+
+
+def totals(spine: Tree, levels: Sequence[Sparse]) -> pa.Table:
+    """The released total of every geounit above the leaves."""
+    parts = [level_totals(spine, d, levels[d].totals) for d in range(len(levels) - 1)]
+    return pa.concat_tables(parts) if parts else pa.table({"level": []})
+
+
+def level_totals(spine: Tree, depth: int, value: Ints) -> pa.Table:
+    """The totals of one level."""
+    return pa.table({**_names(spine, depth), "total": pa.array(value, pa.int64())})
+
+
+def estimates(spine: Tree, informed: Informed) -> pa.Table:
+    """Unbiased totals with exact standard deviations and 90 % intervals, for every geounit above the leaves."""
+    covariance = gls.covariances(informed.algebra, informed.levels, informed.leaves, leaves_too=False)
+    parts = [
+        level_estimates(spine, d, informed, level.e, covariance[d]) for d, level in enumerate(informed.levels)
+    ]
+    return pa.concat_tables(parts) if parts else pa.table({"level": pa.array([], pa.string())})
+
+
+def level_estimates(spine: Tree, depth: int, informed: Informed, e: Floats, covariance: Floats) -> pa.Table:
+    """The estimates of one level."""
+    algebra = informed.algebra
+    value = gls.sums(e)
+    variance = gls.variances(algebra, covariance, np.zeros(algebra.K, np.int64), 0)[:, 0]
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    return pa.table({
+        **_names(spine, depth),
+        "estimate": value,
+        "standard_deviation": sd,
+        "lower_90": value - Z90 * sd,
+        "upper_90": value + Z90 * sd,
+    })  # fmt: skip
+
+
+def _names(spine: Tree, depth: int) -> dict[str, pa.Array]:
+    """Level and code of every geounit of a level."""
+    return {
+        "level": pa.array([spine.levels[depth]] * spine.size(depth), pa.string()),
+        "code": pa.array([str(code) for code in spine.codes[depth]], pa.string()),
+    }
+
+
+def certificates(parts: Sequence[Certificate]) -> pa.Table:
+    """The certificates of every level as a table."""
+    return pa.table({
+        "level": [c.level for c in parts],
+        "parents": [c.parents for c in parts],
+        "distance": [c.distance for c in parts],
+        "violation": [c.violation for c in parts],
+        "iterations": [c.iterations for c in parts],
+        "multipliers": [c.multipliers for c in parts],
+        "generic": [c.generic for c in parts],
+    })  # fmt: skip
+
+
+def _codes(spine: Tree, depth: int) -> pa.Array:
+    """The codes of a level as plain values, text or integers as in the census."""
+    codes = spine.codes[depth]
+    return (
+        codes.to_arrow() if codes.dtype.is_integer() else pa.array([str(code) for code in codes], pa.string())
+    )
+
+
+def _ancestors(spine: Tree, leaf: Ints, depth: int) -> Ints:
+    node = leaf
+    for d in range(len(spine.levels) - 1, depth, -1):
+        node = spine.parent[d][node]
+    return node

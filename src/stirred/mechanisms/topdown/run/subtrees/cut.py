@@ -1,0 +1,260 @@
+"""Divide the areas of a large census into subtrees: list the upper levels, choose the level to cut at, check the codes.
+
+This process holds the geounits from the root down to the *shard level*, never the leaves. The level is chosen from the
+geography alone, and no result depends on the choice.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.census.geography import ancestors, attach
+from stirred.engine import Engine
+from stirred.engine.base import Parts
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.topdown.run.subtrees.rows import COUNT, PART, SHARD, ListedAreas, Places, frame_of
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree.leaves import deciding
+from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+LENGTH = "_length"
+MISSING = 1000
+NUMBERS = {LENGTH: pl.Int32, COUNT: pl.Int64}
+MANY = 64  # subtrees that keep every worker busy
+ROOM = 512_000_000  # bytes that this process uses for the levels above and at the cut
+NODES = 1 << 14  # geounits of the shard level at most
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The different areas of a part, from one or more record types."""
+
+    schema: pa.Schema
+
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = pl.concat([frame_of(table).select(self.schema.names) for table in tables]).unique()
+        return frame.to_arrow().cast(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The different beginnings of a part's areas with the number of leaves below each: the longest that are not too many.
+
+    A length with more than ``most`` beginnings is only marked, by a row of negative length; shorter ones follow
+    from longer ones. A row of length MISSING + i counts the areas without a code of level i.
+    """
+
+    spine: tuple[str, ...]
+    longest: int
+    most: int
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = frame_of(table).select(self.spine).unique()
+        told = []
+        for length in range(self.longest, 0, -1):
+            heads = frame.group_by(self.spine[:length]).agg(pl.len().cast(pl.Int64).alias(COUNT))
+            if heads.height <= self.most:
+                told.append(heads.with_columns(pl.lit(length, pl.Int32).alias(LENGTH)))
+                break
+            told.append(pl.DataFrame({LENGTH: [-length], COUNT: [0]}, schema=NUMBERS))
+        gaps = [(MISSING + i, gap) for i, gap in enumerate(frame.null_count().row(0)) if gap]
+        told.append(pl.DataFrame(gaps, schema=NUMBERS, orient="row"))
+        none = {name: pl.lit(None, frame.schema[name]) for name in self.spine[: self.longest]}
+        full = [one.with_columns(**{n: e for n, e in none.items() if n not in one.columns}) for one in told]
+        names = [*self.spine[: self.longest], LENGTH, COUNT]
+        return pl.concat([one.select(names) for one in full]).to_arrow()
+
+    def schema(self, areas: pa.Schema) -> pa.Schema:
+        """Its columns."""
+        codes = [areas.field(name) for name in self.spine[: self.longest]]
+        return pa.schema([*codes, (LENGTH, pa.int32()), (COUNT, pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Every area once, in parts by the value of its codes."""
+
+    spine: tuple[str, ...]
+    schema: pa.Schema
+    parts: Parts
+
+
+def listed(
+    engine: Engine, census: "Census", workload: Workload, options: SpineOptions | None, parts: int
+) -> Listed:
+    """Every area once, in parts by its codes: from the public file of areas, else from the records that decide it."""
+    spine = census.schema.spine
+    if not spine:
+        raise InputError(
+            "the census has no geography",
+            why="TopDown works from the top of a spine down to its leaves",
+            fix="name its spine in census.toml: [geography] spine = […]",
+        )
+    entities = tuple(name for name in (options.entities if options else ()) if name not in spine)
+    for name in entities:
+        _require(census, name)
+    if census.schema.geography.areas is not None:
+        areas = ancestors(census.schema, census.folder).select(spine)
+        types = census.scan(workload.record, spine).collect_schema()
+        areas = attach(census.schema, areas, list(entities), census.folder)
+        chosen = areas.select(*(pl.col(name).cast(types[name]) for name in spine), *entities).collect()
+        flows = [engine.released(chosen.to_arrow())]
+    else:
+        flows = [engine.records(census, record, [*spine, *entities]) for record in deciding(census)]
+    fields = [flows[0].schema.field(name) for name in spine]
+    schema = pa.schema([*fields, *((name, pa.string()) for name in entities)])
+    with_part = schema.append(pa.field(PART, pa.int32()))
+    spread = [flow.map(ListedAreas(spine, with_part, parts), with_part) for flow in flows]
+    merged = engine.exchange(*spread, by=PART, parts=parts).map(Merged(schema), schema)
+    return Listed(spine, schema, merged.kept())
+
+
+def _require(census: "Census", name: str) -> None:
+    """Check that every leaf has an area of this geography, from the records with homes or from its own file."""
+    schema = census.schema
+    known = {off.name: off for off in schema.geography.off_spine}
+    off = known.get(name)
+    if off is None:
+        raise InputError(
+            f"{name} is not a geography beside the spine",
+            why="only public geography may shape the tree, and the census declares what is geography",
+            fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
+        )
+    if not off.of:
+        raise InputError(
+            f"{name} cuts through the areas of the spine",
+            why="each leaf must lie in one area of it",
+            fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
+        )
+    if not off.files and schema.geography.areas is not None:
+        raise InputError(
+            f"{name} needs a file of its own",
+            why="the tree lists all areas, and without a file only records say where these are: the tree would "
+            "show which areas have records",
+            fix=f"give [geography.off_spine.{name}] its files",
+        )
+    lacking = [record for record in deciding(census) if name not in census.columns(record)]
+    if not off.files and lacking:
+        raise InputError(
+            f"{lacking[0]} records have no column {name}",
+            why="if the census does not fit in memory, every record with a home needs its area beside the spine",
+            fix=f"give [geography.off_spine.{name}] its files, or every home the column",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The levels down to the shard level, which this process holds, and the part of everything below them."""
+
+    columns: tuple[str, ...]  # the census's levels
+    root: bool  # whether several tops have a common root above them
+    depth: int  # of the shard level, the root counted
+    heads: pl.DataFrame  # the geounits of the shard level with their ancestors, in the order of the spine
+    part: NDArray[np.int64]  # of each shard: contiguous, so that the order of parts is that of the spine
+    parts: int
+
+    @property
+    def shards(self) -> int:
+        """How many subtrees there are."""
+        return len(self.part)
+
+    @property
+    def places(self) -> Places:
+        """Where rows go, by the code of the shard level."""
+        if self.depth == 0 and self.root:
+            return Places(None, pa.table({}), self.parts)
+        column = self.columns[self.depth - int(self.root)]
+        known = self.heads.select(
+            pl.col(column).cast(pl.String).alias("_code"),
+            pl.Series(SHARD, np.arange(self.shards), pl.Int32),
+            pl.Series(PART, self.part, pl.Int32),
+        )
+        return Places(column, known.to_arrow(), self.parts)
+
+    def spine(self, root: str) -> Tree:
+        """The tree down to the shard level."""
+        names = self.columns[: self.depth + 1 - int(self.root)]
+        return Tree.sorted(self.heads, names, root=root if self.root else None)
+
+
+def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) -> Cut | None:
+    """Choose the shard level and number the subtrees; None where the census has no areas at all.
+
+    ``parts`` gives the number of parts for that many leaves, ``deepest`` the number of levels from the top at which
+    the tree may be cut. Raises an error if codes of the upper levels are missing or have two parents.
+    """
+    spine = areas.spine
+    kernel = Heads(spine, max(1, min(deepest, len(spine) - 1)), most(cells))
+    told = frame_of(areas.parts.map(kernel, kernel.schema(areas.schema)).gathered())
+    for i, level in enumerate(spine):
+        missing = int(told.filter(pl.col(LENGTH) == MISSING + i)[COUNT].sum())
+        if missing:
+            raise InputError(
+                f"{missing} areas have no {level}",
+                why="a child without a parent cannot be part of the tree",
+                fix=f"complete the column {level} of the geography",
+            )
+    top, crowd = _heads(told, spine[:1]), bool((told[LENGTH] == -1).any())
+    if not top.height and not crowd:
+        return None
+    root = crowd or top.height > 1
+    found = [pl.DataFrame({COUNT: [max(int(top[COUNT].sum()), 1)]})] if root else []
+    for length in range(1, min(deepest, len(spine) - 1) + 1):
+        heads = _heads(told, spine[:length])
+        if (told[LENGTH] == -length).any() or (found and heads.height > most(cells)):
+            break
+        once(heads, spine[:length])
+        found.append(heads)
+    found = found or [top]
+    depth = chosen([heads.height for heads in found])
+    heads = found[depth]
+    weight = heads[COUNT].to_numpy()
+    number = min(parts(int(weight.sum())), heads.height)
+    middle = np.cumsum(weight) - weight / 2
+    part = np.minimum((middle * number / weight.sum()).astype(np.int64), number - 1)
+    return Cut(spine, root, depth, heads.drop(COUNT), part, number)
+
+
+def most(cells: int) -> int:
+    """How many geounits the shard level may have: about eight numbers for each cell of each are held here."""
+    return max(1, min(NODES, ROOM // (64 * min(cells, 1 << 16))))
+
+
+def chosen(sizes: Sequence[int]) -> int:
+    """The highest level with enough subtrees for all workers, or the deepest one looked at.
+
+    >>> chosen([1, 51, 3_143]), chosen([1, 5, 250]), chosen([1, 2, 6])
+    (2, 2, 2)
+    """
+    return next((depth for depth, size in enumerate(sizes) if size >= MANY), len(sizes) - 1)
+
+
+def once(heads: pl.DataFrame, levels: tuple[str, ...]) -> None:
+    """Codes of a level are different."""
+    twice = heads.height - heads[levels[-1]].n_unique()
+    if twice:
+        raise twofold(twice, levels[-1])
+
+
+def twofold(twice: int, level: str) -> InputError:
+    """The error for codes with two parents."""
+    return InputError(
+        f"{twice} codes of level {level} have two parents",
+        why="an area has one parent",
+        fix="make codes unique within the level, as a GEOID is",
+    )
+
+
+def _heads(told: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The different beginnings of one length, in the order of the spine."""
+    own = told.filter(pl.col(LENGTH).is_between(len(names), MISSING - 1))
+    return own.group_by(names).agg(pl.col(COUNT).sum()).sort(names)

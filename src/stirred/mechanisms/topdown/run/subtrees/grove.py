@@ -1,0 +1,190 @@
+"""Neighbouring subtrees with spine, histograms, constraints and budget, equal to those in the whole tree.
+
+A *shard* is the subtree below one geounit of the shard level; a *grove* is a few neighbouring shards that are worked on
+together. A grove includes the ancestors of its shards, so that depths, levels and parts of the budget are those of the
+whole tree, and its geounits keep their numbers in the whole tree for the noise (``offsets``). No result
+depends on which shards are in one grove.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.agreement import agreement_name
+from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, rules_of, summed
+from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.run.subtrees.rows import (
+    AREA,
+    CELL,
+    COUNT,
+    EARLIER,
+    KIND,
+    LEAF,
+    NUMBER,
+    SHARD,
+    UNITS,
+    frame_of,
+)
+from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.histogram import Query
+from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+Ints = NDArray[np.int64]
+LEAVES = 4096  # of a grove, unless one shard has more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """What all shards have in common."""
+
+    workload: Workload  # on the levels of the tree that is measured
+    spine: tuple[str, ...]  # the census's levels, which are published
+    columns: tuple[str, ...]  # the levels that are measured, without a common root
+    root: str | None  # the name of that root, where there is one
+    depth: int  # of the shards' own tops, the root counted
+    bypass: bool
+    above: NDArray[np.bool_]  # shards × levels above: whether that ancestor has a single child
+    given: Query | None = None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of the whole tree."""
+        return self.columns if self.root is None else (self.root, *self.columns)
+
+    @property
+    def last(self) -> int:
+        """The depth of the leaves."""
+        return len(self.levels) - 1
+
+    def groves(self, table: pa.Table) -> "Iterator[Grove]":
+        """The shards of a part in the order of the spine, some at a time."""
+        frame = frame_of(table).filter(pl.col(SHARD) >= 0)
+        sizes = frame.filter(pl.col(KIND) == AREA).group_by(SHARD).len().sort(SHARD)
+        numbers, leaves = sizes[SHARD].to_numpy(), sizes["len"].to_numpy()
+        first = 0
+        while first < len(numbers):
+            reach = int(np.searchsorted(np.cumsum(leaves[first:]), LEAVES, side="right"))
+            end = min(first + max(reach, 1), len(numbers))
+            low, high = int(numbers[first]), int(numbers[end - 1])
+            assert high - low == end - 1 - first, "the shards of a part are neighbours"
+            rows = frame.filter(pl.col(SHARD).is_between(low, high))
+            yield Grove(self, low, end - first, rows)
+            first = end
+
+
+@dataclass(frozen=True)
+class Grove:
+    """``count`` shards from number ``first`` on; ``rows`` are their areas and counts as prepared."""
+
+    plan: Division
+    first: int
+    count: int
+    rows: pl.DataFrame
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its shards."""
+        return range(self.first, self.first + self.count)
+
+    @cached_property
+    def areas(self) -> pl.DataFrame:
+        """Its leaves in the order of the spine that is measured."""
+        return self.rows.filter(pl.col(KIND) == AREA).sort(SHARD, LEAF)
+
+    @cached_property
+    def spine(self) -> Tree:
+        """The ancestors of its shards, and all below."""
+        return Tree.sorted(self.areas, self.plan.columns, root=self.plan.root)
+
+    @cached_property
+    def published(self) -> Tree:
+        """The same leaves in the census's own geography."""
+        if self.plan.columns == self.plan.spine:
+            return self.spine
+        return Tree.sorted(self.areas.sort(self.plan.spine), self.plan.spine, root=self.plan.root)
+
+    @cached_property
+    def starts(self) -> list[Ints]:
+        """Where each shard's geounits begin at every level (and the last end), from the shards' tops down."""
+        found = [np.arange(self.count + 1)]
+        for d in range(self.plan.depth, self.plan.last):
+            found.append(self.spine.first_child[d][found[-1]])
+        return found
+
+    @cached_property
+    def allotment(self) -> Allotment:
+        """The budget of its geounits; every path from the root of the whole tree is checked."""
+        plan = self.plan
+        above = [np.zeros(self.spine.size(d), bool) for d in range(plan.depth)]
+        node = np.arange(self.count)
+        for d in range(plan.depth, 0, -1):
+            node = self.spine.parent[d][node]
+            above[d - 1][node] = plan.above[self.first : self.first + self.count, d - 1]
+        return Allotment.of(self.spine, plan.workload, bypass=plan.bypass, above=above)
+
+    @cached_property
+    def truth(self) -> list[Sparse]:
+        """The census's histograms of its geounits; those above the shards' tops are not known here."""
+        plan, size = self.plan, self.plan.workload.histogram.cells
+        node, cell, count = self._counts(CELL)
+        levels = [Sparse.of(node, cell, count, self.spine.size(plan.last), size)]
+        for d in range(plan.last, plan.depth, -1):
+            levels.append(levels[-1].up(self.spine.parent[d], self.spine.size(d - 1), size))
+        return [unknown()] * plan.depth + levels[::-1]
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The bounds that hold in its geounits."""
+        plan = self.plan
+        given: HeldQuery | None = None
+        if plan.given is not None:
+            exact = self._dense(EARLIER, plan.given.size)
+            name = agreement_name(plan.workload)
+            given = summed(name, plan.given, exact, exact, self.spine, plan.last, first=plan.depth)
+        return rules_of(plan.workload, self.spine, self.truth, Record(), self._units, given, first=plan.depth)
+
+    def constraints_as(self, exact: tuple[bool, ...]) -> Constraints:
+        """The same, with the information which of them are equalities in the whole tree."""
+        return replace(self.constraints, exact=exact)
+
+    def measurements(self, key: Key | None, offsets: Ints, emphasis: int) -> Measurements:
+        """Its measurements, with the noise of its geounits in the whole tree, where they start at ``offsets``."""
+        none = np.zeros(0, np.int64)
+        place = tuple(
+            none if d < self.plan.depth else int(offsets[d]) + np.arange(self.spine.size(d))
+            for d in range(len(self.plan.levels))
+        )
+        return Measurements(self.allotment, self.truth, key, emphasis, place)
+
+    def _units(self, rule: Rule) -> Ints:
+        number = self.plan.workload.rules.index(rule)
+        return self._dense(UNITS + number, self.plan.workload.query(rule.query).size)
+
+    def _counts(self, kind: int) -> tuple[Ints, Ints, Ints]:
+        rows = self.rows.filter(pl.col(KIND) == kind)
+        shard, leaf, number, count = (
+            rows[name].cast(pl.Int64).to_numpy() for name in (SHARD, LEAF, NUMBER, COUNT)
+        )
+        return self.starts[-1][shard - self.first] + leaf, number, count
+
+    def _dense(self, kind: int, size: int) -> Ints:
+        node, number, count = self._counts(kind)
+        result = np.zeros((self.spine.size(self.plan.last), size), np.int64)
+        result[node, number] = count
+        return result
+
+
+def unknown() -> Sparse:
+    """Histograms of a level that another process holds; reading one is an error."""
+    none = np.zeros(0, np.int64)
+    return Sparse(np.zeros(1, np.int64), none, none)

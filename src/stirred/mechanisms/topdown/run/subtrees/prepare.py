@@ -1,0 +1,158 @@
+"""Prepare a part's areas and counts once: number the leaves in the order of their shard, and count by leaf and cell.
+
+The result is one table: rows of kind AREA hold the codes of a leaf, the others a count of it (see ``shard_rows``).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.engine import Engine
+from stirred.engine.base import Parts
+from stirred.errors import InputError
+from stirred.mechanisms.topdown.run.subtrees.cut import twofold
+from stirred.mechanisms.topdown.run.subtrees.rows import (
+    AREA,
+    CELL,
+    COUNT,
+    KIND,
+    LEAF,
+    NOWHERE,
+    NUMBER,
+    PART,
+    SHARD,
+    TROUBLE,
+    frame_of,
+    spread,
+)
+from stirred.mechanisms.topdown.tree.splits import extended
+from stirred.mechanisms.topdown.workload.options import SpineOptions
+
+STRANGERS, LOST, MIXED = 0, 1, 2  # faults of rows: no cell, no area, two areas beside the spine
+FIXED = [
+    (KIND, pa.int32()),
+    (SHARD, pa.int32()),
+    (LEAF, pa.int32()),
+    (NUMBER, pa.int64()),
+    (COUNT, pa.int64()),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The kernel; ``levels`` are those of the tree that is measured, from its top column down."""
+
+    spine: tuple[str, ...]
+    levels: tuple[str, ...]
+    schema: pa.Schema
+    options: SpineOptions | None = None
+    beside: tuple[
+        tuple[str, str], ...
+    ] = ()  # geographies beside the spine and the level whose areas lie in one each
+
+    def __call__(self, part: int, areas: pa.Table, *counts: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        frame = frame_of(areas).drop(PART)
+        mixed = sum(frame.select(of, name).unique().height - frame[of].n_unique() for name, of in self.beside)
+        frame = frame.unique([SHARD, *self.spine], keep="first", maintain_order=True)
+        if self.options:
+            frame, _, _ = extended(self.options, frame, self.spine)
+        frame = frame.sort(SHARD, *self.levels).with_columns(
+            pl.lit(AREA, pl.Int32).alias(KIND),
+            pl.int_range(pl.len(), dtype=pl.Int32).over(SHARD).alias(LEAF),
+        )
+        rows = pl.concat([frame_of(table) for table in counts]).group_by(KIND, SHARD, LEAF, NUMBER)
+        counted = rows.agg(pl.col(COUNT).sum()).rename({LEAF: "_code"})
+        strangers = counted.filter((pl.col(KIND) == CELL) & pl.col(NUMBER).is_null())[COUNT].sum()
+        leaf = self.spine[-1]
+        number = frame.select(SHARD, pl.col(leaf).cast(pl.String).alias("_code"), LEAF)
+        found = counted.drop_nulls(NUMBER).join(number, on=[SHARD, "_code"], how="left")
+        lost = found.filter((pl.col(KIND) == CELL) & pl.col(LEAF).is_null()).height
+        trouble = pl.DataFrame({NUMBER: [STRANGERS, LOST, MIXED], COUNT: [strangers, lost, mixed]}).select(
+            pl.lit(TROUBLE, pl.Int32).alias(KIND), pl.lit(NOWHERE, pl.Int32).alias(SHARD),
+            pl.lit(0, pl.Int32).alias(LEAF), pl.col(NUMBER, COUNT).cast(pl.Int64),
+        )  # fmt: skip
+        ready = found.drop_nulls(LEAF).select(KIND, SHARD, LEAF, NUMBER, COUNT)
+        whole = pl.concat([frame, ready, trouble], how="diagonal")
+        return whole.select(self.schema.names).to_arrow().cast(self.schema)
+
+
+def prepared_schema(spine: tuple[str, ...], levels: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
+    """The columns of what is kept: the fixed ones, the census's levels, and the levels of another tree."""
+    fields = [areas.field(name) for name in spine]
+    fields += [pa.field(name, pa.string()) for name in levels if name not in spine]
+    return pa.schema([*FIXED, *fields])
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The codes of the geounits below the shard level, distributed by their value so that equal ones are in one part."""
+
+    spine: tuple[str, ...]
+    above: int  # levels from the top that are checked elsewhere
+    parts: int
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        areas = frame_of(table).filter(pl.col(KIND) == AREA)
+        frames = [
+            areas.select(self.spine[: i + 1])
+            .unique()
+            .select(pl.lit(i, pl.Int32).alias(KIND), pl.col(self.spine[i]).cast(pl.String).alias(LEAF))
+            for i in range(self.above, len(self.spine))
+        ]
+        frame = pl.concat(frames)
+        frame = frame.with_columns(spread(frame, (LEAF,), self.parts))
+        return frame.select(self.schema.names).to_arrow().cast(self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return pa.schema([(PART, pa.int32()), (KIND, pa.int32()), (LEAF, pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """How many codes of each level have two parents, among those in a part."""
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        found = (
+            frame_of(table)
+            .group_by(KIND)
+            .agg((pl.len() - pl.col(LEAF).n_unique()).cast(pl.Int64).alias(COUNT))
+        )
+        return found.filter(pl.col(COUNT) > 0).select(KIND, COUNT).to_arrow().cast(self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return pa.schema([(KIND, pa.int32()), (COUNT, pa.int64())])
+
+
+def check_codes(engine: Engine, prepared: Parts, spine: tuple[str, ...], above: int, parts: int) -> None:
+    """Codes below the shard level are different in the whole census, not only in their shard."""
+    codes, twice = Codes(spine, above, parts), Twice()
+    met = engine.exchange(prepared.map(codes, codes.schema).flow(), by=PART, parts=parts)
+    found = met.map(twice, twice.schema).gathered()
+    met.drop()
+    for i, level in enumerate(spine):
+        count = int(frame_of(found).filter(pl.col(KIND) == i)[COUNT].sum())
+        if count:
+            raise twofold(count, level)
+
+
+def troubles(table: pa.Table) -> NDArray[np.int64]:
+    """How often each fault occurs in a part."""
+    found = frame_of(table).filter(pl.col(KIND) == TROUBLE).sort(NUMBER)
+    return found[COUNT].to_numpy()
+
+
+def mixed_areas(beside: tuple[tuple[str, str], ...]) -> InputError:
+    """The error for areas that lie in several areas beside the spine."""
+    name, of = beside[0]
+    return InputError(
+        f"some areas of level {of} lie in several areas of {name}",
+        why="each area must lie in one area beside the spine",
+        fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
+    )

@@ -1,0 +1,163 @@
+"""The steps of a shard, part by part: survey it, estimate it upward, solve it. Every kernel is pure and picklable.
+
+A shard and the process that holds the tree above it exchange one small message for each shard: named arrays,
+without pickled objects.
+"""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.engine import Local
+from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, tree
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.checks import misfits
+from stirred.mechanisms.topdown.run import digest
+from stirred.mechanisms.topdown.run.subtrees.grove import Division, Grove
+from stirred.mechanisms.topdown.run.subtrees.prepare import troubles
+from stirred.mechanisms.topdown.run.subtrees.rows import NOWHERE, SHARD
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+PAYLOAD = "_payload"
+MESSAGE = pa.schema([(SHARD, pa.int32()), (PAYLOAD, pa.large_binary())])
+ALONE = Local(workers=1)  # parts run side by side; inside one, everything is in order
+
+
+def packed(arrays: Mapping[str, Array]) -> bytes:
+    """Arrays by name as bytes.
+
+    >>> unpacked(packed({"a": np.arange(3)}))["a"].tolist()
+    [0, 1, 2]
+    """
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def unpacked(message: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a message."""
+    with np.load(io.BytesIO(message), allow_pickle=False) as found:
+        return {name: found[name] for name in found.files}
+
+
+def messages(made: Mapping[int, Mapping[str, Array]]) -> pa.Table:
+    """A table of messages."""
+    return pa.table(
+        [pa.array(list(made), pa.int32()), pa.array([packed(m) for m in made.values()], pa.large_binary())],
+        schema=MESSAGE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SubtreeSurvey:
+    """What the tree above needs: histogram and bounds of the tops, numbers of geounits, counts of violations.
+
+    One more message for each part, of no shard, counts the records without a cell or area.
+    """
+
+    plan: Division
+    key: Key
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        made: dict[int, dict[str, Array]] = {NOWHERE: {"troubles": troubles(table)}}
+        for grove in self.plan.groves(table):
+            made |= self.of(grove)
+        return messages(made)
+
+    def of(self, grove: Grove) -> dict[int, dict[str, Array]]:
+        """The survey of neighbouring shards; violations are reported with the first of them."""
+        plan, held = self.plan, grove.constraints.held
+        deep = [one for one in held if len(one.low) - 1 > plan.depth]
+        broken, clash = misfits(grove.constraints, grove.truth, range(plan.depth + 1, plan.last + 1))
+        tops = digest.climbed(self.key, grove.spine, grove.constraints, grove.truth[-1], plan.depth)
+        exact = np.array([bool((one.low[-1] == one.high[-1]).all()) for one in held], bool)
+        sizes = np.stack([np.diff(starts) for starts in grove.starts], axis=1)
+        made: dict[int, dict[str, Array]] = {}
+        for i, number in enumerate(grove.numbers):
+            cells, counts = grove.truth[plan.depth].at(i)
+            bounds = [array[plan.depth][i] for one in deep for array in (one.low, one.high)]
+            made[number] = {
+                "sizes": sizes[i],
+                "cells": cells,
+                "counts": counts,
+                "bounds": np.concatenate([*bounds, np.zeros(0, np.int64)]),
+                "exact": exact,
+                "broken": broken if i == 0 else np.zeros_like(broken),
+                "clash": clash if i == 0 else np.zeros_like(clash),
+                "digest": np.frombuffer(tops[i], np.uint8),
+                **frontier(grove, i),
+            }
+        return made
+
+
+def frontier(grove: Grove, shard: int) -> dict[str, Array]:
+    """The geounits whose measurements stand for those above them that have none: down to the first that is measured.
+
+    Rows of ``below`` are depth, number and the parent's number, both within the shard.
+    """
+    allotment, spine, top = grove.allotment, grove.spine, grove.plan.depth
+    found: list[tuple[int, int, int]] = []
+    layer = [shard]
+    for d in range(top, grove.plan.last):
+        bare = [node for node in layer if allotment.start[d][node] < 0]
+        layer = []
+        for node in bare:
+            children = range(*spine.first_child[d][node : node + 2])
+            found += [(d + 1, child, node) for child in children]
+            layer += children
+    entries = [grove.truth[d].at(node) for d, node, _ in found]
+    none = np.zeros(0, np.int64)
+    begin = [int(starts[shard]) for starts in grove.starts]
+    numbers = [(d, node - begin[d - top], above - begin[d - 1 - top]) for d, node, above in found]
+    return {
+        "below": np.array(numbers, np.int64).reshape(-1, 3),
+        "below_sizes": np.array([len(cells) for cells, _ in entries], np.int64),
+        "below_cells": np.concatenate([none, *(cells for cells, _ in entries)]),
+        "below_counts": np.concatenate([none, *(counts for _, counts in entries)]),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The measurements of shards: the run's own key, and where their geounits stand in the whole tree."""
+
+    plan: Division
+    key: Key | None  # None: no noise at all
+    offsets: Ints  # shards × levels
+    emphasis: int
+    exact: tuple[bool, ...]  # which constraints are equalities in the whole tree
+
+    def of(self, grove: Grove) -> Measurements:
+        """All of them, drawn when needed."""
+        return grove.measurements(self.key, self.offsets[grove.first], self.emphasis)
+
+    def risen(self, grove: Grove) -> Informed:
+        """All measurements, with estimates and covariances from the leaves up to the tops."""
+        constraints, measurements = grove.constraints_as(self.exact), self.of(grove)
+        algebra = algebra_of(measurements, constraints)
+        levels, leaves = tree(algebra, measurements, constraints, ALONE, self.plan.depth)
+        gls.rise(algebra, levels, leaves, self.plan.depth)
+        return Informed(algebra, measurements, levels, leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """The upward half of the tree estimate: the estimate of a shard's top from its measurements, and its covariance."""
+
+    measured: Measured
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        plan = self.measured.plan
+        made: dict[int, dict[str, Array]] = {}
+        for grove in plan.groves(table):
+            tops = self.measured.risen(grove).levels[plan.depth]
+            made |= {number: {"b": tops.b[i], "C": tops.C[i]} for i, number in enumerate(grove.numbers)}
+        return messages(made)

@@ -1,0 +1,385 @@
+"""Compute each child's integers from its parent's, level by level from the top."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.engine import Engine, Progress
+from stirred.errors import InfeasibleError
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.measure.linear import Targets
+from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
+from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve.problem import (
+    CROWDED,
+    FREE,
+    Certificate,
+    HeldSums,
+    ParentProblem,
+    Solution,
+    solve,
+)
+from stirred.mechanisms.topdown.solve.root import round_root, solve_root
+from stirred.mechanisms.topdown.solve.rounding import network, rounded
+from stirred.mechanisms.topdown.tree.counts import Sparse
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SMALL = 1_000  # answers of a query whose sums the rounding of a large root keeps
+MANY = 4_000  # cells from which the start of a solve matters
+GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """Everything a parent needs; pure, so parents can be solved in any order and on any number of threads."""
+
+    allotment: Allotment
+    constraints: Constraints
+    targets: Targets
+    weights: dict[tuple[int, int], dict[str, float]]  # (start, level) → 1/variance by query
+    tolerance: float = 5e-3
+    solver: str = "fast"  # or "piqp": the generic path, for comparison
+
+    def root(self) -> tuple[Sparse, Certificate]:
+        """The histogram of the root."""
+        spine, workload = self.allotment.spine, self.allotment.workload
+        node = np.zeros(1, np.int64)
+        if not spine.size(0):  # a census without areas has no records
+            nobody = Sparse.of(node[:0], node[:0], node[:0], 0, workload.histogram.cells)
+            return nobody, Certificate(spine.levels[0])
+        cells = np.arange(workload.histogram.cells)
+        possible = self.constraints.possible(cells) & self.constraints.allowed(0, node, cells)[0]
+        cells = cells[possible]
+        names, groups = self._groups(cells)
+        weights = self._weights(0, node, names)
+        linear = self.targets.linear(0, node, cells)[0]
+        exact, sums = np.zeros(len(cells), np.int32), np.full(1, np.nan)
+        for held in self.constraints.held:
+            if held.whole and (held.low[0] == held.high[0]).all():
+                sums = held.low[0][0].astype(float)
+        families, partition, low, high, _, _ = self._held(0, node, cells)
+        for family in families:
+            if (family.low == family.high).all():
+                # An exact partition of the root: every part is its own simplex; other rules are not changed.
+                exact, sums = family.groups, family.low[0]
+                families = tuple(other for other in families if other is not family)
+                if families:
+                    partition, low, high = families[-1].groups, families[-1].low, families[-1].high
+                break
+        certificate = Certificate(spine.levels[0])
+        if not len(cells):
+            return Sparse.of(node[:0], node[:0], node[:0], 1, workload.histogram.cells), certificate
+        start = self._fine_start(0, node, cells, names, groups, weights)
+        solution = solve_root(
+            linear, groups, weights[0], exact, sums, families, start=None if start is None else start[0]
+        )
+        certificate.add(solution)
+        if len(cells) >= MANY:
+            # Most fractions are far below one half: keep the small queries' sums, or rounding would distort them.
+            partition = self._coarse(cells)
+            low, high = (
+                np.full((1, int(partition.max()) + 1), -FREE),
+                np.full((1, int(partition.max()) + 1), FREE),
+            )
+        values = round_root(solution.x, exact, sums, partition, low, high)
+        self._check(0, node, cells, values[None])
+        return Sparse.of(
+            np.zeros(len(cells), np.int64), cells, values, 1, workload.histogram.cells
+        ), certificate
+
+    def level(
+        self, depth: int, above: Sparse, engine: Engine, progress: Progress | None = None, *, chunk: int = 16
+    ) -> tuple[Sparse, Certificate]:
+        """The histograms of a level, given those of the level above."""
+        spine = self.allotment.spine
+        parents = np.flatnonzero(np.diff(above.first) > 0)
+        chunk = max(1, min(chunk, len(parents) // 32))
+        tasks = [parents[i : i + chunk] for i in range(0, len(parents), chunk)]
+        certificate = Certificate(spine.levels[depth])
+        nodes, cells, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+
+        def kernel(part: Ints) -> tuple[list[tuple[Ints, Ints, Ints]], Certificate]:
+            own = Certificate(spine.levels[depth])
+            return [self.parent(depth, int(p), above, own) for p in part], own
+
+        for done, (results, own) in enumerate(engine.map(kernel, tasks), 1):
+            certificate.join(own)
+            for node, cell, count in results:
+                nodes.append(node)
+                cells.append(cell)
+                counts.append(count)
+            if progress is not None:
+                progress(spine.levels[depth], done, len(tasks))
+        size = self.allotment.workload.histogram.cells
+        result = Sparse.of(
+            np.concatenate(nodes), np.concatenate(cells), np.concatenate(counts), spine.size(depth), size
+        )
+        return result, certificate
+
+    def parent(
+        self, depth: int, parent: int, above: Sparse, certificate: Certificate
+    ) -> tuple[Ints, Ints, Ints]:
+        """Children of one parent: nodes, cells and counts."""
+        spine = self.allotment.spine
+        cells, counts = above.at(parent)
+        first, last = spine.first_child[depth - 1][parent : parent + 2]
+        children = np.arange(first, last)
+        if len(children) == 1:
+            return np.full(len(cells), first), cells, counts
+        allowed = self.constraints.allowed(depth, children, cells)
+        live = np.flatnonzero(allowed.any(axis=1))
+        children, allowed = children[live], allowed[live]
+        if not allowed.any(axis=0).all():
+            raise self._infeasible(depth, "no child may have a cell that its parent has")
+        values = self.children(depth, children, cells, counts, allowed, certificate)
+        row, column = np.nonzero(values)
+        return children[row], cells[column], values[row, column]
+
+    def children(
+        self,
+        depth: int,
+        children: Ints,
+        cells: Ints,
+        counts: Ints,
+        allowed: NDArray[np.bool_],
+        certificate: Certificate,
+    ) -> Ints:
+        """Solve and round; the integers of each child on the parent's cells."""
+        problem, low, high, partition, total_low, total_high = self.problem(
+            depth, children, cells, counts, allowed
+        )
+        solution = self._solve(problem)
+        certificate.add(solution)
+        if low.shape[1] > 1 and np.array_equal(low, high):
+            values = self._by_group(solution.x, counts, allowed, partition, low)
+            self._check(depth, children, cells, values)
+            return values
+        values = self._rounded(
+            depth, problem, solution.x, counts, partition, low, high, total_low, total_high
+        )
+        self._check(depth, children, cells, values)
+        return values
+
+    def _rounded(
+        self, depth: int, problem: ParentProblem, x: Floats, counts: Ints, partition: NDArray[np.int32], low: Floats,
+        high: Floats, total_low: Floats | None, total_high: Floats | None,
+    ) -> Ints:  # fmt: skip
+        """The network, with more room if it must be; an integer programme where the sums cross."""
+        nested = sum(not held.whole for held in self._here(depth)) <= 1
+        for snap, wide in ((2e-4, False), (1e-2, False), (0.0, False), (0.0, nested)):
+            net = network(
+                x, counts, problem.allowed, partition, low, high,
+                total_low=total_low, total_high=total_high, snap=snap, wide=wide,
+            )  # fmt: skip
+            found = rounded(net) if (net.capacity >= 0).all() else None
+            if found is not None:
+                return found
+        return generic.round_with_rows(x, counts, problem.allowed, problem.held)
+
+    def _by_group(
+        self, x: Floats, counts: Ints, allowed: NDArray[np.bool_], partition: NDArray[np.int32], exact: Floats
+    ) -> Ints:
+        """Round each exact group separately, as a small transport problem between cells and children."""
+        values = np.zeros(x.shape, np.int64)
+        for group in range(exact.shape[1]):
+            columns = np.flatnonzero(partition == group)
+            rows = np.flatnonzero(exact[:, group] > 0)
+            if not len(rows):
+                continue
+            part = np.ix_(rows, columns)
+            one = exact[rows, group][:, None]
+            zero = np.zeros(len(columns), np.int32)
+            for wide in (False, True):
+                net = network(x[part], counts[columns], allowed[part], zero, one, one, wide=wide)
+                found = rounded(net) if (net.capacity >= 0).all() else None
+                if found is not None:
+                    break
+            if found is None:
+                raise InfeasibleError(
+                    "the children's exact sums do not add up to their parent's cells",
+                    why="the exact sums of the levels contradict each other",
+                    fix="check the constraints of the two levels, and report this if they agree",
+                )
+            values[part] = found
+        return values
+
+    def problem(
+        self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_]
+    ) -> tuple[ParentProblem, Floats, Floats, NDArray[np.int32], Floats | None, Floats | None]:
+        """The least-squares problem of one parent and what its rounding must keep."""
+        level = self.allotment.spine.levels[depth]
+        names, groups = self._groups(cells)
+        weights, classes = self._classes(depth, children, names)
+        families, partition, low, high, total_low, total_high = self._held(depth, children, cells)
+        parent = counts.astype(float)
+        passes = self.allotment.workload.passes.get(level, ())
+        first = frozenset(passes[0]) if len(passes) > 1 else frozenset()
+        if isinstance(self.targets, Informed) or not first or "*" in first:
+            linear = self.targets.linear(depth, children, cells)
+            start = self._fine_start(depth, children, cells, names, groups, weights[classes])
+            return (
+                ParentProblem(
+                    parent, linear, allowed, groups, weights, classes, families, start, self._crowded(depth)
+                ),
+                low,
+                high,
+                partition,
+                total_low,
+                total_high,
+            )
+        # Classic: the queries of the first pass alone, then the others with the first pass's answers fixed.
+        pinned = self._first_pass(
+            depth, children, cells, parent, allowed, first, families, names, groups, weights, classes
+        )
+        rest = frozenset(names) - first
+        linear = self.targets.linear(depth, children, cells, rest)
+        later = weights * np.array([name in rest for name in names])
+        problem = ParentProblem(parent, linear, allowed, groups, later, classes, (*families, pinned))
+        return problem, low, high, partition, total_low, total_high
+
+    def _first_pass(
+        self, depth: int, children: Ints, cells: Ints, parent: Floats, allowed: NDArray[np.bool_],
+        first: frozenset[str], families: tuple[HeldSums, ...], names: Sequence[str], groups: NDArray[np.int32],
+        weights: Floats, classes: NDArray[np.int32],
+    ) -> HeldSums:  # fmt: skip
+        """Solve totals first: on the coarsest cells that the constraints distinguish, with only the first pass's queries."""
+        pattern = np.concatenate([allowed, *(held.groups[None] for held in families)]).T
+        _, representative, block = np.unique(pattern, axis=0, return_index=True, return_inverse=True)
+        block = block.ravel()
+        m = len(representative)
+        sums: Floats = np.bincount(block, parent, minlength=m).astype(np.float64)
+        linear = self.targets.linear(depth, children, cells[representative], first)
+        keep = weights * np.array([name in first for name in names])
+        small = tuple(HeldSums(held.groups[representative], held.low, held.high) for held in families)
+        problem = ParentProblem(
+            sums, linear, allowed[:, representative], groups[:, representative], keep, classes, small
+        )
+        solution = self._solve(problem)
+        totals = solution.x.sum(axis=1, keepdims=True)
+        return HeldSums(np.zeros(len(cells), np.int32), totals, totals)
+
+    def _fine_start(
+        self, depth: int, nodes: Ints, cells: Ints, names: Sequence[str], groups: NDArray[np.int32], weights: Floats
+    ) -> Floats | None:  # fmt: skip
+        """For very many cells begin at the fine queries' answers: coarse errors vanish in a few steps, fine ones last."""
+        if len(cells) < MANY and not self._crowded(depth):
+            return None
+        inside = groups >= 0
+        # Fine: every cell it counts is a group of its own, and it counts nearly all.
+        fine = [
+            int(row.max()) + 1 == int(own.sum()) and own.mean() > 0.9
+            for row, own in zip(groups, inside, strict=True)
+        ]
+        total = weights @ np.array(fine, float)
+        if not (total > 0).all():
+            return None
+        only = frozenset(name for name, own in zip(names, fine, strict=True) if own)
+        result: Floats = self.targets.linear(depth, nodes, cells, only) / total[:, None]
+        return result
+
+    def _coarse(self, cells: Ints) -> NDArray[np.int32]:
+        """The common refinement of all small queries: cells that none of them distinguishes share a group."""
+        label = np.zeros(len(cells), np.int64)
+        for query in self.allotment.workload.queries:
+            if 1 < query.size <= SMALL:
+                label = np.unique(label * (query.size + 1) + query.of(cells) + 1, return_inverse=True)[
+                    1
+                ].ravel()
+        return label.astype(np.int32)
+
+    def _crowded(self, depth: int) -> bool:
+        """Whether a whole earlier product is held."""
+        return any(held.query.size > CROWDED for held in self._here(depth))
+
+    def _here(self, depth: int) -> list[HeldQuery]:
+        """The constraints that apply at this level."""
+        return [held for held in self.constraints.held if depth < len(held.low)]
+
+    def _solve(self, problem: ParentProblem) -> Solution:
+        if self.solver == "piqp":
+            return generic.piqp_solve(problem)
+        solution = solve(problem, tolerance=self.tolerance)
+        stuck = solution.distance > 2 * self.tolerance and problem.linear.size <= GENERIC_CELLS
+        if not problem.crowded and (solution.violation > 5e-3 or stuck):
+            solution = generic.piqp_solve(problem)
+        return solution
+
+    def _groups(self, cells: Ints) -> tuple[list[str], NDArray[np.int32]]:
+        queries = self.allotment.workload.queries
+        return [q.name for q in queries], np.stack([_compact(q.of(cells)) for q in queries])
+
+    def _weights(self, depth: int, nodes: Ints, names: Sequence[str]) -> Floats:
+        level, node = self.allotment.holder(depth, nodes)
+        rows = []
+        for d, i in zip(level, node, strict=True):
+            own = self.weights[int(self.allotment.start[d][i]), int(d)]
+            rows.append([own.get(name, 0.0) for name in names])
+        return np.array(rows)
+
+    def _classes(self, depth: int, nodes: Ints, names: Sequence[str]) -> tuple[Floats, NDArray[np.int32]]:
+        level, node = self.allotment.holder(depth, nodes)
+        starts = np.array([self.allotment.start[d][i] for d, i in zip(level, node, strict=True)])
+        unique, inverse = np.unique(np.stack([starts, level], axis=1), axis=0, return_inverse=True)
+        table = [[self.weights[int(a), int(d)].get(name, 0.0) for name in names] for a, d in unique]
+        return np.array(table), inverse.ravel().astype(np.int32)
+
+    def _held(
+        self, depth: int, nodes: Ints, cells: Ints
+    ) -> tuple[tuple[HeldSums, ...], NDArray[np.int32], Floats, Floats, Floats | None, Floats | None]:
+        """HeldSums sums for the solve, and the partition and totals that the rounding network keeps."""
+        families: list[HeldSums] = []
+        partition = np.zeros(len(cells), np.int32)
+        low, high = np.full((len(nodes), 1), -FREE), np.full((len(nodes), 1), FREE)
+        total_low = total_high = None
+        for held in self.constraints.held:
+            if depth >= len(held.low):
+                continue
+            groups = held.query.of(cells)
+            numbers, compact = np.unique(groups, return_inverse=True)
+            lows, highs = held.low[depth][nodes].astype(float), held.high[depth][nodes].astype(float)
+            if held.whole:
+                total_low, total_high = lows[:, 0], highs[:, 0]
+                if depth > 0:
+                    families.append(HeldSums(np.zeros(len(cells), np.int32), lows, highs))
+                continue
+            inside = numbers >= 0
+            own_low, own_high = (
+                np.full((len(nodes), len(numbers)), -FREE),
+                np.full((len(nodes), len(numbers)), FREE),
+            )
+            own_low[:, inside], own_high[:, inside] = lows[:, numbers[inside]], highs[:, numbers[inside]]
+            families.append(HeldSums(compact.astype(np.int32), own_low, own_high))
+            partition, low, high = compact.astype(np.int32), own_low, own_high
+        return tuple(families), partition, low, high, total_low, total_high
+
+    def _check(self, depth: int, nodes: Ints, cells: Ints, values: Ints) -> None:
+        """Check every bound again on the integers; a failure is an error."""
+        if (values < 0).any():
+            raise self._infeasible(depth, "a rounded cell is negative")
+        for held in self.constraints.held:
+            if depth >= len(held.low):
+                continue
+            index = held.query.of(cells)
+            sums = np.zeros((len(nodes), held.query.size), np.int64)
+            inside = np.flatnonzero(index >= 0)
+            np.add.at(sums.T, index[inside], values[:, inside].T)
+            if ((sums < held.low[depth][nodes]) | (sums > held.high[depth][nodes])).any():
+                raise self._infeasible(depth, f"constraint {held.name!r} does not hold after rounding")
+
+    def _infeasible(self, depth: int, why: str) -> InfeasibleError:
+        return InfeasibleError(
+            f"a parent of level {self.allotment.spine.levels[depth]} has no children that meet every constraint",
+            why=why,
+            fix="constraints on crossing marginals may have no solution below a given parent; relax one of them",
+        )
+
+
+def _compact(index: Ints) -> NDArray[np.int32]:
+    """Group numbers as small integers, -1 kept."""
+    numbers, place = np.unique(index, return_inverse=True)
+    shift = int(len(numbers) > 0 and numbers[0] < 0)
+    return (place - shift).astype(np.int32)

@@ -1,0 +1,313 @@
+r"""Solve one parent's children: the best non-negative histograms that add up to it, with a certificate of optimality.
+
+The problem is reduced to the parent's positive cells (elsewhere every child is zero), queries that coincide there are
+merged, and the compiled solver of ``descend`` does the rest. Sums of cells that must lie between bounds (a fixed
+total, persons by facilities) enter by an augmented Lagrangian; ``generic`` holds the slow, independent path.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+from stirred.mechanisms.topdown.solve.descend import descend
+from stirred.mechanisms.topdown.solve.layout import (
+    NEVER,
+    Bounds,
+    Nesting,
+    distinct,
+    one_by_one,
+    side_by_side,
+    tree,
+)
+
+Floats = NDArray[np.float64]
+FREE = 1e300
+LARGE = 4_000  # cells
+WORK = 8e9  # additions of one parent
+CROWDED = 64  # with this many held sums per child the unconstrained optimum is not a useful start
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSums:
+    """Sums of cells that must lie between bounds in each child: a partition of the cells and its limits."""
+
+    groups: NDArray[np.int32]  # cell → group, -1 outside
+    low: Floats  # child × group
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ParentProblem:
+    """Children of one parent, on the parent's positive cells.
+
+    ``linear`` is $b_c = \\sum_q w_q A_q' y_{cq}$; ``groups`` has one row per query with the answer each cell counts in;
+    ``weights`` one row per weight class (children whose geounits spend differently), ``classes`` the class of each child.
+    """
+
+    parent: Floats
+    linear: Floats
+    allowed: NDArray[np.bool_]
+    groups: NDArray[np.int32]
+    weights: Floats
+    classes: NDArray[np.int32]
+    held: tuple[HeldSums, ...] = ()
+    start: Floats | None = None
+    crowded: bool = (
+        False  # so many sums are held that the solve need only be as exact as the rounding after it
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Fractional histograms with the certified gap, the largest violation of a held sum, and how it was found."""
+
+    x: Floats
+    gap: float
+    violation: float
+    iterations: int
+    method: str = "fista"
+    distance: float = field(default=0.0)  # a bound on the root mean square distance to the optimum per child
+
+
+def merged(groups: NDArray[np.int32], weights: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
+    """Queries that are the same on these cells become one; those that keep every cell apart become a diagonal.
+
+    >>> g, w, d = merged(np.array([[0, 0], [1, 1], [0, 1]], np.int32), np.array([[1.0, 2.0, 4.0]]))
+    >>> g.tolist(), w.tolist(), d.tolist()
+    ([[0, 0]], [[3.0]], [4.0])
+    """
+    gid, w, diagonal = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape), np.zeros(len(weights))
+    kept = distinct(np.ascontiguousarray(groups), np.ascontiguousarray(weights), gid, w, diagonal)
+    if not kept:
+        return np.full((1, groups.shape[1]), -1, np.int32), np.zeros((len(weights), 1)), diagonal
+    return gid[:kept], w[:, :kept], diagonal
+
+
+def metric(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floats:
+    """The row sums of the Hessian, largest over classes: a diagonal that dominates it."""
+    n = groups.shape[1]
+    d = np.tile(diagonal[:, None], (1, n))
+    for q, row in enumerate(groups):
+        inside = row >= 0
+        size = np.bincount(row[inside], minlength=1)
+        d[:, inside] += weights[:, q, None] * size[row[inside]]
+    result: Floats = d.max(axis=0)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A problem in the layout of ``lanes``."""
+
+    linear: Floats
+    queries: Nesting
+    weights: Floats
+    diagonal: Floats
+    curvature: float  # the least one in any direction
+
+    @staticmethod
+    def out(problem: ParentProblem, gid: NDArray[np.int32], w: Floats, diag: Floats) -> "Laid":
+        """Lay a problem out, its queries from fine to coarse."""
+        C, n = problem.linear.shape
+        size = gid.max(axis=1).astype(np.int64) + 1
+        order = np.argsort(-size, kind="stable")
+        Q, K = len(gid), (C + 3) // 4
+        queries = (
+            np.empty(Q, np.int64),
+            np.zeros(Q + 1, np.int64),
+            np.empty(Q, np.int64),
+            np.empty((Q, n), np.int32),
+        )
+        tree(gid[order], size[order], *queries)
+        linear = np.full((K, 4 * n), -NEVER)
+        side_by_side(problem.linear, problem.allowed, linear)
+        # Padded children weigh nothing and hold nothing.
+        weights, diagonal = np.zeros((4 * K, Q)), np.zeros(4 * K)
+        weights[:C], diagonal[:C] = w[problem.classes][:, order], diag[problem.classes]
+        by_query = np.ascontiguousarray(weights.reshape(K, 4, Q).transpose(0, 2, 1))
+        return Laid(linear, queries, by_query, diagonal.reshape(K, 4), float(diag.min()))
+
+    def descend(
+        self, problem: ParentProblem, X: Floats, d: Floats, bounds: Bounds, goal: float, limit: int
+    ) -> tuple[int, float]:
+        """Minimise in place from X with the sums in ``bounds`` held by multipliers; products with H, and the gap."""
+        into, *sides, mu = bounds
+        m = sides[0].shape[2]
+        held = np.where(into < 0, m, into).astype(np.int32)
+        laid = [np.zeros((len(into), len(self.linear), 4 * m)) for _ in sides]
+        for side, out in zip(sides, laid, strict=True):
+            for r in range(len(into)):
+                side_by_side(side[r], np.ones(side[r].shape, bool), out[r])
+        start, result = np.full(self.linear.shape, -NEVER), np.empty(self.linear.shape)
+        side_by_side(X, problem.allowed, start)
+        spent, gap = descend(
+            result, start, self.linear, problem.parent, self.queries, self.weights, self.diagonal, np.repeat(1.0 / d, 4),
+            (held, laid[0], laid[1], laid[2], mu), self.curvature, goal, limit,
+        )  # fmt: skip
+        one_by_one(result, X)
+        return spent, gap
+
+
+def solve(
+    problem: ParentProblem, *, tolerance: float = 2e-3, limit: int = 4000, rounds: int = 60
+) -> Solution:
+    """The optimum to within ``tolerance`` persons (Euclidean distance over all cells and children, certified)."""
+    C, n = problem.linear.shape
+    gid, w, diag = merged(problem.groups, problem.weights)
+    d = metric(gid, w, diag)
+    weakest = float(diag.min()) if diag.min() > 0 else float(problem.weights.max())
+    # Beyond some thousand cells the tolerance is per child and cell: a joint tolerance for 50,000 cells is not needed.
+    goal = 0.5 * weakest * tolerance * tolerance * (C * n / 400.0 if n > LARGE else 1.0)
+    X = _start(problem, d) if problem.start is None else problem.start.copy()
+    laid = Laid.out(problem, gid, w, diag)
+    # Work, not time, limits the largest problems, so that the result does not depend on the machine.
+    limit = min(limit, max(100, int(WORK / (X.size * 2 * len(gid)))))
+    crowded = problem.crowded
+    nothing = (
+        np.zeros((0, n), np.int32),
+        np.zeros((0, C, 1)),
+        np.zeros((0, C, 1)),
+        np.zeros((0, C, 1)),
+        np.zeros(0),
+    )
+    iterations, gap = laid.descend(problem, X, d, nothing, goal, 0 if crowded else limit)
+    violation = worst_violation(X, problem.held)
+    method = "fista"
+    if violation > 1e-6 or crowded:
+        method = "fista + multipliers"
+        held, low, high, mu = _stack([_binding(one, problem.parent) for one in problem.held], C, n, d)
+        multiplier = np.zeros_like(low)
+        heavy = d.copy()
+        for r in range(len(held)):
+            inside = held[r] >= 0
+            heavy[inside] += mu[r] * np.bincount(held[r][inside], minlength=1)[held[r][inside]]
+        for _ in range(min(rounds, 20) if crowded else rounds):
+            steps = 60 if crowded else min(limit, 1000)
+            more, gap = laid.descend(problem, X, heavy, (held, low, high, multiplier, mu), goal, steps)
+            iterations += more
+            violation = update_multipliers(X, held, low, high, multiplier, mu)
+            if violation <= 1e-4 and gap <= goal:
+                break
+    return Solution(
+        x=X,
+        gap=float(gap),
+        violation=float(violation),
+        iterations=int(iterations),
+        method=method,
+        distance=float(np.sqrt(2.0 * max(gap, 0.0) / weakest / C)) if weakest > 0 else np.inf,
+    )
+
+
+def worst_violation(X: Floats, held: Sequence[HeldSums]) -> float:
+    """How far the furthest held sum is outside its bounds."""
+    worst = 0.0
+    for one in held:
+        sums = held_sums(X, one)
+        worst = max(
+            worst, float((one.low - sums).max(initial=0.0)), float((sums - one.high).max(initial=0.0))
+        )
+    return worst
+
+
+def held_sums(X: Floats, held: HeldSums) -> Floats:
+    """The held sums of each child."""
+    sums = np.zeros(held.low.shape)
+    inside = np.flatnonzero(held.groups >= 0)
+    for j in inside:
+        sums[:, held.groups[j]] += X[:, j]
+    return sums
+
+
+def _binding(held: HeldSums, parent: Floats) -> HeldSums:
+    """Only the groups whose bounds can be active: the others would slow the solver down."""
+    inside = held.groups >= 0
+    sums = np.bincount(held.groups[inside], parent[inside], minlength=held.low.shape[1])
+    matters = np.asarray((held.low > 0).any(axis=0) | (held.high < sums).any(axis=0))
+    return HeldSums(
+        np.where(inside & matters[held.groups], held.groups, -1).astype(np.int32), held.low, held.high
+    )
+
+
+def _start(problem: ParentProblem, d: Floats) -> Floats:
+    """The starting point: the measurement divided by the metric, which the first projection makes feasible."""
+    shares = problem.allowed / np.maximum(problem.allowed.sum(axis=0), 1)
+    result: Floats = shares * problem.parent + (problem.linear - problem.linear.mean(axis=0)) / d
+    return result
+
+
+def _stack(
+    held: Sequence[HeldSums], C: int, n: int, d: Floats
+) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
+    size = max(one.low.shape[1] for one in held)
+    groups = np.full((len(held), n), -1, np.int32)
+    low = np.full((len(held), C, size), -FREE)
+    high = np.full((len(held), C, size), FREE)
+    mu = np.empty(len(held))
+    for r, one in enumerate(held):
+        groups[r] = one.groups
+        low[r, :, : one.low.shape[1]] = one.low
+        high[r, :, : one.high.shape[1]] = one.high
+        # As stiff as the data along the same direction: a few rounds are enough and conditioning stays good.
+        inside = one.groups >= 0
+        if not inside.any():
+            mu[r] = 1.0
+            continue
+        mu[r] = float(np.median(d[inside])) / max(1.0, float(np.bincount(one.groups[inside]).max())) * 4.0
+    return groups, low, high, mu
+
+
+@dataclass(slots=True)
+class Certificate:
+    """The solves of one level: the worst certified distance, the worst violation, how often each method ran."""
+
+    level: str
+    parents: int = 0
+    distance: float = 0.0
+    violation: float = 0.0
+    iterations: int = 0
+    multipliers: int = 0
+    generic: int = 0
+
+    def add(self, solution: Solution) -> None:
+        """Count one parent."""
+        self.parents += 1
+        self.distance = max(self.distance, solution.distance)
+        self.violation = max(self.violation, solution.violation)
+        self.iterations += solution.iterations
+        self.multipliers += solution.method.endswith("multipliers")
+        self.generic += solution.method == "piqp"
+
+    def join(self, other: "Certificate") -> None:
+        """Add another part of the same level."""
+        self.parents += other.parents
+        self.distance = max(self.distance, other.distance)
+        self.violation = max(self.violation, other.violation)
+        self.iterations += other.iterations
+        self.multipliers += other.multipliers
+        self.generic += other.generic
+
+
+@compiled
+def update_multipliers(
+    X: Floats, held: NDArray[np.int32], low: Floats, high: Floats, multiplier: Floats, mu: Floats
+) -> float:
+    """One step of the multipliers of the held sums; returns the largest violation."""
+    C, n = X.shape
+    worst = 0.0
+    m = low.shape[2]
+    s = np.zeros(m)
+    for r in range(held.shape[0]):
+        for c in range(C):
+            s[:] = 0.0
+            for j in range(n):
+                if held[r, j] >= 0:
+                    s[held[r, j]] += X[c, j]
+            for a in range(m):
+                worst = max(worst, low[r, c, a] - s[a], s[a] - high[r, c, a])
+                z = s[a] + multiplier[r, c, a] / mu[r]
+                nearest = min(max(z, low[r, c, a]), high[r, c, a])
+                multiplier[r, c, a] = mu[r] * (z - nearest)
+    return worst

@@ -1,0 +1,164 @@
+"""Count the census's records in the workload's histogram, sparse, for every block."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.errors import DataError, InputError
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.histogram import Query, cell_expression
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """Histograms of the nodes of one level: for node i the cells and counts from ``first[i]`` to ``first[i + 1]``.
+
+    >>> s = Sparse.of(np.array([1, 0, 1]), np.array([5, 2, 5]), np.array([1, 4, 2]), 2, 10)
+    >>> s.cells.tolist(), s.counts.tolist(), s.first.tolist()
+    ([2, 5], [4, 3], [0, 1, 2])
+    """
+
+    first: Ints
+    cells: Ints
+    counts: Ints
+
+    @staticmethod
+    def of(node: Ints, cell: Ints, count: Ints, nodes: int, size: int) -> "Sparse":
+        """From triples in any order; equal pairs are added, zeros dropped."""
+        label = node * size + cell
+        unique, inverse = np.unique(label, return_inverse=True)
+        total = np.zeros(len(unique), np.int64)
+        np.add.at(total, inverse, count)
+        keep = total != 0
+        unique, total = unique[keep], total[keep]
+        return Sparse(np.searchsorted(unique // size, np.arange(nodes + 1)), unique % size, total)
+
+    @property
+    def nodes(self) -> Ints:
+        """The node of each entry."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    def at(self, node: int) -> tuple[Ints, Ints]:
+        """Cells and counts of one node."""
+        part = slice(self.first[node], self.first[node + 1])
+        return self.cells[part], self.counts[part]
+
+    def up(self, parent: Ints, parents: int, size: int) -> "Sparse":
+        """The same counts one level up."""
+        return Sparse.of(parent[self.nodes], self.cells, self.counts, parents, size)
+
+    @property
+    def totals(self) -> Ints:
+        """The total of every node."""
+        result = np.zeros(len(self.first) - 1, np.int64)
+        np.add.at(result, self.nodes, self.counts)
+        return result
+
+
+def stacked(entries: Sequence[tuple[Ints, Ints]]) -> Sparse:
+    """Histograms of several geounits, one after the other."""
+    none = np.zeros(0, np.int64)
+    first = np.cumsum([0, *(len(cells) for cells, _ in entries)])
+    return Sparse(
+        first.astype(np.int64),
+        np.concatenate([none, *(cells for cells, _ in entries)]),
+        np.concatenate([none, *(counts for _, counts in entries)]),
+    )
+
+
+def histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse]:
+    """The census's histograms at every level of the spine, root first."""
+    leaf = census.schema.spine[-1]
+    needed = [
+        name
+        for axis in workload.histogram.axes
+        for name in (axis.source.columns if axis.source else (axis.name,))
+    ]
+    needed += [name for name, _ in workload.where]
+    frame = census.scan(workload.record, list(dict.fromkeys([leaf, *needed])))
+    for name, values in workload.where:
+        frame = frame.filter(pl.col(name).is_in(list(values)))
+    types = frame.collect_schema()
+    cells = (
+        frame.select(pl.col(leaf), cell_expression(workload.histogram, types).alias("cell"))
+        .group_by(leaf, "cell")
+        .agg(pl.len().alias("count"))
+        .collect(engine="streaming")
+    )
+    strangers = int(cells.filter(pl.col("cell").is_null())["count"].sum())
+    if strangers:
+        raise no_cell(strangers, workload)
+    depth = len(spine.levels) - 1
+    number = pl.DataFrame({leaf: spine.codes[depth]}).with_row_index("number")
+    joined = cells.join(number, on=leaf, how="left")
+    lost = int(joined["number"].null_count())
+    if lost:
+        raise no_area(lost)
+    size = workload.histogram.cells
+    low = Sparse.of(
+        joined["number"].to_numpy().astype(np.int64),
+        joined["cell"].to_numpy().astype(np.int64),
+        joined["count"].to_numpy().astype(np.int64),
+        spine.size(depth),
+        size,
+    )
+    result = [low]
+    for d in range(depth, 0, -1):
+        result.append(result[-1].up(spine.parent[d], spine.size(d - 1), size))
+    return result[::-1]
+
+
+def no_cell(strangers: int, workload: Workload) -> DataError:
+    """The error for records outside the histogram."""
+    return DataError(
+        f"{strangers} {workload.record} records fall in no cell of workload {workload.name}",
+        why="a value is missing or outside the axis",
+        fix="check the census, or widen the axis' source in the workload",
+    )
+
+
+def no_area(lost: int) -> InputError:
+    """The error for records outside the geography."""
+    return InputError(
+        f"{lost} cells lie in areas that the spine does not have",
+        why="records name areas that the file of areas does not list",
+        fix="add these areas to the file of areas",
+    )
+
+
+def ordinary(published: Tree, spine: Tree, leaves: Sparse, size: int) -> Sparse:
+    """The leaf histograms of the tree that was measured, in the order of the ordinary geography."""
+    if published is spine:
+        return leaves
+    number = {code: i for i, code in enumerate(published.codes[-1].to_list())}
+    place = np.array([number[code] for code in spine.codes[-1].to_list()], np.int64)
+    return Sparse.of(
+        place[leaves.nodes], leaves.cells, leaves.counts, published.size(len(published.levels) - 1), size
+    )
+
+
+def upward(spine: Tree, leaves: Sparse, size: int) -> list[Sparse]:
+    """The histograms of every level, root first, from those of the leaves."""
+    levels = [leaves]
+    for d in range(len(spine.levels) - 1, 0, -1):
+        levels.append(levels[-1].up(spine.parent[d], spine.size(d - 1), size))
+    return levels[::-1]
+
+
+def answers(histograms: Sparse, query: Query) -> Ints:
+    """Exact answers of a query for every node of a level."""
+    index = query.of(histograms.cells)
+    keep = index >= 0
+    result = np.zeros((len(histograms.first) - 1, query.size), np.int64)
+    np.add.at(result, (histograms.nodes[keep], index[keep]), histograms.counts[keep])
+    return result

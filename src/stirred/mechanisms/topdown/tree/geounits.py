@@ -1,0 +1,127 @@
+"""The tree of geounits: any depth, with the exact part of the budget every geounit spends.
+
+Where the census lacks a level of the workload, that level's part moves to the next lower level present. A geounit with
+one child is bypassed: it has the same persons as its child, so its part moves down to the child, which is measured once
+with both. In both cases every root-to-leaf path spends exactly the total, and that is checked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.errors import InputError
+
+Ints = NDArray[np.int64]
+ALIASES: Mapping[str, tuple[str, ...]] = {"us": ("nation", "country"), "tract_subset": ("tract",)}
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Levels from the root down; nodes of a level are in the order of their parents.
+
+    >>> frame = pl.DataFrame({"state": ["a", "a", "a"], "county": ["x", "x", "y"], "block": ["1", "2", "3"]})
+    >>> spine = Tree.of(frame, ("state", "county", "block"))
+    >>> [len(codes) for codes in spine.codes], spine.parent[2].tolist()
+    ([1, 2, 3], [0, 0, 1])
+    """
+
+    levels: tuple[str, ...]
+    codes: tuple[pl.Series, ...]
+    parent: tuple[Ints, ...]
+
+    @staticmethod
+    def of(frame: pl.DataFrame, levels: Sequence[str], *, root: str = "root") -> "Tree":
+        """From one row per leaf (repeats allowed) with a column per level; several tops get a common root."""
+        table = frame.select(levels).unique()
+        for level in levels:
+            missing = table[level].null_count()
+            if missing:
+                raise InputError(
+                    f"{missing} areas have no {level}",
+                    why="a child without a parent cannot be part of the tree",
+                    fix=f"complete the column {level} of the geography",
+                )
+        table = table.sort(levels)
+        codes: list[pl.Series] = []
+        parents: list[Ints] = []
+        above: pl.DataFrame | None = None
+        for depth, level in enumerate(levels):
+            nodes = table.select(levels[: depth + 1]).unique(maintain_order=True)
+            if nodes[level].n_unique() < nodes.height:
+                twice = nodes.height - nodes[level].n_unique()
+                raise InputError(
+                    f"{twice} codes of level {level} have two parents",
+                    why="an area has one parent",
+                    fix="make codes unique within the level, as a GEOID is",
+                )
+            if above is None:
+                parents.append(np.full(nodes.height, -1, np.int64))
+            else:
+                number = above.with_row_index("number").select(levels[depth - 1], "number")
+                joined = nodes.join(number, on=levels[depth - 1], how="left", maintain_order="left")
+                parents.append(joined["number"].to_numpy().astype(np.int64))
+            codes.append(nodes[level])
+            above = nodes
+        names = list(levels)
+        if len(codes[0]) > 1:
+            names.insert(0, root)
+            codes.insert(0, pl.Series([""]))
+            parents[0] = np.zeros(len(parents[0]), np.int64)
+            parents.insert(0, np.full(1, -1, np.int64))
+        return Tree(tuple(names), tuple(codes), tuple(parents))
+
+    @staticmethod
+    def sorted(frame: pl.DataFrame, levels: Sequence[str], *, root: str | None = None) -> "Tree":
+        """The same from distinct leaves that are sorted and checked; ``root`` adds a common root.
+
+        >>> frame = pl.DataFrame({"county": ["x", "x", "y"], "block": ["1", "2", "3"]})
+        >>> [parent.tolist() for parent in Tree.sorted(frame, ("county", "block"), root="state").parent]
+        [[-1], [0, 0], [0, 0, 1]]
+        """
+        codes: list[pl.Series] = []
+        parents: list[Ints] = []
+        fresh = np.zeros(frame.height, bool)
+        fresh[:1] = True
+        number = np.full(frame.height, -1, np.int64)
+        if root is not None:
+            codes.append(pl.Series([""]))
+            parents.append(np.full(1, -1, np.int64))
+            number[:] = 0
+        for level in levels:
+            column = frame[level]
+            fresh[1:] |= (column.slice(1) != column.slice(0, max(frame.height - 1, 0))).to_numpy()
+            first = np.flatnonzero(fresh)
+            parents.append(number[first])
+            codes.append(column.gather(first))
+            number = np.cumsum(fresh) - 1
+        return Tree((*(() if root is None else (root,)), *levels), tuple(codes), tuple(parents))
+
+    def size(self, depth: int) -> int:
+        """The number of geounits of a level."""
+        return len(self.codes[depth])
+
+    @cached_property
+    def first_child(self) -> tuple[Ints, ...]:
+        """For every level but the last: where each node's children begin in the next level, and where the last end."""
+        return tuple(
+            np.searchsorted(self.parent[d + 1], np.arange(self.size(d) + 1))
+            for d in range(len(self.levels) - 1)
+        )
+
+    def ancestor(self, depth: int) -> Ints:
+        """For each leaf the number of its ancestor at a level."""
+        node = np.arange(self.size(len(self.levels) - 1))
+        for d in range(len(self.levels) - 1, depth, -1):
+            node = self.parent[d][node]
+        return node
+
+    def depth(self, level: str) -> int | None:
+        """The depth of a workload's level here, or None if the census does not have it."""
+        for name in (level, *ALIASES.get(level, ())):
+            if name in self.levels:
+                return self.levels.index(name)
+        return None

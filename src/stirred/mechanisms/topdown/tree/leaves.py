@@ -1,0 +1,65 @@
+"""Decide which areas the tree has: those of a public file of areas, or else those of the records with a home.
+
+A tree made from records shows in which areas there are records, of every type that was used. Each of these types
+is therefore an invariant. All engines take the types from ``deciding``, so that every tree is declared.
+"""
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stirred.census.geography import ancestors
+from stirred.errors import InputError
+from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.spec import AtLeast, Margin
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+def deciding(census: "Census") -> tuple[str, ...]:
+    """The record types whose records decide which areas there are; none where a public file lists the areas.
+
+    A linked record has no effect: a person is where its household is.
+
+    >>> from stirred.census import Census
+    >>> toy = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "h"}, "person": {"household": "h"}}}
+    >>> home = {"h": [1], "county": ["a"]}
+    >>> deciding(Census.of(toy, {"household": home, "person": {"h": [1]}, "group quarters": home}))
+    ('household', 'group quarters')
+    """
+    if census.schema.geography.areas is not None:
+        return ()
+    return tuple(record.name for record in census.schema.records if not record.linked_to)
+
+
+def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
+    r"""What a tree made from records reveals: $1[n_R(\ell) \ge 1]$ for every leaf $\ell$ and every deciding record type R.
+
+    The levels above a leaf and the areas beside the spine that it lies in are public: the domain says that the leaf
+    determines them, for every data set in the same way.
+    """
+    if not census.schema.spine:
+        return ()
+    leaf = census.schema.spine[-1]
+    return tuple(
+        AtLeast(Margin(record, (leaf,)), 1, f"which areas of level {leaf} hold a {record} record")
+        for record in deciding(census)
+    )
+
+
+def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
+    """One row per leaf with its areas: from the public file of areas, else from the records with a home."""
+    spine = list(census.schema.spine)
+    if not spine:
+        raise InputError(
+            "the census has no geography",
+            why="TopDown works from the top of a spine down to its leaves",
+            fix="name its spine in census.toml: [geography] spine = […]",
+        )
+    if census.schema.geography.areas is not None:
+        areas = ancestors(census.schema, census.folder).select(spine).collect()
+        types = census.scan(workload.record, spine).collect_schema()
+        return areas.select(pl.col(name).cast(types[name]) for name in spine)
+    frames = [census.scan(record, spine).unique() for record in deciding(census)]
+    return pl.concat(frames).unique().collect(engine="streaming")

@@ -1,0 +1,193 @@
+r"""Other trees for the same geography: the AIAN split and optimized block groups of the 2020 production spine.
+
+**AIAN split.** Each state has at most two parts, its American Indian, Alaska Native and Native Hawaiian areas and the
+remainder; every lower level is cut by that border. The parts take the state's place in the budget; the state itself
+stays above them as a node that is not measured, so that *its* population is the invariant and not that of the parts.
+(The production code plausibly fixed the parts' totals too; this does not.)
+
+**Optimized block groups.** Within a tract, leaves in the same off-spine entities (place, school district, …) form
+groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
+
+Both use the leaves of the tree and the areas in which these lie, never a confidential count: the areas are public
+geography, and the leaves are public or declared as an invariant (``areas``). The
+production rule also used which kinds of group quarters are in a block, which is an invariant but not public
+geography; that is left out. Microdata and tables still have the ordinary geography (``ordinary``), and every
+root-to-leaf path spends exactly the total (checked where the budget is allotted).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stirred.census.geography import attach
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.topdown.tree.geounits import ALIASES
+from stirred.mechanisms.topdown.tree.leaves import deciding
+from stirred.mechanisms.topdown.workload.options import CUTOFF, SpineOptions
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
+PART = "_part"
+OPTIMIZED = "_optimized"
+
+
+def split(
+    options: SpineOptions, frame: pl.DataFrame, spine: tuple[str, ...], workload: Workload
+) -> tuple[pl.DataFrame, tuple[str, ...], Workload]:
+    """The leaves with the columns of the new tree, its levels, and the workload with its levels renamed.
+
+    The frame has a row per leaf; its columns are the spine's levels and the entities of the options.
+    """
+    frame, levels, renamed = extended(options, frame, spine)
+    _refuse_rules(workload, spine, levels)
+    return frame.select(levels), tuple(levels), _renamed(workload, spine, renamed)
+
+
+def extended(
+    options: SpineOptions, frame: pl.DataFrame, spine: tuple[str, ...]
+) -> tuple[pl.DataFrame, list[str], dict[str, str]]:
+    """The frame with the columns of the new tree beside its own, the tree's levels, and their names by old ones."""
+    levels = list(spine)
+    leaf = spine[-1]
+    renamed: dict[str, str] = {}
+    top = spine.index(options.split_at) if options.split_at in spine else 0
+    if options.aian is not None:
+        if len(spine) - top < 2:
+            raise InputError(
+                "the AIAN split needs a level below the one that is split",
+                why="each part of a split area needs areas below it",
+                fix="split at a higher level, or add a level to the spine",
+            )
+        inside = ~pl.col(options.aian).cast(pl.String).fill_null("").is_in(NOT_AIAN)
+        flag = pl.when(inside).then(pl.lit("1")).otherwise(pl.lit("0"))
+        whole = spine[top]
+        for level in spine[top:-1]:
+            renamed[level] = level + PART
+            frame = frame.with_columns(pl.format("{}|{}", flag, pl.col(level)).alias(level + PART))
+        levels = [*spine[:top], whole, *(renamed[level] for level in spine[top:-1]), leaf]
+    if options.block_groups is not None:
+        frame, levels = _grouped(options, frame, spine, levels, renamed)
+    return frame, levels, renamed
+
+
+def _grouped(
+    options: SpineOptions,
+    frame: pl.DataFrame,
+    spine: tuple[str, ...],
+    levels: list[str],
+    renamed: dict[str, str],
+) -> tuple[pl.DataFrame, list[str]]:
+    """Put groups of leaves in the place of the block groups, or below the lowest level where there are none."""
+    leaf = spine[-1]
+    above = levels[:-2] if "block_group" in spine[-2:-1] else levels[:-1]
+    if not above:
+        raise InputError(
+            "optimized block groups need a level above them",
+            why="they are made from the blocks of one tract",
+            fix="name the tract in the census's spine",
+        )
+    tract, name = above[-1], "block_group" + OPTIMIZED
+    renamed["block_group"] = name
+    keys = [f"entity {entity}" for entity in options.block_groups or ()]
+    table = frame.with_columns(
+        pl.col(entity).cast(pl.String).fill_null("").alias(key)
+        for entity, key in zip(options.block_groups or (), keys, strict=True)
+    ).sort([tract, *keys, leaf])
+    table = table.with_columns(
+        limit=(pl.len().over(tract).sqrt().floor() + CUTOFF + 1).cast(pl.Int64),
+        size=pl.len().over(tract, *keys).cast(pl.Int64),
+        place=pl.int_range(pl.len(), dtype=pl.Int64).over(tract, *keys),
+    )
+    pieces = (pl.col("size") + pl.col("limit") - 1) // pl.col("limit")  # as even as can be
+    table = table.with_columns(piece=pl.col("place") * pieces // pl.col("size"))
+    number = pl.struct(*keys, "piece").rank("dense").over(tract).cast(pl.String).str.zfill(4)
+    return table.with_columns(pl.format("{}.{}", pl.col(tract), number).alias(name)), [*above, name, leaf]
+
+
+def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """The leaves with the geographies beside the spine that were named; each leaf lies in one area of each."""
+    schema = census.schema
+    known = {off.name: off for off in schema.geography.off_spine}
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise InputError(
+                f"{name} is not a geography beside the spine",
+                why="only public geography may shape the tree, and the census declares what is geography",
+                fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
+            )
+        off = known[name]
+        if not off.of:
+            raise InputError(
+                f"{name} cuts through the areas of the spine",
+                why="each leaf must lie in one area of it",
+                fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
+            )
+        if off.files:
+            leaves = attach(schema, leaves.lazy(), [name], census.folder).collect()
+            continue
+        if schema.geography.areas is not None:
+            raise InputError(
+                f"{name} needs a file of its own",
+                why="the tree lists all areas, and without a file only records say where these are: the tree would "
+                "show which areas have records",
+                fix=f"give [geography.off_spine.{name}] its files",
+            )
+        holders = [record for record in deciding(census) if name in census.columns(record)]
+        if not holders:
+            raise InputError(
+                f"no record type has the column {name}",
+                why="[geography.off_spine] names it, and it has no file",
+                fix=f"add the column {name} to the records, or give [geography.off_spine.{name}] its files",
+            )
+        # every type that has the column is read: an area may have group quarters and no household
+        codes = pl.col(off.of).cast(leaves.schema[off.of]), pl.col(name).cast(pl.String)
+        frames = [census.scan(record, [off.of, name]).select(codes) for record in holders]
+        table = pl.concat(frames).unique().collect()
+        if table[off.of].n_unique() < table.height:
+            raise InputError(
+                f"some areas of level {off.of} lie in several areas of {name}",
+                why="each area must lie in one area beside the spine",
+                fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
+            )
+        leaves = leaves.join(table, on=off.of, how="left", maintain_order="left")
+    return leaves
+
+
+def _level(name: str, spine: tuple[str, ...]) -> str:
+    """The census's own name of a workload's level."""
+    return next((own for own in (name, *ALIASES.get(name, ())) if own in spine), name)
+
+
+def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str]) -> None:
+    """Refuse a rule about whole areas (counties) that the tree has only in parts."""
+    for rule in workload.rules:
+        if (
+            rule.kind != "zero"
+            and _level(rule.level, spine) in spine
+            and _level(rule.level, spine) not in levels
+        ):
+            raise InputError(
+                f"rule {rule.name} names level {rule.level}, which this spine cuts into parts",
+                why="fixing the parts would make more numbers exact than the rule says",
+                fix="state the rule at the lowest level or above the split, or use the ordinary spine",
+            )
+
+
+def _renamed(workload: Workload, spine: tuple[str, ...], names: Mapping[str, str]) -> Workload:
+    """The same budget on the new levels; rules keep their own."""
+
+    def new(level: str) -> str:
+        return names.get(_level(level, spine), level)
+
+    return replace(
+        workload,
+        levels=tuple(new(level) for level in workload.levels),
+        level_shares={new(level): share for level, share in workload.level_shares.items()},
+        query_shares={new(level): shares for level, shares in workload.query_shares.items()},
+        passes={new(level): passes for level, passes in workload.passes.items()},
+    )

@@ -1,0 +1,262 @@
+"""The histogram of a TopDown run, and its marginal queries.
+
+A query is a *coarsened marginal*: each axis is kept, grouped by a recode (some levels may be dropped), or summed, and
+the groups are crossed. Its 0/1 matrix is a Kronecker product with at most one 1 in each column, so changing one
+record moves at most two of its cells by one.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    pass
+
+
+Recode = tuple[int, ...]  # level → group, -1 where the level is dropped
+Cells = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisSource:
+    """The source of an axis: a column, and how its values become levels 0, 1, 2 …
+
+    ``cuts`` makes bins of a number (18 splits into under 18 and the rest), ``values`` lists the values of each
+    level, ``offset`` is subtracted from a code. ``cases`` decides by several columns: the level is the number of the
+    first case whose columns all have one of the listed values. ``product`` crosses several sources with their sizes,
+    the last varying fastest. A person's column may come from its household.
+    """
+
+    column: str = ""
+    cuts: tuple[int, ...] = ()
+    values: tuple[tuple[int | str, ...], ...] = ()
+    offset: int = 0
+    cases: tuple[tuple[tuple[str, tuple[int | str, ...]], ...], ...] = ()
+    product: tuple[tuple["AxisSource", int], ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that it uses."""
+        if self.product:
+            return tuple({name: None for part, _ in self.product for name in part.columns})
+        return (
+            (self.column,) if self.column else tuple({name: None for case in self.cases for name, _ in case})
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramAxis:
+    """One dimension of the histogram with its named recodes.
+
+    >>> axis = HistogramAxis(name="hhgq", size=8, recodes={"inst": (0, 1, 1, 1, 1, 2, 2, 2)})
+    >>> axis.groups("inst"), axis.groups("hhgq")
+    (3, 8)
+    """
+
+    name: str
+    size: int
+    labels: tuple[str, ...] = ()
+    recodes: dict[str, Recode] = field(default_factory=dict)
+    source: AxisSource | None = None
+
+    def __post_init__(self) -> None:
+        for name, recode in self.recodes.items():
+            used = sorted(set(recode) - {-1})
+            if len(recode) != self.size or used != list(range(len(used))):
+                raise InputError(
+                    f"recode {name} of axis {self.name} does not map its {self.size} levels to groups 0, 1, 2 …",
+                    why="groups are numbered without a gap",
+                    fix="give every level one group number, or -1 to drop it",
+                )
+
+    def recode(self, name: str) -> Recode:
+        """The recode of that name; the axis's own name keeps every level."""
+        return tuple(range(self.size)) if name == self.name else self.recodes[name]
+
+    def groups(self, name: str) -> int:
+        """How many groups the recode makes."""
+        return max(self.recode(name)) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """A product of axes; cells are numbered in row-major order.
+
+    >>> h = Histogram(axes=(HistogramAxis(name="race", size=8), HistogramAxis(name="votingage", size=2)))
+    >>> h.shape, h.cells
+    ((8, 2), 16)
+    """
+
+    axes: tuple[HistogramAxis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Levels by axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return prod(self.shape)
+
+    def axis(self, name: str) -> HistogramAxis:
+        """The axis of that name."""
+        for axis in self.axes:
+            if axis.name == name:
+                return axis
+        raise InputError(
+            f"no axis {name} in the histogram",
+            why="an axis is asked for by its name",
+            fix=did_you_mean(name, [a.name for a in self.axes]),
+        )
+
+    def coordinates(self, cells: Cells) -> tuple[NDArray[np.int64], ...]:
+        """Levels by axis of the given cells."""
+        return tuple(np.unravel_index(cells, self.shape))
+
+    def query(self, name: str, parts: tuple[str, ...]) -> "Query":
+        """The marginal that keeps the named axes or recodes and sums the others."""
+        by_axis: dict[str, str] = {}
+        for part in parts:
+            for axis in self.axes:
+                if part == axis.name or part in axis.recodes:
+                    if axis.name in by_axis:
+                        raise InputError(
+                            f"query {name} uses axis {axis.name} twice",
+                            why="a query counts each axis once",
+                            fix="name one recode of each axis",
+                        )
+                    by_axis[axis.name] = part
+                    break
+            else:
+                known = [n for axis in self.axes for n in (axis.name, *axis.recodes)]
+                raise InputError(
+                    f"query {name} asks for {part}, which no axis has",
+                    why="a query names axes and recodes of the histogram",
+                    fix=did_you_mean(part, known),
+                )
+        factors = tuple(
+            axis.recode(by_axis[axis.name]) if axis.name in by_axis else (0,) * axis.size
+            for axis in self.axes
+        )
+        kept = tuple(axis.name in by_axis for axis in self.axes)
+        return Query(name=name, factors=factors, kept=kept, parts=parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A coarsened marginal: for each axis, level → group (-1 dropped).
+
+    >>> h = Histogram(axes=(HistogramAxis(name="race", size=3), HistogramAxis(name="votingage", size=2)))
+    >>> h.query("race", ("race",)).of(np.arange(6)).tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+
+    name: str
+    factors: tuple[Recode, ...]
+    kept: tuple[bool, ...]
+    parts: tuple[str, ...] = ()
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Groups by axis (1 where the axis is summed)."""
+        return tuple(max(factor) + 1 for factor in self.factors)
+
+    @property
+    def size(self) -> int:
+        """The number of answers."""
+        return prod(self.shape)
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray[np.int64], ...]:
+        strides = [prod(self.shape[i + 1 :]) for i in range(len(self.shape))]
+        return tuple(
+            np.array([-(1 << 60) if g < 0 else g * stride for g in factor], dtype=np.int64)
+            for factor, stride in zip(self.factors, strides, strict=True)
+        )
+
+    def of(self, cells: Cells) -> NDArray[np.int64]:
+        """The answer each cell of the histogram is counted in, -1 where it is dropped."""
+        coordinates = np.unravel_index(cells, tuple(len(factor) for factor in self.factors))
+        index = np.zeros(len(cells), dtype=np.int64)
+        for table, levels in zip(self._tables, coordinates, strict=True):
+            index += table[levels]
+        return np.where(index < 0, -1, index)
+
+    def answers(self, cells: Cells, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The query's exact answers on a sparse histogram."""
+        index = self.of(cells)
+        keep = index >= 0
+        result = np.zeros(self.size, dtype=np.int64)
+        np.add.at(result, index[keep], counts[keep])
+        return result
+
+    def counts_for(self, axis: int) -> bool:
+        """Whether it distinguishes levels of this axis: two or more rows of its factor are non-empty."""
+        return len(set(self.factors[axis]) - {-1}) >= 2
+
+
+def axis_expression(axis: HistogramAxis, types: pl.Schema) -> pl.Expr:
+    """The level of each record on an axis; null where the record has none."""
+    source = axis.source
+    if source is None:
+        return pl.col(axis.name).cast(pl.Int64)
+    for column in source.columns:
+        if column not in types:
+            raise InputError(
+                f"axis {axis.name} needs the column {column}",
+                why="the levels of the axis are computed from it",
+                fix=did_you_mean(column, types.names()),
+            )
+    if source.product:
+        whole: pl.Expr = pl.lit(0, dtype=pl.Int64)
+        for part, size in source.product:
+            inner = axis_expression(HistogramAxis(name=axis.name, size=size, source=part), types)
+            whole = whole * size + pl.when((inner >= 0) & (inner < size)).then(inner)
+        return whole
+    if source.cases:
+        expression: pl.Expr = pl.lit(None, dtype=pl.Int64)
+        for level in range(len(source.cases) - 1, -1, -1):
+            condition = pl.lit(True)
+            for column, values in source.cases[level]:
+                condition = condition & pl.col(column).is_in(list(values))
+            expression = pl.when(condition).then(level).otherwise(expression)
+        return expression
+    value = pl.col(source.column)
+    if source.cuts:
+        expression = pl.lit(0, dtype=pl.Int64)
+        for cut in source.cuts:
+            expression = expression + (value >= cut).cast(pl.Int64)
+        return expression
+    if source.values:
+        expression = pl.lit(None, dtype=pl.Int64)
+        for level, values in enumerate(source.values):
+            expression = pl.when(value.is_in(list(values))).then(level).otherwise(expression)
+        return expression
+    return value.cast(pl.Int64) - source.offset
+
+
+def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
+    """The number of the cell each record falls in."""
+    cell: pl.Expr = pl.lit(0, dtype=pl.Int64)
+    for axis in histogram.axes:
+        level = axis_expression(axis, types)
+        cell = cell * axis.size + pl.when((level >= 0) & (level < axis.size)).then(level)
+    return cell
+
+
+def column(axis: HistogramAxis, names: dict[str, str]) -> tuple[str, int]:
+    """The published name of a level, and the offset added to its values: the census's own code if it has one."""
+    if axis.name in names:
+        return names[axis.name], 1 if axis.source and (axis.source.offset or axis.source.cuts) else 0
+    source = axis.source
+    if source is not None and source.column and not (source.cuts or source.values):
+        return source.column, source.offset
+    return axis.name, 0

@@ -1,0 +1,30 @@
+"""One constraint of a workload, as it is declared."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stirred.mechanisms.topdown.workload.histogram import AxisSource
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One constraint as declared: what is held, where, and with which right-hand side.
+
+    ``exact``: the query's answers at the level equal the census's. ``facilities``: the answers lie between the number
+    of units of each kind and ``largest`` times it. ``zero``: the listed cells are empty in any census.
+    ``at-least``, ``at-most``: a public number per answer.
+    """
+
+    name: str
+    kind: Literal["exact", "facilities", "zero", "at-least", "at-most"]
+    query: str = ""
+    level: str = ""
+    cells: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    values: tuple[int, ...] = ()
+    largest: int = 99_999
+    lower: tuple[int, ...] = ()  # by answer, 1 if every facility has at least one resident
+    units: str = ""  # the record type of the facilities
+    kinds: AxisSource | None = None  # how a unit's own columns sort it by answer

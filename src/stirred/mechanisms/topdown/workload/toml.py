@@ -1,0 +1,203 @@
+"""Read a workload file: pydantic models that mirror the TOML and become plain objects at once."""
+
+import tomllib
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Recode
+from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.rule import Rule
+
+
+def _exact(value: object) -> Fraction:
+    if isinstance(value, float):
+        raise BudgetError(
+            "a budget share is a decimal number", why="floats are not exact", fix='write it as text: "1/20"'
+        )
+    return Fraction(str(value))
+
+
+Exact = Annotated[Fraction, BeforeValidator(_exact)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, arbitrary_types_allowed=True)
+
+
+class _Source(_Model):
+    column: str = ""
+    cuts: tuple[int, ...] = ()
+    values: tuple[tuple[int | str, ...], ...] = ()
+    offset: int = 0
+    cases: tuple[dict[str, tuple[int | str, ...]], ...] = ()
+    size: int = 0
+    product: tuple["_Source", ...] = ()
+
+    def plain(self) -> AxisSource:
+        cases = tuple(tuple(case.items()) for case in self.cases)
+        if self.product:
+            return AxisSource(product=tuple((part.plain(), part.size) for part in self.product))
+        return AxisSource(
+            column=self.column, cuts=self.cuts, values=self.values, offset=self.offset, cases=cases
+        )
+
+
+class _Axis(_Model):
+    name: str
+    size: int | None = None
+    labels: tuple[str, ...] = ()
+    recodes: dict[str, tuple[int, ...] | tuple[tuple[int, ...], ...]] = {}
+    cuts: dict[str, tuple[int, ...]] = {}
+    source: _Source | None = None
+
+    def plain(self) -> HistogramAxis:
+        size = self.size or len(self.labels)
+        recodes: dict[str, Recode] = {}
+        for name, groups in self.recodes.items():
+            recodes[name] = _recode(groups, size)
+        for name, cuts in self.cuts.items():
+            recodes[name] = tuple(sum(level >= cut for cut in cuts) for level in range(size))
+        source = None if self.source is None else self.source.plain()
+        return HistogramAxis(name=self.name, size=size, labels=self.labels, recodes=recodes, source=source)
+
+
+class _Query(_Model):
+    name: str
+    of: tuple[str, ...] = ()
+
+
+class _Rule(_Model):
+    name: str
+    kind: Literal["exact", "facilities", "zero", "at-least", "at-most"]
+    query: str = ""
+    level: str = ""
+    cells: dict[str, tuple[int, ...]] = {}
+    values: tuple[int, ...] = ()
+    largest: int = 99_999
+    lower: tuple[int, ...] = ()
+    units: str = ""
+    kinds: _Source | None = None
+
+    def plain(self) -> Rule:
+        fields = self.model_dump()
+        fields["kinds"] = None if self.kinds is None else self.kinds.plain()
+        fields["cells"] = tuple((axis, tuple(levels)) for axis, levels in self.cells.items())
+        return Rule(**fields)
+
+
+class _Spine(_Model):
+    aian: str | None = None
+    optimized_block_groups: tuple[str, ...] | None = None
+    split_at: str = "state"
+
+    def plain(self) -> SpineOptions:
+        return SpineOptions(aian=self.aian, block_groups=self.optimized_block_groups, split_at=self.split_at)
+
+
+class _Workload(_Model):
+    name: str
+    title: str = ""
+    source: str = ""
+    record: str = "person"
+    mode: Literal["classic", "gls"] = "gls"
+    rho_squared: Exact | None = None
+    levels: tuple[str, ...]
+    axis: tuple[_Axis, ...]
+    query: tuple[_Query, ...]
+    level_shares: dict[str, Exact] = {}
+    query_shares: dict[str, dict[str, Exact]] = {}
+    rho: dict[str, dict[str, Exact]] = {}
+    passes: dict[str, tuple[tuple[str, ...], ...]] = {}
+    rule: tuple[_Rule, ...] = ()
+    given: str = ""
+    given_map: dict[str, str] = {}
+    where: dict[str, tuple[int, ...]] = {}
+    columns: dict[str, str] = {}
+    spine: _Spine | None = None
+
+
+def _recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) -> Recode:
+    """Either one group number per level, or the list of levels of each group (others are dropped)."""
+    if groups and isinstance(groups[0], tuple):
+        result = [-1] * size
+        for number, levels in enumerate(groups):
+            for level in levels:
+                result[level] = number
+        return tuple(result)
+    return tuple(int(group) for group in groups)  # type: ignore[arg-type]
+
+
+def fields(text: str) -> dict[str, Any]:
+    """The fields of a workload written in TOML; unknown keys are refused."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            "the workload is not valid TOML", why=str(error), fix="correct the line that the reason names"
+        ) from None
+    try:
+        model = _Workload.model_validate(document)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)
+        )
+        raise InputError(
+            "the workload file is not valid",
+            why=problems,
+            fix="correct these lines of the workload file",
+        ) from None
+    histogram = Histogram(axes=tuple(axis.plain() for axis in model.axis))
+    queries = tuple(histogram.query(q.name, q.of) for q in model.query)
+    total, level_shares, query_shares = _budget(model)
+    every = tuple(q.name for q in model.query)
+    return {
+        "name": model.name,
+        "title": model.title,
+        "source": model.source,
+        "record": model.record,
+        "mode": model.mode,
+        "histogram": histogram,
+        "queries": queries,
+        "levels": model.levels,
+        "rho_squared": total,
+        "level_shares": level_shares,
+        "query_shares": query_shares,
+        "passes": {level: model.passes.get(level, (every,)) for level in model.levels},
+        "rules": tuple(rule.plain() for rule in model.rule),
+        "given": model.given,
+        "given_map": tuple(model.given_map.items()),
+        "where": tuple(model.where.items()),
+        "columns": tuple(model.columns.items()),
+        "spine": None if model.spine is None else model.spine.plain(),
+    }
+
+
+def _budget(model: _Workload) -> tuple[Fraction, dict[str, Fraction], dict[str, dict[str, Fraction]]]:
+    """Shares of the total, whether the file gives shares or absolute parts of ρ²."""
+    if not model.rho:
+        if model.rho_squared is None:
+            raise BudgetError(
+                f"workload {model.name} names no budget",
+                why="every workload states its total ρ²",
+                fix='rho_squared = "…" and shares, or [rho.LEVEL]',
+            )
+        return (
+            model.rho_squared,
+            dict(model.level_shares),
+            {k: dict(v) for k, v in model.query_shares.items()},
+        )
+    by_level = {level: sum(parts.values(), Fraction(0)) for level, parts in model.rho.items()}
+    total = sum(by_level.values(), Fraction(0))
+    if model.rho_squared not in (None, total):
+        raise BudgetError(
+            f"the parts of ρ² of workload {model.name} sum to {total}, not to {model.rho_squared}",
+            why="the parts are the shares of one total",
+            fix="correct a part or the total; both are stated exactly",
+        )
+    shares = {
+        level: {q: part / by_level[level] for q, part in parts.items()} for level, parts in model.rho.items()
+    }
+    return total, {level: part / total for level, part in by_level.items()}, shares
