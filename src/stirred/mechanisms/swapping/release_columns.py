@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.errors import DataError
+from stirred.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -80,9 +80,16 @@ class Column:
 
 def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
     """The codes of some levels of a column, in order; a level that no record has is left out."""
-    if column.values is None:
-        return np.array([int(level) for level in levels], np.int64)
-    wanted = pa.array(list(levels), pa.string()).cast(column.values.type)
+    try:
+        if column.values is None:
+            return np.array([int(level) for level in levels], np.int64)
+        wanted = pa.array(list(levels), pa.string()).cast(column.values.type)
+    except (ValueError, pa.ArrowInvalid):
+        raise InputError(
+            f"a level among {', '.join(map(repr, levels))} is no number",
+            why="the column holds numbers",
+            fix="name levels as the column writes them, such as \"1\"",
+        ) from None
     return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
 
 
