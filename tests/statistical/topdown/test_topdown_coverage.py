@@ -15,10 +15,9 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
-from stirred.mechanisms.topdown.run import replicates
-from stirred.mechanisms.topdown.run.task import Outcome, Settings
-from stirred.mechanisms.topdown.run.whole import run
+from stirred.mechanisms.topdown.run.task import Settings
 from stirred.mechanisms.topdown.tree.counts import Sparse, answers, upward
+from unit.topdown.runs import Outcome, run
 
 WORKLOAD = Workload.preset("small")
 QUERIES = unbiased.marginals(WORKLOAD)
@@ -39,16 +38,7 @@ def released(mode: str, count: int, seed: int) -> tuple[Outcome, list[Sparse]]:
     settings = Settings(mode=mode)
     key = Key.for_tests(seed).bind("coverage")
     made = run(hawaii(), WORKLOAD, settings, key=key, engine=Local())
-    again = replicates.replicates(
-        made.measurements.allotment,
-        made.levels[-1],
-        made.constraints,
-        settings,
-        key=key,
-        count=count,
-        engine=Local(),
-    )
-    return made, again
+    return made, made.replicates(count)
 
 
 def held(truth: np.ndarray, count: np.ndarray, again: np.ndarray) -> tuple[float, float, int]:
@@ -81,7 +71,7 @@ def coverage(made: Outcome, again: list[Sparse]) -> dict[tuple[str, str], tuple[
 
 def unbiased_coverage(made: Outcome) -> dict[tuple[str, str], tuple[float, int]]:
     """Of the tree estimate's own intervals, all cells."""
-    table = pl.DataFrame(pl.from_arrow(unbiased.estimates(WORKLOAD, made.spine, made.informed)))
+    table = pl.DataFrame(pl.from_arrow(made.unbiased()))
     result = {}
     for d, level in enumerate(made.spine.levels[1:], 1):
         for query in QUERIES[:1] if d == len(made.spine.levels) - 1 else QUERIES:

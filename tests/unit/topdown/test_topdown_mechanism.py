@@ -1,5 +1,6 @@
 """The mechanism end to end on small random censuses: exact without noise, consistent with it, honest about its promise."""
 
+import argparse
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -8,20 +9,22 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from stirred.cli.flags import add_flags, settings
 
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import BudgetError, InfeasibleError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.run.whole import run
 from stirred.mechanisms.topdown.tree.counts import answers
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.spec import Budget, Custom, Hamming, Margin
+from unit.topdown.runs import run
 
 KEY = Key.for_tests(1)
 
@@ -314,3 +317,25 @@ def test_an_empty_census_and_one_record(make_census):
         },
     )
     assert TopDown().release(alone, key=KEY).microdata["person"].num_rows == 1
+
+
+def test_the_receipt_names_every_setting_and_the_key_only_those_that_may_change_the_noise(make_census):
+    plain = TopDown(workload="small")
+    other = replace(plain, names="bureau", solver="piqp", replicates=2, keep_nmf=True)
+    assert other.identity() == plain.identity()
+    changed = {name for name in plain.parameters() if plain.parameters()[name] != other.parameters()[name]}
+    assert changed == {"names", "solver", "replicates", "keep_nmf"}
+    assert plain.release(make_census(0), key=KEY).parameters == plain.parameters()
+
+
+def test_plans_and_commands_have_the_same_defaults():
+    parser = argparse.ArgumentParser()
+    add_flags(parser, TopDownConfig)
+    assert settings(parser.parse_args([]), TopDownConfig) == TopDownConfig()
+
+
+def test_a_rule_about_facilities_says_how_units_are_sorted(make_census):
+    rule = Rule(name="quarters", kind="facilities", query="total", level="block", units="household")
+    workload = replace(Workload.preset("small"), rules=(rule,))
+    with pytest.raises(InputError, match="sorted by answer"):
+        TopDown(workload=workload).specification(make_census(0))

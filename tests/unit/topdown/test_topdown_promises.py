@@ -15,16 +15,17 @@ from stirred.engine import Engine, Local
 from stirred.errors import DataError, PrivacyError
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
-from stirred.mechanisms.topdown import TopDown, Workload, mechanism, statement
+from stirred.mechanisms.topdown import TopDown, Workload, statement
 from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.run import release as running
 from stirred.mechanisms.topdown.run.subtrees.cut import listed
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.run.whole import run
 from stirred.mechanisms.topdown.tree import leaves as areas
 from stirred.mechanisms.topdown.tree import splits
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.spec import AtLeast, Custom, Margin, Multiverse, Specification
 from stirred.spec.files import dumps, from_json
+from unit.topdown.runs import run
 from unit.topdown.shard_engines import Narrow, assert_same
 
 KEY = Key.for_tests(3)
@@ -154,7 +155,7 @@ def test_both_ways_list_the_same_leaves():
 
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> Local:
     """This machine with a bound that the census is said to exceed."""
-    monkeypatch.setattr(mechanism, "estimated", lambda *_: 10**12)
+    monkeypatch.setattr(running, "estimated", lambda *_: 10**12)
     return Local(memory="2 GB", workers=2)
 
 

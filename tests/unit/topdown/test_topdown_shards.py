@@ -21,6 +21,7 @@ from stirred.mechanisms.topdown.run.subtrees import gather as shard_input
 from stirred.mechanisms.topdown.run.subtrees import grove as shard
 from stirred.mechanisms.topdown.run.subtrees import solved as shard_solve
 from stirred.mechanisms.topdown.run.subtrees.grove import Grove
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule
 from unit.topdown.shard_engines import Narrow, assert_same, content
 
@@ -315,11 +316,55 @@ def test_a_rule_that_cannot_hold(make_census, cut_at):
     assert first == second
 
 
-@pytest.mark.parametrize("settings", [{"keep_nmf": True}, {"replicates": 3}], ids=str)
-def test_what_needs_all_measurements_at_once_is_refused(make_census, tmp_path, settings):
-    with pytest.raises(InputError, match="out of memory"):
-        TopDown(workload="small", **settings).release(make_census(0), key=KEY, engine=Narrow(), out=tmp_path)
-    assert not list(tmp_path.iterdir())
+# ---- replicates and noisy measurements -------------------------------------------------------------------------------
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The bytes of every file."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("settings", [
+    {"workload": "small"}, {"workload": "pl94-persons", "names": "bureau"}, {"workload": "small", "rho_squared": "inf"},
+    {"workload": "small", "spine": SpineOptions(block_groups=())}, {"workload": "small", "bypass": False},
+], ids=str)  # fmt: skip
+def test_replicates_are_the_same_wherever_it_is_cut(make_census, cut_at, tmp_path, settings, mode):
+    """A replicate is a run on the release, by subtrees too; nothing but the release is left in the folder."""
+    census = make_census(1, states=2)
+    mechanism = TopDown(**settings, mode=mode, replicates=2)
+    whole = mechanism.release(census, key=KEY)
+    for depth in range(4):
+        cut_at(depth)
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+        out = tmp_path / str(depth)
+        out.mkdir()
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow(), out=out), whole)
+        assert [path.name for path in out.iterdir()] == ["person.parquet"]
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("workload", ["small", "pl94"])
+def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_path, workload, mode):
+    census = make_census(4, states=2)
+    mechanism = TopDown(workload=workload, mode=mode, keep_nmf=True)
+    (tmp_path / "whole").mkdir()
+    mechanism.release(census, key=KEY, out=tmp_path / "whole")
+    wanted = {name: data for name, data in files(tmp_path / "whole").items() if name.startswith("nmf-")}
+    assert wanted
+    for depth in range(4):
+        cut_at(depth)
+        out = tmp_path / str(depth)
+        out.mkdir()
+        mechanism.release(census, key=KEY, engine=Narrow(), out=out)
+        found = {name: data for name, data in files(out).items() if name.startswith("nmf-")}
+        assert found == wanted
+
+
+def test_the_noisy_measurement_file_needs_a_folder(make_census):
+    for engine in (Local(), Narrow()):
+        with pytest.raises(InputError, match="needs a folder"):
+            TopDown(workload="small", keep_nmf=True).release(make_census(0), key=KEY, engine=engine)
 
 
 # ---- interrupted -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from contract.test_contract import census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.run import divided as sharded_run
+from stirred.mechanisms.topdown.run import estimation
+from stirred.mechanisms.topdown.run import release as running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class Narrow(Local):
 
 def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    survey, measured = sharded_run.SubtreeSurvey, sharded_run.Measured
+    survey, measured = running.SubtreeSurvey, estimation.Measured
 
     def surveying(plan: Any, key: Key) -> Any:
         seen["reader"] = key
@@ -33,8 +34,8 @@ def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None
         seen["noise"] = fields["key"]
         return measured(**fields)
 
-    monkeypatch.setattr(sharded_run, "SubtreeSurvey", surveying)
-    monkeypatch.setattr(sharded_run, "Measured", measuring)
+    monkeypatch.setattr(running, "SubtreeSurvey", surveying)
+    monkeypatch.setattr(estimation, "Measured", measuring)
     key = Key.for_tests(4)
     mechanism = TopDown(workload=Workload.parse(WORKLOAD))
     release = mechanism.release(census(120), key=key, engine=Narrow())

@@ -1,6 +1,7 @@
 """Replicates of a release: from public arrays alone, keyed, unbiased where that is promised, and covering the truth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,26 +13,23 @@ from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
-from stirred.mechanisms.topdown.run import replicates
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.run.whole import run
-from stirred.mechanisms.topdown.tree.counts import answers
+from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from unit.topdown.runs import run
 
 KEY = Key.for_tests(5)
 SMALL = Workload.preset("small")
 
 
 def outcome(census, **more):
-    settings = Settings(**more)
-    return run(census, SMALL, settings, key=KEY, engine=Local(workers=1)), settings
+    return run(census, SMALL, Settings(**more), key=KEY, engine=Local(workers=1))
 
 
 def test_a_replicate_keeps_what_the_release_keeps(make_census):
     census = make_census(1)
     for mode in ("gls", "classic"):
-        made, settings = outcome(census, mode=mode)
-        parts = made.measurements.allotment, made.levels[-1], made.constraints, settings
-        again = replicates.replicates(*parts, key=KEY, count=3, engine=Local(workers=1))
+        made = outcome(census, mode=mode)
+        again = made.replicates(3)
         assert len(again) == 3
         for leaves in again:
             for held in made.constraints.held:
@@ -43,39 +41,21 @@ def test_a_replicate_keeps_what_the_release_keeps(make_census):
 
 
 def test_without_noise_a_replicate_is_the_release(make_census):
-    made, settings = outcome(make_census(2), noiseless=True)
+    made = outcome(make_census(2), noiseless=True)
     leaves = made.levels[-1]
-    again = replicates.replicate(
-        made.measurements.allotment, leaves, made.constraints, settings, key=None, engine=Local(workers=1)
-    )
+    (again,) = made.replicates(1)
     assert np.array_equal(again.cells, leaves.cells)
     assert np.array_equal(again.counts, leaves.counts)
 
 
 def test_replicates_depend_on_the_release_and_not_on_the_census(make_census):
-    """The same released arrays with another census behind them: nothing but the release is looked at."""
-    made, settings = outcome(make_census(1))
-    other, _ = outcome(make_census(1), bypass=True)
-    for level in range(len(other.measurements.truth)):
-        other.measurements.truth[level] = made.levels[level]  # whatever the truth is, it is not read again
-    first = replicates.replicates(
-        made.measurements.allotment,
-        made.levels[-1],
-        made.constraints,
-        settings,
-        key=KEY,
-        count=1,
-        engine=Local(),
-    )[0]
-    second = replicates.replicates(
-        other.measurements.allotment,
-        made.levels[-1],
-        made.constraints,
-        settings,
-        key=KEY,
-        count=1,
-        engine=Local(),
-    )[0]
+    """The same released arrays with nothing of the census behind them: only the release is looked at."""
+    made = outcome(make_census(1))
+    above = made.estimation.above
+    none = np.zeros(0, np.int64)
+    nobody = [Sparse(np.zeros_like(level.first), none, none) for level in above.truth]
+    hollow = replace(made, estimation=replace(made.estimation, above=replace(above, truth=nobody)))
+    (first,), (second,) = made.replicates(1), hollow.replicates(1)
     assert first.counts.tobytes() == second.counts.tobytes()
 
 
@@ -139,7 +119,7 @@ def test_unbiased_marginals_have_the_variance_they_state(make_census):
     scores = []
     for draw in range(60):
         made = run(census, SMALL, Settings(), key=Key.for_tests(draw), engine=Local(workers=1))
-        table = pl.DataFrame(pl.from_arrow(unbiased.estimates(SMALL, made.spine, made.informed)))
+        table = pl.DataFrame(pl.from_arrow(made.unbiased()))
         leaf = made.spine.levels[-1]
         totals = table.filter(
             pl.col("race").is_null(), pl.col("votingage").is_null(), pl.col("level") == leaf
@@ -159,7 +139,7 @@ def test_unbiased_marginals_have_the_variance_they_state(make_census):
 
 def test_leaf_totals_agree_with_the_general_formula(make_census):
     """An independent path: the full covariance of every leaf."""
-    made, _ = outcome(make_census(6))
+    made = outcome(make_census(6))
     informed = made.informed
     algebra = informed.algebra
     everything = unbiased.gls.covariances(algebra, informed.levels, informed.leaves)

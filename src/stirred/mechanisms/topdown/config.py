@@ -21,12 +21,11 @@ class TopDownConfig(MechanismConfig):
         examples=["pl94-persons"],
         json_schema_extra={"path": ".toml"},
     )
-    mode: Literal["gls", "classic", "workload"] | None = Field(
-        default="gls",
+    mode: Literal["gls", "classic", "workload"] = Field(
+        default="workload",
         description="the estimate: gls is more accurate at the same noise, classic is that of the 2020 production, workload "
         "is the one that the workload names",
         examples=["gls"],
-        json_schema_extra={"flag_default": None, "flag_default_words": "the workload's own"},
     )
     rho_squared: ExactOrInfinite | None = Field(
         default=None,
@@ -40,7 +39,6 @@ class TopDownConfig(MechanismConfig):
         description="how often the mechanism is run again on its own output for the intervals of tables (0 for none; no "
         "privacy cost)",
         examples=[20],
-        json_schema_extra={"flag_default": 0},
     )
     keep_nmf: bool = Field(default=False, description="also publish the noisy measurement file")
     given: str | None = Field(

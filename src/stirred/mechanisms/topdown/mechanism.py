@@ -23,10 +23,8 @@ from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
 from stirred.mechanisms.topdown.rules.agreement import promise
 from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.run.divided import Sharded
-from stirred.mechanisms.topdown.run.subtrees.gather import estimated
-from stirred.mechanisms.topdown.run.task import Made, Settings, Task
-from stirred.mechanisms.topdown.run.whole import in_memory
+from stirred.mechanisms.topdown.run.release import run
+from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.workload.histogram import column
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonical, presets
@@ -143,7 +141,16 @@ class TopDown(Mechanism):
         return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
 
     def parameters(self) -> dict[str, object]:
-        """The parameters in canonical JSON; replicates are left out, because they must not change the noise."""
+        """Every setting, for the receipt."""
+        return self.identity() | {
+            "names": self.names,
+            "solver": self.solver,
+            "replicates": self.replicates,
+            "keep_nmf": self.keep_nmf,
+        }
+
+    def identity(self) -> dict[str, object]:
+        """The settings that the key is bound to, in canonical JSON; the others must not change the noise."""
         own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
         return own | {
             "workloads": {w.name: hashlib.sha256(canonical(w).encode()).hexdigest() for w in self.workloads},
@@ -172,17 +179,12 @@ class TopDown(Mechanism):
             "bypass": self.bypass,
         }
 
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
-        """Stop if an earlier packet is missing, the closed form does not fit, or a run by subtrees cannot make a product."""
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
+        """Stop if an earlier packet is missing or the closed form does not fit the workload."""
         self.require_given()
         for workload in self.workloads:
             if (self.mode or workload.mode) == "gls":
                 Algebra.of(workload.histogram, workload.queries).require()
-        place = engine or Local()
-        if self.keep_nmf or self.replicates:
-            for workload in self.workloads:
-                if not self._whole(place, census, workload):
-                    self._require_whole(place)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:  # noqa: ARG002
         """The promise: zCDP per person, on the multiverse of the invariants that the rules use."""
@@ -259,14 +261,15 @@ class TopDown(Mechanism):
         checks: list[Check] = []
         digests = []
         for workload in self.workloads:
-            own = key.bind(self.name, json.dumps(self.parameters(), sort_keys=True), workload.name)
+            own = key.bind(self.name, json.dumps(self.identity(), sort_keys=True), workload.name)
             settings = replace(settings, spine=self.spine or workload.spine)
             task = Task(
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
                 progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
+                replicates=self.replicates, keep_nmf=self.keep_nmf,
                 approve=partial(_approve, specification),
             )  # fmt: skip
-            made = self._made(task)
+            made = run(task)
             microdata[workload.record] = made.microdata
             tables |= made.tables
             checks += made.checks
@@ -341,34 +344,6 @@ class TopDown(Mechanism):
                 turned=lambda total: replace(self, rho_squared=total, replicates=0),
             ),
         )
-
-    def _made(self, task: Task) -> Made:
-        """Run one workload: in memory if it fits, else by subtrees. The release is the same, bit for bit."""
-        engine = task.engine
-        if not self._whole(engine, task.census, task.workload):
-            self._require_whole(engine)
-            found = Sharded(task).made()
-            if found is not None:
-                return found
-        return in_memory(task, keep_nmf=self.keep_nmf, replicates=self.replicates)
-
-    def _whole(self, engine: Engine, census: "Census", workload: Workload) -> bool:
-        """Whether one workload runs in memory."""
-        mode = self.mode or workload.mode
-        return engine.fits(0) and engine.fits(estimated(census, workload, mode))
-
-    def _require_whole(self, engine: Engine) -> None:
-        """Refuse products that need all measurements at once, if the run is by subtrees."""
-        for asked, what in (
-            (self.keep_nmf, "the noisy measurement file"),
-            (self.replicates > 0, "replicates"),
-        ):
-            if asked:
-                raise InputError(
-                    f"{what} cannot be made out of memory",
-                    why=f"engine {engine.name} runs this census by subtrees, which keep no measurements",
-                    fix="set replicates = 0 and keep_nmf = false, run it state by state, or with more memory on one machine",
-                )
 
 
 def _approve(stated: Specification, checks: tuple[Check, ...], record: Record) -> None:

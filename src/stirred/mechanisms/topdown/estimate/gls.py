@@ -140,31 +140,35 @@ def downward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
             pattern.e += algebra.apply(pattern.C[None], news)
 
 
-def rise(algebra: Algebra, levels: Sequence[Level], leaves: Leaves, top: int = 0) -> None:
-    """From the leaves up to level ``top``: every node knows what is measured in it and below it."""
-    for pattern in leaves.patterns:
-        leaf(algebra, pattern)
-    below: Level | Leaves = leaves
+def rise(algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0) -> None:
+    """From the leaves up to level ``top``: every node knows what is measured in it and below it.
+
+    ``below`` are the leaves, or a level whose nodes know this already.
+    """
+    if isinstance(below, Leaves):
+        for pattern in below.patterns:
+            leaf(algebra, pattern)
     for level in reversed(levels[top:]):
         upward(algebra, level, below)
         below = level
 
 
-def fall(algebra: Algebra, levels: Sequence[Level], leaves: Leaves, top: int = 0) -> None:
-    """From level ``top``, whose ``e`` is known, down to the leaves."""
+def fall(algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0) -> None:
+    """From level ``top``, whose ``e`` is known, down to the leaves or to a level above them."""
     for i in range(top, len(levels)):
-        downward(algebra, levels[i], levels[i + 1] if i + 1 < len(levels) else leaves)
+        downward(algebra, levels[i], levels[i + 1] if i + 1 < len(levels) else below)
 
 
-def estimate(algebra: Algebra, levels: Sequence[Level], leaves: Leaves) -> None:
+def estimate(algebra: Algebra, levels: Sequence[Level], below: Leaves | Level) -> None:
     """Both passes over a tree given from the root down; fills ``e`` of every node."""
-    rise(algebra, levels, leaves)
-    if not levels:
-        for pattern in leaves.patterns:
+    rise(algebra, levels, below)
+    root = levels[0] if levels else below
+    if isinstance(root, Leaves):
+        for pattern in root.patterns:
             pattern.e = pattern.b
         return
-    levels[0].e = levels[0].b
-    fall(algebra, levels, leaves)
+    root.e = root.b
+    fall(algebra, levels, below)
 
 
 def covariances(

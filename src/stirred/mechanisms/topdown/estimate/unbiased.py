@@ -4,6 +4,7 @@ The generalised least-squares estimate is linear in the noisy measurements, so i
 exactly from the budget alone. It may be negative or fractional, and it is not the published, consistent number.
 """
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -37,32 +38,45 @@ def marginals(workload: Workload, *, largest: int = LARGEST) -> tuple[Query, ...
     return tuple(found)
 
 
-def estimates(
-    workload: Workload, spine: Tree, informed: Informed, *, bureau: bool = False, largest: int = LARGEST
-) -> pa.Table:
-    """One row per geounit and cell: level, code, the axes (null where summed), estimate and standard deviation.
+def of_level(
+    workload: Workload,
+    spine: Tree,
+    informed: Informed,
+    depth: int,
+    covariance: Floats,
+    *,
+    bureau: bool = False,
+) -> Iterator[pa.Table]:
+    """For each of ``marginals`` one row per geounit of a level and cell.
 
-    Above the leaves for all of ``marginals``; for the leaves the total alone, because there are so many of them.
+    The columns are level, code, the axes (null where summed), estimate and standard deviation.
     """
-    algebra = informed.algebra
     exact = informed.measurements.key is None
-    covariance = gls.covariances(algebra, informed.levels, informed.leaves, leaves_too=False)
-    parts = []
-    for d, level in enumerate(informed.levels):
-        for query in marginals(workload, largest=largest):
-            value, variance = _answers(informed, level.e, covariance[d], query)
-            parts.append(
-                _rows(workload, spine, d, query, value, 0.0 * variance if exact else variance, bureau)
-            )
-    value, variance = leaf_totals(informed, covariance[-1] if covariance else None)
+    for query in marginals(workload):
+        value, variance = _answers(informed, informed.levels[depth].e, covariance, query)
+        yield _rows(workload, spine, depth, query, value, 0.0 * variance if exact else variance, bureau)
+
+
+def of_leaves(
+    workload: Workload, spine: Tree, informed: Informed, above: Floats | None, *, bureau: bool = False
+) -> pa.Table:
+    """The totals of the leaves alone, because there are so many of them; ``above`` are their parents' covariances."""
+    value, variance = leaf_totals(informed, above)
+    if informed.measurements.key is None:
+        variance = 0.0 * variance
     total = workload.histogram.query("total", ())
-    parts.append(
-        _rows(
-            workload, spine, len(informed.levels), total, value[:, None],
-            (0.0 * variance if exact else variance)[:, None], bureau,
-        )
-    )  # fmt: skip
-    return pa.concat_tables(parts)
+    last = len(spine.levels) - 1
+    return _rows(workload, spine, last, total, value[:, None], variance[:, None], bureau)
+
+
+def schema(workload: Workload, *, bureau: bool = False) -> pa.Schema:
+    """The columns of these tables."""
+    names = dict(workload.columns) if bureau else {}
+    axes = [(column(axis, names)[0], pa.int16()) for axis in workload.histogram.axes]
+    return pa.schema([
+        ("level", pa.string()), ("code", pa.string()), *axes,
+        ("estimate", pa.float64()), ("standard_deviation", pa.float64()),
+    ])  # fmt: skip
 
 
 def leaf_totals(informed: Informed, above: Floats | None) -> tuple[Floats, Floats]:
@@ -81,7 +95,7 @@ def leaf_totals(informed: Informed, above: Floats | None) -> tuple[Floats, Float
         found = np.full(len(pattern.members), own.sum())
         if middle is not None:
             seen = middle[leaves.parent[pattern.members]][:, pattern.act][:, :, pattern.act]
-            found += np.einsum("k,nkl,l->n", own, seen, own)
+            found += gls.spreads(own[None], np.ascontiguousarray(seen))[:, 0]
         variance[pattern.members] = algebra.S * found
     return value, variance
 

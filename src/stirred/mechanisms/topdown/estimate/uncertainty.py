@@ -90,13 +90,13 @@ def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> 
     """For each cell that the release or a replicate has: count, estimate, standard_error, low, high and bias."""
     keys = list(by) or [WHOLE]
     published = plain(records, keys).group_by(keys).agg(pl.len().cast(pl.Int64).alias("count")).collect()
-    runs = plain(again, keys, "replicate", "count").collect()
-    sums = runs.group_by([*keys, "replicate"]).agg(pl.col("count").cast(pl.Int64).sum())
+    runs = plain(again, keys, "replicate", "count").group_by([*keys, "replicate"])
+    sums = runs.agg(pl.col("count").cast(pl.Int64).sum()).collect(engine="streaming")
     counts = pl.concat([published, sums.select(*keys, pl.lit(0, pl.Int64).alias("count"))])
     cells = counts.group_by(keys).agg(pl.col("count").sum()).sort(keys, nulls_last=False)
     number = cells.select(keys).with_row_index("cell")
     place = sums.join(number, on=keys, nulls_equal=True)
-    matrix = np.zeros((runs["replicate"].n_unique(), cells.height), np.int64)
+    matrix = np.zeros((sums["replicate"].n_unique(), cells.height), np.int64)
     matrix[place["replicate"].to_numpy(), place["cell"].to_numpy()] = place["count"].to_numpy()
     found = intervals(cells["count"].to_numpy(), matrix)
     return cells.select(*by, "count").with_columns(

@@ -16,6 +16,8 @@ Ints = NDArray[np.int64]
 class Targets(Protocol):
     """Linear terms $b = \\sum_q w_q A_q' y_q$ of geounits on chosen cells, the queries limited to ``only``."""
 
+    measurements: Measurements
+
     def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats: ...
 
 

@@ -61,6 +61,16 @@ def misfits(constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[
     return broken, clash
 
 
+def equalities(constraints: Constraints, levels: int, depths: Iterable[int]) -> NDArray[np.bool_]:
+    """Whether each constraint is an equality in all geounits of each level (held × level, True where it is not asked)."""
+    found = np.ones((len(constraints.held), levels), bool)
+    for depth in depths:
+        for i, held in enumerate(constraints.held):
+            if depth < len(held.low):
+                found[i, depth] = bool((held.low[depth] == held.high[depth]).all())
+    return found
+
+
 def require(
     constraints: Constraints, workload: Workload, levels: Sequence[str], root: Sparse, broken: Ints, clash: Ints
 ) -> None:  # fmt: skip

@@ -30,8 +30,7 @@ Ints = NDArray[np.int64]
 def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
     """The statistic a rule reads: a margin, or what is determined by one when the query coarsens its columns."""
     if rule.kind == "facilities":
-        assert rule.kinds is not None
-        return Margin(rule.units, (level, *rule.kinds.columns))
+        return Margin(rule.units, (level, *rule.unit_source.columns))
     query = workload.query(rule.query)
     kept = [axis for axis, keep in zip(workload.histogram.axes, query.kept, strict=True) if keep]
     columns = [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
@@ -89,12 +88,11 @@ class Record:
 
     def units(self, census: "Census", rule: Rule, workload: Workload, leaf: str, codes: pl.Series) -> Ints:
         """How many units of each kind are in each leaf (leaves × kinds)."""
-        assert rule.kinds is not None
         size = workload.query(rule.query).size
         self.used.add(invariant(rule, workload, leaf))
-        frame = census.scan(rule.units, [leaf, *rule.kinds.columns])
+        frame = census.scan(rule.units, [leaf, *rule.unit_source.columns])
         level = axis_expression(
-            HistogramAxis(name="kind", size=size, source=rule.kinds), frame.collect_schema()
+            HistogramAxis(name="kind", size=size, source=rule.unit_source), frame.collect_schema()
         )
         counts = (
             frame.select(leaf, level.alias("kind"))

@@ -1,7 +1,7 @@
-"""The tree from the root down to the shards' tops, held by one process, and its part of a run."""
+"""The tree from the root down to the cut, held by one process, and its part of a run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance import Key
+from stirred.engine import Engine
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, noisy_levels
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.rules.agreement import agreement_name
-from stirred.mechanisms.topdown.rules.checks import misfits, require
+from stirred.mechanisms.topdown.rules.checks import equalities, misfits, require
 from stirred.mechanisms.topdown.rules.constraints import (
     Constraints,
     HeldQuery,
@@ -26,85 +27,100 @@ from stirred.mechanisms.topdown.rules.constraints import (
 )
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run import digest
+from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
 from stirred.mechanisms.topdown.run.subtrees.grove import Division
-from stirred.mechanisms.topdown.tree.counts import Sparse, stacked
+from stirred.mechanisms.topdown.tree.counts import Sparse, ordinary, stacked, upward
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.rule import Rule
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Survey = Sequence[Mapping[str, NDArray[Any]]]  # of every shard, in order
+Survey = Sequence[Mapping[str, NDArray[Any]]]  # of every subtree, in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upper:
-    """Levels 0 to the shards' tops are complete; below them are only geounits that are measured for one above."""
+class Above:
+    """Levels 0 to ``depth`` are complete; below them are only geounits that are measured for one above.
 
-    plan: Division
-    spine: Tree
+    Where nothing lies below, ``depth`` is that of the leaves.
+    """
+
+    depth: int
+    height: int  # the number of published levels
+    spine: Tree  # the tree that is measured
+    published: Tree  # the census's own, down to the cut
     truth: list[Sparse]
     allotment: Allotment
     constraints: Constraints
-    place: tuple[Ints, ...]  # numbers in the whole tree
-    offsets: Ints  # shards × levels: where each shard's geounits begin in the whole tree
+    equal: NDArray[np.bool_]  # held × levels: which constraints are equalities everywhere at a level
+    offsets: Ints  # subtrees × levels: where each subtree's geounits begin in the whole tree
     input_digest: bytes
+    place: tuple[Ints, ...] | None = None  # numbers in the whole tree; None: they are those here
 
     @staticmethod
-    def of(plan: Division, tops: Tree, survey: Survey, key: Key, record: Record) -> "Upper":
-        """Build it from the messages of the shards; raises an error if a constraint cannot hold."""
+    def told(subtrees: Subtrees, survey: Survey, key: Key, record: Record) -> "Above":
+        """Build it from the messages of the subtrees; raises an error if a constraint cannot hold."""
+        division = subtrees.division
         sizes = np.stack([shard["sizes"] for shard in survey])
-        sizes = np.concatenate([np.zeros((len(sizes), plan.depth), np.int64), sizes], axis=1)
+        sizes = np.concatenate([np.zeros((len(sizes), division.depth), np.int64), sizes], axis=1)
         offsets = np.concatenate([np.zeros((1, sizes.shape[1]), np.int64), np.cumsum(sizes, axis=0)[:-1]])
-        spine, place = _spine(plan, tops, survey, offsets)
-        truth = _truth(plan, spine, survey)
-        constraints = _constraints(plan, spine, truth, survey, record)
-        allotment = Allotment.of(spine, plan.workload, bypass=plan.bypass)
-        broken, clash = misfits(constraints, truth, range(plan.depth + 1))
+        spine, place = _spine(division, subtrees.tops, survey, offsets)
+        truth = _truth(division, spine, survey)
+        constraints, equal = _constraints(division, spine, truth, survey, record)
+        allotment = Allotment.of(spine, division.workload, bypass=division.bypass)
+        broken, clash = misfits(constraints, truth, range(division.depth + 1))
         broken = broken + sum(shard["broken"] for shard in survey)
         clash = clash + sum(shard["clash"] for shard in survey)
-        require(constraints, plan.workload, plan.levels, truth[0], broken, clash)
+        require(constraints, division.workload, division.levels, truth[0], broken, clash)
         found = [shard["digest"].tobytes() for shard in survey]
-        for depth in range(plan.depth - 1, -1, -1):
+        for depth in range(division.depth - 1, -1, -1):
             found = digest.nodes(key, spine, constraints, depth, found)
         names = [held.name for held in constraints.held]
-        return Upper(
-            plan=plan, spine=spine, truth=truth, allotment=allotment, constraints=constraints, place=place,
-            offsets=offsets, input_digest=digest.whole(key, plan.levels, names, found),
-        )  # fmt: skip
+        return Above(
+            depth=division.depth,
+            height=len(division.spine) + int(division.root is not None),
+            spine=spine,
+            published=subtrees.published,
+            truth=truth,
+            allotment=allotment,
+            constraints=constraints,
+            equal=equal,
+            offsets=offsets,
+            input_digest=digest.whole(key, division.levels, names, found),
+            place=place,
+        )
 
-    def measurements(self, key: Key | None, emphasis: int) -> Measurements:
-        """The measurements of its geounits."""
-        return Measurements(self.allotment, self.truth, key, emphasis, self.place)
-
-    def informed(self, measurements: Measurements, risen: Sequence[Mapping[str, Floats]]) -> Informed:
-        """The estimate over the whole tree, down to the shards' tops: theirs from below, the rest from here."""
-        depth = self.plan.depth
+    def informed(
+        self, measurements: Measurements, engine: Engine, risen: Sequence[Mapping[str, Floats]] | None
+    ) -> Informed:
+        """The estimate over the whole tree, down to the cut; ``risen`` are the estimates from below it, if any."""
+        if risen is None:
+            return Informed.of(measurements, self.constraints, engine)
         algebra = algebra_of(measurements, self.constraints)
-        levels = noisy_levels(algebra, measurements, self.constraints, range(depth))
+        levels = noisy_levels(algebra, measurements, self.constraints, range(self.depth))
         none = np.zeros(0, np.int64)
-        tops = gls.Level(self.spine.parent[depth], none, np.empty(0), np.empty(0))
+        tops = gls.Level(self.spine.parent[self.depth], none, np.empty(0), np.empty(0))
         tops.b, tops.C = np.stack([top["b"] for top in risen]), np.stack([top["C"] for top in risen])
-        leaves = gls.Leaves(none, [])
-        below = tops
-        for level in reversed(levels):
-            gls.upward(algebra, level, below)
-            below = level
-        below.e = below.b
-        levels.append(tops)
-        for i in range(depth):
-            gls.downward(algebra, levels[i], levels[i + 1])
-        result = Informed(algebra, measurements, levels, leaves)
+        gls.estimate(algebra, levels, tops)
+        result = Informed(algebra, measurements, [*levels, tops], gls.Leaves(none, []))
         result.prepare()
         return result
 
+    def released(self, levels: list[Sparse]) -> list[Sparse]:
+        """The same histograms in the published geography; above the cut both trees have the same geounits."""
+        if self.depth < len(self.spine.levels) - 1 or self.published is self.spine:
+            return levels
+        cells = self.allotment.workload.histogram.cells
+        return upward(self.published, ordinary(self.published, self.spine, levels[-1], cells), cells)
 
-def _spine(plan: Division, tops: Tree, survey: Survey, offsets: Ints) -> tuple[Tree, tuple[Ints, ...]]:
+
+def _spine(division: Division, tops: Tree, survey: Survey, offsets: Ints) -> tuple[Tree, tuple[Ints, ...]]:
     """The tree with the geounits below the cut that represent others, and their numbers in the whole tree."""
     place = [np.arange(len(codes)) for codes in tops.codes]
     parents, codes = list(tops.parent), list(tops.codes)
-    shown: list[dict[tuple[int, int], int]] = [{} for _ in plan.levels]
-    shown[plan.depth] = {(number, 0): number for number in range(len(survey))}
-    for d in range(plan.depth + 1, len(plan.levels)):
+    shown: list[dict[tuple[int, int], int]] = [{} for _ in division.levels]
+    shown[division.depth] = {(number, 0): number for number in range(len(survey))}
+    for d in range(division.depth + 1, len(division.levels)):
         numbers: list[int] = []
         parent: list[int] = []
         for shard, told in enumerate(survey):
@@ -115,17 +131,17 @@ def _spine(plan: Division, tops: Tree, survey: Survey, offsets: Ints) -> tuple[T
         parents.append(np.array(parent, np.int64))
         place.append(np.array(numbers, np.int64))
         codes.append(pl.Series([""] * len(numbers), dtype=pl.String))
-    return Tree(plan.levels, tuple(codes), tuple(parents)), tuple(place)
+    return Tree(division.levels, tuple(codes), tuple(parents)), tuple(place)
 
 
-def _truth(plan: Division, spine: Tree, survey: Survey) -> list[Sparse]:
+def _truth(division: Division, spine: Tree, survey: Survey) -> list[Sparse]:
     """The histograms of all geounits that are here."""
-    size = plan.workload.histogram.cells
+    size = division.workload.histogram.cells
     levels = [stacked([(told["cells"], told["counts"]) for told in survey])]
-    for d in range(plan.depth, 0, -1):
+    for d in range(division.depth, 0, -1):
         levels.append(levels[-1].up(spine.parent[d], spine.size(d - 1), size))
     levels.reverse()
-    for d in range(plan.depth + 1, len(plan.levels)):
+    for d in range(division.depth + 1, len(division.levels)):
         entries: list[tuple[Ints, Ints]] = []
         for told in survey:
             ends = np.cumsum(told["below_sizes"])
@@ -137,44 +153,47 @@ def _truth(plan: Division, spine: Tree, survey: Survey) -> list[Sparse]:
 
 
 def _constraints(
-    plan: Division, spine: Tree, truth: list[Sparse], survey: Survey, record: Record
-) -> Constraints:
-    """Rules of upper levels from the histograms here; those of lower ones from the shards' sums."""
+    division: Division, spine: Tree, truth: list[Sparse], survey: Survey, record: Record
+) -> tuple[Constraints, NDArray[np.bool_]]:
+    """Rules of upper levels from the histograms here; those of lower ones from the subtrees' sums."""
     at = 0
 
     def told(name: str, size: int, depth: int) -> HeldQuery:
         nonlocal at
-        query = plan.given if plan.given is not None and name == agreement_name(plan.workload) else None
-        query = query or plan.workload.query(next(r.query for r in bounding(plan.workload) if r.name == name))
+        query = (
+            division.given
+            if division.given is not None and name == agreement_name(division.workload)
+            else None
+        )
+        query = query or division.workload.query(
+            next(r.query for r in bounding(division.workload) if r.name == name)
+        )
         low, high = (
             np.stack([shard["bounds"][at + i * size : at + (i + 1) * size] for shard in survey])
             for i in range(2)
         )
         at += 2 * size
-        held = summed(name, query, low, high, spine, plan.depth)
-        below = (np.zeros((0, size), np.int64),) * (depth - plan.depth)
+        held = summed(name, query, low, high, spine, division.depth)
+        below = (np.zeros((0, size), np.int64),) * (depth - division.depth)
         return HeldQuery(name, query, (*held.low, *below), (*held.high, *below))
 
     def units(rule: Rule) -> Ints:
         raise AssertionError(f"{rule.kind} rules are counted at the leaves")
 
     held: list[HeldQuery] = []
-    if plan.given is not None:
-        held.append(told(agreement_name(plan.workload), plan.given.size, plan.last))
-    for rule in bounding(plan.workload):
-        depth, query = depth_of(rule, spine), plan.workload.query(rule.query)
-        if depth > plan.depth:
+    if division.given is not None:
+        held.append(told(agreement_name(division.workload), division.given.size, division.last))
+    for rule in bounding(division.workload):
+        depth, query = depth_of(rule, spine), division.workload.query(rule.query)
+        if depth > division.depth:
             if rule.kind in {"exact", "facilities"}:
-                record.told(rule, plan.workload, spine.levels[depth])
+                record.told(rule, division.workload, spine.levels[depth])
             held.append(told(rule.name, query.size, depth))
         else:
-            low, high = bounds(rule, plan.workload, spine, truth, record, units)
+            low, high = bounds(rule, division.workload, spine, truth, record, units)
             held.append(summed(rule.name, query, low, high, spine, depth))
-    exact: NDArray[np.bool_] = np.all([shard["exact"] for shard in survey], axis=0)
-    return Constraints(
-        tuple(held), structural(plan.workload), record, plan.workload.histogram,
-        tuple(
-            bool(exact[i]) if len(one.low) - 1 > plan.depth else bool((one.low[-1] == one.high[-1]).all())
-            for i, one in enumerate(held)
-        ),
-    )  # fmt: skip
+    result = Constraints(tuple(held), structural(division.workload), record, division.workload.histogram)
+    equal = equalities(result, len(division.levels), range(division.depth + 1))
+    equal &= np.all([shard["equal"] for shard in survey], axis=0)
+    exact = tuple(bool(equal[i, len(one.low) - 1]) for i, one in enumerate(held))
+    return replace(result, exact=exact), equal

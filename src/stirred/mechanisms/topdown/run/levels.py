@@ -1,10 +1,11 @@
-"""Keep finished levels on disk, so that an interrupted run continues from there and ends with the same bytes.
+"""Solve level by level from the top, and keep finished levels on disk: an interrupted run ends with the same bytes.
 
 What is kept is post-processed output, never a measurement or a confidential count; a checkpoint is used only by a
 run with the same key, parameters and census.
 """
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stirred.engine import Engine, Progress
 from stirred.errors import PrivacyError
+from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
 
@@ -21,8 +24,8 @@ from stirred.mechanisms.topdown.tree.counts import Sparse
 class Checkpoint:
     """A folder of finished levels; ``None`` as folder keeps nothing."""
 
-    folder: Path | None
-    identity: str
+    folder: Path | None = None
+    identity: str = ""
 
     def begin(self) -> None:
         """Make the folder, or check that an existing one belongs to this run."""
@@ -68,3 +71,28 @@ class Checkpoint:
         """Delete the levels, which are no longer needed after the release."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+NOTHING_KEPT = Checkpoint()
+
+
+def descend(
+    estimator: Estimator,
+    above: Sequence[Sparse],
+    last: int,
+    engine: Engine,
+    *,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint = NOTHING_KEPT,
+) -> tuple[list[Sparse], list[Certificate]]:
+    """The histograms of every level down to ``last``, those given first; levels finished before are used again."""
+    levels = list(above)
+    certificates: list[Certificate] = []
+    for depth in range(len(levels), last + 1):
+        done = checkpoint.load(depth)
+        if done is None:
+            done = estimator.root() if depth == 0 else estimator.level(depth, levels[-1], engine, progress)
+            checkpoint.save(depth, *done)
+        levels.append(done[0])
+        certificates.append(done[1])
+    return levels, certificates

@@ -1,6 +1,9 @@
 """Make the released tables: microdata of the lowest level, totals, estimates with intervals, certificates."""
 
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred.engine.plain import plain_schema
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.solve.problem import Certificate
@@ -20,6 +24,8 @@ from stirred.mechanisms.topdown.workload.workload import Workload
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROWS = 1 << 20
+EMPTY = pa.string()  # the type of the column of a table without levels
+REPLICATE = (pa.field("replicate", pa.int16()), pa.field("count", pa.int32()))
 Z90 = 1.6448536269514722
 
 
@@ -56,19 +62,11 @@ def collected(pieces: Iterator[pa.Table], path: Path | None) -> pa.Table | pads.
     """The pieces as one table, or streamed to a Parquet file and opened there."""
     if path is None:
         return pa.concat_tables(list(pieces))
-    writer = None
-    for piece in pieces:
-        writer = writer or pq.ParquetWriter(path, piece.schema, compression="zstd")
-        writer.write_table(piece)
-    assert writer is not None
-    writer.close()
+    first = next(pieces)
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        for piece in chain([first], pieces):
+            writer.write_table(piece)
     return pads.dataset(path)
-
-
-def totals(spine: Tree, levels: Sequence[Sparse]) -> pa.Table:
-    """The released total of every geounit above the leaves."""
-    parts = [level_totals(spine, d, levels[d].totals) for d in range(len(levels) - 1)]
-    return pa.concat_tables(parts) if parts else pa.table({"level": []})
 
 
 def level_totals(spine: Tree, depth: int, value: Ints) -> pa.Table:
@@ -76,13 +74,48 @@ def level_totals(spine: Tree, depth: int, value: Ints) -> pa.Table:
     return pa.table({**_names(spine, depth), "total": pa.array(value, pa.int64())})
 
 
-def estimates(spine: Tree, informed: Informed) -> pa.Table:
-    """Unbiased totals with exact standard deviations and 90 % intervals, for every geounit above the leaves."""
+def estimates(spine: Tree, informed: Informed) -> list[pa.Table]:
+    """Unbiased totals with exact standard deviations and 90 % intervals, for every level that is known above the leaves."""
     covariance = gls.covariances(informed.algebra, informed.levels, informed.leaves, leaves_too=False)
-    parts = [
+    return [
         level_estimates(spine, d, informed, level.e, covariance[d]) for d, level in enumerate(informed.levels)
     ]
-    return pa.concat_tables(parts) if parts else pa.table({"level": pa.array([], pa.string())})
+
+
+def joined(above: Sequence[pa.Table], below: Sequence[pa.Table], empty: pa.DataType = EMPTY) -> pa.Table:
+    """The tables of all levels as one; those of subtrees are many and small."""
+    tables = [*above]
+    if below:
+        tables.append(pa.concat_tables(below).combine_chunks())
+    return pa.concat_tables(tables) if tables else pa.table({"level": pa.array([], empty)})
+
+
+def assembled(pieces: Iterator[pa.Table], folder: Path | None) -> pa.Table:
+    """The pieces as one table: in memory, or with a folder in a file without a name that is mapped, not read."""
+    if folder is None:
+        return pa.concat_tables(list(pieces))
+    first = next(pieces)
+    descriptor, name = tempfile.mkstemp(prefix=".", dir=folder)
+    os.close(descriptor)
+    try:
+        plain = plain_schema(first.schema)
+        with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, plain) as writer:
+            for piece in chain([first], pieces):
+                writer.write_table(piece.cast(plain))
+        with pa.memory_map(name) as source:
+            return pa.ipc.open_file(source).read_all()
+    finally:
+        Path(name).unlink()
+
+
+def replicate(
+    workload: Workload, spine: Tree, leaves: Sparse, number: int, *, bureau: bool = False
+) -> pa.Table:
+    """One replicate: the columns of the microdata, ``replicate`` and ``count``, one row for each cell of a leaf."""
+    once = Sparse(leaves.first, leaves.cells, np.ones_like(leaves.counts))
+    table = pa.concat_tables(list(microdata(workload, spine, once, bureau=bureau)))
+    table = table.append_column(REPLICATE[0], pa.array(np.full(table.num_rows, number), pa.int16()))
+    return table.append_column(REPLICATE[1], pa.array(leaves.counts, pa.int32()))
 
 
 def level_estimates(spine: Tree, depth: int, informed: Informed, e: Floats, covariance: Floats) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Input and result of one workload run."""
+"""Input and result of one workload's run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,10 @@ import pyarrow.dataset as pads
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
+from stirred.engine.base import Steps
 from stirred.mechanisms.base import Check
-from stirred.mechanisms.topdown.estimate.informed import Informed
-from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.run.checkpoint import Checkpoint
-from stirred.mechanisms.topdown.solve.problem import Certificate
-from stirred.mechanisms.topdown.tree.counts import Sparse
-from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.run.levels import Checkpoint
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Mode, Workload
 
@@ -38,6 +33,10 @@ class Settings:
     spine: SpineOptions | None = None  # the tree that is measured; None: the census's own
 
 
+def no_approval(checks: tuple[Check, ...], record: Record) -> None:
+    """Accept every run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One workload to run; ``approve`` is called before any record is written, and raises an error if it must not be."""
@@ -47,33 +46,28 @@ class Task:
     settings: Settings
     key: Key
     engine: Engine
-    approve: Callable[[tuple[Check, ...], Record], None]
+    approve: Callable[[tuple[Check, ...], Record], None] = no_approval
     progress: Progress | None = None
     resume: Path | None = None
     given: Path | None = None
     out: Path | None = None
     bureau: bool = False  # columns named as the published files name them
+    replicates: int = 0
+    keep_nmf: bool = False
 
     @property
     def mode(self) -> Mode:
         """The estimation mode."""
         return self.settings.mode or self.workload.mode
 
+    def say(self, step: str, done: int, total: int) -> None:
+        """Report progress of a step."""
+        if self.progress is not None:
+            self.progress(f"{self.workload.name}: {step}", done, total)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """All results of a workload's run."""
-
-    spine: Tree
-    levels: list[Sparse]
-    certificates: list[Certificate]
-    constraints: Constraints
-    measurements: Measurements
-    informed: Informed | None
-    checks: tuple[Check, ...]
-    checkpoint: Checkpoint
-    input_digest: str
-    published: Tree  # the ordinary geography of the release; the same leaves in its own order
+    def steps(self, step: str) -> Steps:
+        """The same as a function of the parts that are finished."""
+        return lambda done, total: self.say(step, done, total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,14 @@ class Estimator:
     tolerance: float = 5e-3
     solver: str = "fast"  # or "piqp": the generic path, for comparison
 
+    @staticmethod
+    def of(targets: Targets, constraints: Constraints, *, solver: str = "fast") -> "Estimator":
+        """The estimator that weighs queries as the measurements of its targets do."""
+        measurements = targets.measurements
+        allotment = measurements.allotment
+        weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
+        return Estimator(allotment, constraints, targets, weights, solver=solver)
+
     def root(self) -> tuple[Sparse, Certificate]:
         """The histogram of the root."""
         spine, workload = self.allotment.spine, self.allotment.workload

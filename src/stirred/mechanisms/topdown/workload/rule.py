@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from stirred.errors import InputError
 from stirred.mechanisms.topdown.workload.histogram import AxisSource
 
 if TYPE_CHECKING:
@@ -28,3 +29,14 @@ class Rule:
     lower: tuple[int, ...] = ()  # by answer, 1 if every facility has at least one resident
     units: str = ""  # the record type of the facilities
     kinds: AxisSource | None = None  # how a unit's own columns sort it by answer
+
+    @property
+    def unit_source(self) -> AxisSource:
+        """How the columns of a unit sort it by answer; every rule about facilities states it."""
+        if self.kinds is None:
+            raise InputError(
+                f"rule {self.name} does not say how {self.units or 'units'} are sorted by answer",
+                why="a rule about facilities counts units of each kind",
+                fix="give it kinds, the source of the kind of a unit: kinds = { column = … }",
+            )
+        return self.kinds

@@ -1,6 +1,6 @@
 """Divide the areas of a large census into subtrees: list the upper levels, choose the level to cut at, check the codes.
 
-This process holds the geounits from the root down to the *shard level*, never the leaves. The level is chosen from the
+This process holds the geounits from the root down to the cut, never the leaves. Its level is chosen from the
 geography alone, and no result depends on the choice.
 """
 
@@ -31,7 +31,7 @@ MISSING = 1000
 NUMBERS = {LENGTH: pl.Int32, COUNT: pl.Int64}
 MANY = 64  # subtrees that keep every worker busy
 ROOM = 512_000_000  # bytes that this process uses for the levels above and at the cut
-NODES = 1 << 14  # geounits of the shard level at most
+NODES = 1 << 14  # geounits at the cut at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +153,13 @@ def _require(census: "Census", name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The levels down to the shard level, which this process holds, and the part of everything below them."""
+    """The levels down to the cut, which this process holds, and the part of everything below them."""
 
     columns: tuple[str, ...]  # the census's levels
     root: bool  # whether several tops have a common root above them
-    depth: int  # of the shard level, the root counted
-    heads: pl.DataFrame  # the geounits of the shard level with their ancestors, in the order of the spine
-    part: NDArray[np.int64]  # of each shard: contiguous, so that the order of parts is that of the spine
+    depth: int  # of the cut, the root counted
+    heads: pl.DataFrame  # the geounits at the cut with their ancestors, in the order of the spine
+    part: NDArray[np.int64]  # of each subtree: contiguous, so that the order of parts is that of the spine
     parts: int
 
     @property
@@ -169,7 +169,7 @@ class Cut:
 
     @property
     def places(self) -> Places:
-        """Where rows go, by the code of the shard level."""
+        """Where rows go, by the code of the level that is cut at."""
         if self.depth == 0 and self.root:
             return Places(None, pa.table({}), self.parts)
         column = self.columns[self.depth - int(self.root)]
@@ -181,13 +181,13 @@ class Cut:
         return Places(column, known.to_arrow(), self.parts)
 
     def spine(self, root: str) -> Tree:
-        """The tree down to the shard level."""
+        """The tree down to the cut."""
         names = self.columns[: self.depth + 1 - int(self.root)]
         return Tree.sorted(self.heads, names, root=root if self.root else None)
 
 
 def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) -> Cut | None:
-    """Choose the shard level and number the subtrees; None where the census has no areas at all.
+    """Choose the level of the cut and number the subtrees; None where the census has no areas at all.
 
     ``parts`` gives the number of parts for that many leaves, ``deepest`` the number of levels from the top at which
     the tree may be cut. Raises an error if codes of the upper levels are missing or have two parents.
@@ -225,7 +225,7 @@ def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) ->
 
 
 def most(cells: int) -> int:
-    """How many geounits the shard level may have: about eight numbers for each cell of each are held here."""
+    """How many geounits the level that is cut at may have: about eight numbers for each cell of each are held here."""
     return max(1, min(NODES, ROOM // (64 * min(cells, 1 << 16))))
 
 

@@ -1,18 +1,20 @@
 """Bring the census's records into parts that hold whole subtrees, with the counts that the rules need."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
+from numpy.typing import NDArray
 
 from stirred.engine import Engine
 from stirred.engine.base import Flow, Parts
 from stirred.mechanisms.topdown.rules.agreement import Earlier
 from stirred.mechanisms.topdown.rules.constraints import bounding, depth_of, structural
+from stirred.mechanisms.topdown.run.output import REPLICATE, shown
 from stirred.mechanisms.topdown.run.subtrees.cut import Cut, Listed, cut, listed
 from stirred.mechanisms.topdown.run.subtrees.grove import Division
 from stirred.mechanisms.topdown.run.subtrees.prepare import (
@@ -34,6 +36,7 @@ from stirred.mechanisms.topdown.run.task import Task
 from stirred.mechanisms.topdown.tree.counts import no_area, no_cell
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.tree.splits import split
+from stirred.mechanisms.topdown.workload.histogram import column
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -51,21 +54,38 @@ LARGEST = 1 << 16  # cells beyond which only those that occur are held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class Subtrees:
     """The prepared parts, and what this process knows about the tree."""
 
-    plan: Division
+    division: Division
     parts: Parts
-    tops: Tree  # the tree that is measured, down to the shards' tops
+    tops: Tree  # the tree that is measured, down to the subtrees' tops
     published: Tree  # the same under the names that are published
-    schema: pa.Schema  # of the areas
+    schema: pa.Schema  # of the parts
+    areas: pa.Schema
     beside: tuple[
         tuple[str, str], ...
     ]  # geographies beside the spine, and the level whose areas lie in one each
 
-    def refuse(self, troubles: Sequence[int], workload: Workload) -> None:
+    def with_parts(self, parts: Parts, schema: pa.Schema) -> "Subtrees":
+        """The same subtrees with other counts."""
+        return replace(self, parts=parts, schema=schema)
+
+    def row_schema(self, *, bureau: bool, counted: bool = False) -> pa.Schema:
+        """The columns of released records; ``counted`` of replicates, which have one row for each cell."""
+        workload = self.division.workload
+        names = dict(workload.columns) if bureau else {}
+        axes = [column(axis, names)[0] for axis in workload.histogram.axes]
+        hidden = 0
+        if self.division.root is None:
+            hidden = len(self.published.levels) - len(shown(self.published))
+        fields = [self.areas.field(name) for name in self.division.spine[hidden:]]
+        schema = pa.schema([*fields, *((name, pa.int16()) for name in axes)])
+        return schema if not counted else pa.schema([*schema, *REPLICATE])
+
+    def refuse(self, troubles: Sequence[NDArray[np.int64]], workload: Workload) -> None:
         """Raise an error for records without a cell or area, counted over all parts."""
-        strangers, lost, mixed = troubles
+        strangers, lost, mixed = np.sum(troubles, axis=0).tolist()
         if mixed:
             raise mixed_areas(self.beside)
         if strangers:
@@ -74,7 +94,7 @@ class Gathered:
             raise no_area(lost)
 
 
-def gather(task: Task) -> Gathered | None:
+def gather(task: Task) -> Subtrees | None:
     """Bring every record to its subtree; None where there is no area, or only one."""
     engine, census, workload = task.engine, task.census, task.workload
     spine, options = census.schema.spine, task.settings.spine or None
@@ -111,15 +131,15 @@ def gather(task: Task) -> Gathered | None:
             node = tops.parent[d][node]
             above[:, d - 1] = single[d - 1][node]
         earlier = Earlier.of(workload, task.given) if workload.given and task.given else None
-        plan = Division(
+        division = Division(
             workload=measured, spine=spine, columns=columns, root=root, depth=found.depth,
             bypass=task.settings.bypass, above=above, given=None if earlier is None else earlier.query,
         )  # fmt: skip
         for rule in bounding(measured):
-            depth_of(rule, Tree(plan.levels, (), ()))
+            depth_of(rule, Tree(division.levels, (), ()))
         structural(measured)
         schema = prepared_schema(spine, columns, areas.schema)
-        flows = _flows(engine, census, plan, areas, found, earlier)
+        flows = _flows(engine, census, division, areas, found, earlier)
         kernel = Preparation(spine, columns, schema, options, beside)
         prepared = engine.exchange(*flows, by=PART, parts=found.parts).map(kernel, schema).kept()
     finally:
@@ -130,26 +150,32 @@ def gather(task: Task) -> Gathered | None:
         prepared.drop()  # nothing of the census stays on disk
         raise
     published = found.spine(workload.levels[0])
-    return Gathered(
-        plan=plan, parts=prepared, tops=tops, published=published, schema=areas.schema, beside=beside
+    return Subtrees(
+        division=division,
+        parts=prepared,
+        tops=tops,
+        published=published,
+        schema=schema,
+        areas=areas.schema,
+        beside=beside,
     )
 
 
 def _flows(
-    engine: Engine, census: "Census", plan: Division, areas: Listed, found: Cut, earlier: Earlier | None
+    engine: Engine, census: "Census", division: Division, areas: Listed, found: Cut, earlier: Earlier | None
 ) -> list[Flow]:
     """Areas, records by cell, units by kind for every rule that counts them, and the earlier product."""
-    places, leaf = found.places, plan.spine[-1]
+    places, leaf = found.places, division.spine[-1]
     with_place = areas.schema.append(pa.field(SHARD, pa.int32())).append(pa.field(PART, pa.int32()))
     flows = [areas.parts.flow().map(PlacedAreas(places, leaf, with_place), with_place)]
-    cells = CountedRecords(places, leaf, plan.workload)
-    flows.append(engine.records(census, plan.workload.record, cells.columns).map(cells, COUNTS))
-    for number, rule in enumerate(plan.workload.rules):
+    cells = CountedRecords(places, leaf, division.workload)
+    flows.append(engine.records(census, division.workload.record, cells.columns).map(cells, COUNTS))
+    for number, rule in enumerate(division.workload.rules):
         if rule.kind == "facilities":
-            units = CountedRecords(places, leaf, plan.workload, rule, UNITS + number)
+            units = CountedRecords(places, leaf, division.workload, rule, UNITS + number)
             flows.append(engine.records(census, rule.units, units.columns).map(units, COUNTS))
     if earlier is not None:
-        before = CountedRecords(places, leaf, plan.workload, earlier, EARLIER)
+        before = CountedRecords(places, leaf, division.workload, earlier, EARLIER)
         flows.append(engine.released(pads.dataset(earlier.path)).map(before, COUNTS))
     return flows
 

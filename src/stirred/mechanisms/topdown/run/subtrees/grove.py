@@ -1,9 +1,9 @@
 """Neighbouring subtrees with spine, histograms, constraints and budget, equal to those in the whole tree.
 
-A *shard* is the subtree below one geounit of the shard level; a *grove* is a few neighbouring shards that are worked on
-together. A grove includes the ancestors of its shards, so that depths, levels and parts of the budget are those of the
+A *subtree* lies below one geounit of the level of the cut; a *grove* is a few neighbouring subtrees that are worked on
+together. A grove includes the ancestors of its subtrees, so that depths, levels and parts of the budget are those of the
 whole tree, and its geounits keep their numbers in the whole tree for the noise (``offsets``). No result
-depends on which shards are in one grove.
+depends on which subtrees are in one grove.
 """
 
 from collections.abc import Iterator
@@ -40,20 +40,20 @@ from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 Ints = NDArray[np.int64]
-LEAVES = 4096  # of a grove, unless one shard has more
+LEAVES = 4096  # of a grove, unless one subtree has more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """What all shards have in common."""
+    """What all subtrees have in common."""
 
     workload: Workload  # on the levels of the tree that is measured
     spine: tuple[str, ...]  # the census's levels, which are published
     columns: tuple[str, ...]  # the levels that are measured, without a common root
     root: str | None  # the name of that root, where there is one
-    depth: int  # of the shards' own tops, the root counted
+    depth: int  # of the subtrees' tops, the root counted
     bypass: bool
-    above: NDArray[np.bool_]  # shards × levels above: whether that ancestor has a single child
+    above: NDArray[np.bool_]  # subtrees × levels above: whether that ancestor has a single child
     given: Query | None = None
 
     @property
@@ -67,7 +67,7 @@ class Division:
         return len(self.levels) - 1
 
     def groves(self, table: pa.Table) -> "Iterator[Grove]":
-        """The shards of a part in the order of the spine, some at a time."""
+        """The subtrees of a part in the order of the spine, some at a time."""
         frame = frame_of(table).filter(pl.col(SHARD) >= 0)
         sizes = frame.filter(pl.col(KIND) == AREA).group_by(SHARD).len().sort(SHARD)
         numbers, leaves = sizes[SHARD].to_numpy(), sizes["len"].to_numpy()
@@ -76,7 +76,7 @@ class Division:
             reach = int(np.searchsorted(np.cumsum(leaves[first:]), LEAVES, side="right"))
             end = min(first + max(reach, 1), len(numbers))
             low, high = int(numbers[first]), int(numbers[end - 1])
-            assert high - low == end - 1 - first, "the shards of a part are neighbours"
+            assert high - low == end - 1 - first, "the subtrees of a part are neighbours"
             rows = frame.filter(pl.col(SHARD).is_between(low, high))
             yield Grove(self, low, end - first, rows)
             first = end
@@ -84,16 +84,16 @@ class Division:
 
 @dataclass(frozen=True)
 class Grove:
-    """``count`` shards from number ``first`` on; ``rows`` are their areas and counts as prepared."""
+    """``count`` subtrees from number ``first`` on; ``rows`` are their areas and counts as prepared."""
 
-    plan: Division
+    division: Division
     first: int
     count: int
     rows: pl.DataFrame
 
     @property
     def numbers(self) -> range:
-        """The numbers of its shards."""
+        """The numbers of its subtrees."""
         return range(self.first, self.first + self.count)
 
     @cached_property
@@ -103,55 +103,70 @@ class Grove:
 
     @cached_property
     def spine(self) -> Tree:
-        """The ancestors of its shards, and all below."""
-        return Tree.sorted(self.areas, self.plan.columns, root=self.plan.root)
+        """The ancestors of its subtrees, and all below."""
+        return Tree.sorted(self.areas, self.division.columns, root=self.division.root)
 
     @cached_property
     def published(self) -> Tree:
         """The same leaves in the census's own geography."""
-        if self.plan.columns == self.plan.spine:
+        if self.division.columns == self.division.spine:
             return self.spine
-        return Tree.sorted(self.areas.sort(self.plan.spine), self.plan.spine, root=self.plan.root)
+        return Tree.sorted(self.areas.sort(self.division.spine), self.division.spine, root=self.division.root)
 
     @cached_property
     def starts(self) -> list[Ints]:
-        """Where each shard's geounits begin at every level (and the last end), from the shards' tops down."""
+        """Where each subtree's geounits begin at every level (and the last end), from the subtrees' tops down."""
         found = [np.arange(self.count + 1)]
-        for d in range(self.plan.depth, self.plan.last):
+        for d in range(self.division.depth, self.division.last):
             found.append(self.spine.first_child[d][found[-1]])
         return found
 
     @cached_property
     def allotment(self) -> Allotment:
         """The budget of its geounits; every path from the root of the whole tree is checked."""
-        plan = self.plan
-        above = [np.zeros(self.spine.size(d), bool) for d in range(plan.depth)]
+        division = self.division
+        above = [np.zeros(self.spine.size(d), bool) for d in range(division.depth)]
         node = np.arange(self.count)
-        for d in range(plan.depth, 0, -1):
+        for d in range(division.depth, 0, -1):
             node = self.spine.parent[d][node]
-            above[d - 1][node] = plan.above[self.first : self.first + self.count, d - 1]
-        return Allotment.of(self.spine, plan.workload, bypass=plan.bypass, above=above)
+            above[d - 1][node] = division.above[self.first : self.first + self.count, d - 1]
+        return Allotment.of(self.spine, division.workload, bypass=division.bypass, above=above)
+
+    @cached_property
+    def leaves(self) -> Sparse:
+        """The histograms of its leaves."""
+        node, cell, count = self._counts(CELL)
+        cells = self.division.workload.histogram.cells
+        return Sparse.of(node, cell, count, self.spine.size(self.division.last), cells)
+
+    def within(self, leaves: Ints) -> tuple[Ints, Ints]:
+        """The subtree of each leaf, and its number there."""
+        shard = np.searchsorted(self.starts[-1], leaves, side="right") - 1
+        return self.first + shard, leaves - self.starts[-1][shard]
 
     @cached_property
     def truth(self) -> list[Sparse]:
-        """The census's histograms of its geounits; those above the shards' tops are not known here."""
-        plan, size = self.plan, self.plan.workload.histogram.cells
-        node, cell, count = self._counts(CELL)
-        levels = [Sparse.of(node, cell, count, self.spine.size(plan.last), size)]
-        for d in range(plan.last, plan.depth, -1):
+        """The census's histograms of its geounits; those above the subtrees' tops are not known here."""
+        division, size = self.division, self.division.workload.histogram.cells
+        levels = [self.leaves]
+        for d in range(division.last, division.depth, -1):
             levels.append(levels[-1].up(self.spine.parent[d], self.spine.size(d - 1), size))
-        return [unknown()] * plan.depth + levels[::-1]
+        return [unknown()] * division.depth + levels[::-1]
 
     @cached_property
     def constraints(self) -> Constraints:
         """The bounds that hold in its geounits."""
-        plan = self.plan
+        division = self.division
         given: HeldQuery | None = None
-        if plan.given is not None:
-            exact = self._dense(EARLIER, plan.given.size)
-            name = agreement_name(plan.workload)
-            given = summed(name, plan.given, exact, exact, self.spine, plan.last, first=plan.depth)
-        return rules_of(plan.workload, self.spine, self.truth, Record(), self._units, given, first=plan.depth)
+        if division.given is not None:
+            exact = self._dense(EARLIER, division.given.size)
+            name = agreement_name(division.workload)
+            given = summed(
+                name, division.given, exact, exact, self.spine, division.last, first=division.depth
+            )
+        return rules_of(
+            division.workload, self.spine, self.truth, Record(), self._units, given, first=division.depth
+        )
 
     def constraints_as(self, exact: tuple[bool, ...]) -> Constraints:
         """The same, with the information which of them are equalities in the whole tree."""
@@ -161,14 +176,14 @@ class Grove:
         """Its measurements, with the noise of its geounits in the whole tree, where they start at ``offsets``."""
         none = np.zeros(0, np.int64)
         place = tuple(
-            none if d < self.plan.depth else int(offsets[d]) + np.arange(self.spine.size(d))
-            for d in range(len(self.plan.levels))
+            none if d < self.division.depth else int(offsets[d]) + np.arange(self.spine.size(d))
+            for d in range(len(self.division.levels))
         )
         return Measurements(self.allotment, self.truth, key, emphasis, place)
 
     def _units(self, rule: Rule) -> Ints:
-        number = self.plan.workload.rules.index(rule)
-        return self._dense(UNITS + number, self.plan.workload.query(rule.query).size)
+        number = self.division.workload.rules.index(rule)
+        return self._dense(UNITS + number, self.division.workload.query(rule.query).size)
 
     def _counts(self, kind: int) -> tuple[Ints, Ints, Ints]:
         rows = self.rows.filter(pl.col(KIND) == kind)
@@ -179,7 +194,7 @@ class Grove:
 
     def _dense(self, kind: int, size: int) -> Ints:
         node, number, count = self._counts(kind)
-        result = np.zeros((self.spine.size(self.plan.last), size), np.int64)
+        result = np.zeros((self.spine.size(self.division.last), size), np.int64)
         result[node, number] = count
         return result
 

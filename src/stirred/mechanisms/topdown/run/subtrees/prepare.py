@@ -1,4 +1,4 @@
-"""Prepare a part's areas and counts once: number the leaves in the order of their shard, and count by leaf and cell.
+"""Prepare a part's areas and counts once: number the leaves in the order of their subtree, and count by leaf and cell.
 
 The result is one table: rows of kind AREA hold the codes of a leaf, the others a count of it (see ``shard_rows``).
 """
@@ -88,7 +88,7 @@ def prepared_schema(spine: tuple[str, ...], levels: tuple[str, ...], areas: pa.S
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The codes of the geounits below the shard level, distributed by their value so that equal ones are in one part."""
+    """The codes of the geounits below the cut, distributed by their value so that equal ones are in one part."""
 
     spine: tuple[str, ...]
     above: int  # levels from the top that are checked elsewhere
@@ -131,7 +131,7 @@ class Twice:
 
 
 def check_codes(engine: Engine, prepared: Parts, spine: tuple[str, ...], above: int, parts: int) -> None:
-    """Codes below the shard level are different in the whole census, not only in their shard."""
+    """Codes below the level of the cut are different in the whole census, not only in their subtree."""
     codes, twice = Codes(spine, above, parts), Twice()
     met = engine.exchange(prepared.map(codes, codes.schema).flow(), by=PART, parts=parts)
     found = met.map(twice, twice.schema).gathered()

@@ -24,7 +24,7 @@ AREA, CELL, EARLIER, TROUBLE, UNITS = (
     3,
     4,
 )  # kinds of rows; the units of rule r are of kind UNITS + r
-NOWHERE = -1  # the shard of a row whose area is not in the spine
+NOWHERE = -1  # the subtree of a row whose area is not in the spine
 COUNTS = pa.schema(
     [(PART, pa.int32()), (SHARD, pa.int32()), (KIND, pa.int32()), (LEAF, pa.string()),
      (NUMBER, pa.int64()), (COUNT, pa.int64())]
@@ -33,9 +33,7 @@ COUNTS = pa.schema(
 
 def frame_of(table: pa.Table) -> pl.DataFrame:
     """The same rows for Polars."""
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return pl.DataFrame(pl.from_arrow(table))
 
 
 def spread(frame: pl.DataFrame, columns: tuple[str, ...], parts: int) -> pl.Series:
@@ -46,14 +44,14 @@ def spread(frame: pl.DataFrame, columns: tuple[str, ...], parts: int) -> pl.Seri
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Which shard and part the areas below each node of the shard level belong to."""
+    """Which subtree and part the areas below each node of the level of the cut belong to."""
 
-    column: str | None  # the level whose codes decide; None: there is one shard
-    known: pa.Table  # code (text), shard, part
+    column: str | None  # the level whose codes decide; None: there is one subtree
+    known: pa.Table  # code (text), subtree, part
     parts: int
 
     def of(self, frame: pl.DataFrame, leaf: str) -> pl.DataFrame:
-        """The frame with columns for shard and part; rows of unknown areas are distributed by their leaf."""
+        """The frame with columns for subtree and part; rows of unknown areas are distributed by their leaf."""
         if self.column is None:
             return frame.with_columns(pl.lit(0, pl.Int32).alias(SHARD), pl.lit(0, pl.Int32).alias(PART))
         frame = frame.with_columns(pl.col(self.column).cast(pl.String).alias("_code"))
@@ -79,7 +77,7 @@ class ListedAreas:
 
 @dataclass(frozen=True, slots=True)
 class PlacedAreas:
-    """Areas with the shard and part they belong to."""
+    """Areas with the subtree and part they belong to."""
 
     places: Places
     leaf: str
@@ -105,8 +103,7 @@ class CountedRecords:
         """The columns that it uses."""
         names = [self.places.column or self.leaf, self.leaf]
         if isinstance(self.what, Rule):
-            assert self.what.kinds is not None
-            names += self.what.kinds.columns
+            names += self.what.unit_source.columns
         elif isinstance(self.what, Earlier):
             names += [name for name, _, _ in self.what.columns]
         else:
@@ -136,6 +133,6 @@ class CountedRecords:
             return self.what.cell
         if isinstance(self.what, Rule):
             size = self.workload.query(self.what.query).size
-            level = axis_expression(HistogramAxis(name="kind", size=size, source=self.what.kinds), types)
+            level = axis_expression(HistogramAxis(name="kind", size=size, source=self.what.unit_source), types)
             return pl.when((level >= 0) & (level < size)).then(level)
         return cell_expression(self.workload.histogram, types)

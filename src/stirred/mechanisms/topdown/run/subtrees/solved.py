@@ -1,4 +1,4 @@
-"""Compute a shard's integers from those of its top, level by level, and make what is published of them."""
+"""Compute the integers of subtrees from those of their tops, level by level, and make what is published of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,82 +13,63 @@ from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure.linear import Raw, Targets
 from stirred.mechanisms.topdown.rules.checks import Findings
 from stirred.mechanisms.topdown.run import output
+from stirred.mechanisms.topdown.run.levels import descend
 from stirred.mechanisms.topdown.run.subtrees.grove import Grove, unknown
-from stirred.mechanisms.topdown.run.subtrees.prepare import FIXED
-from stirred.mechanisms.topdown.run.subtrees.rows import (
-    AREA,
-    CELL,
-    COUNT,
-    KIND,
-    LEAF,
-    NUMBER,
-    SHARD,
-    frame_of,
+from stirred.mechanisms.topdown.run.subtrees.rows import CELL, COUNT, KIND, LEAF, NUMBER, SHARD, frame_of
+from stirred.mechanisms.topdown.run.subtrees.survey import (
+    ALONE,
+    MESSAGE,
+    PAYLOAD,
+    Array,
+    Measured,
+    packed,
+    unpacked,
 )
-from stirred.mechanisms.topdown.run.subtrees.survey import ALONE, PAYLOAD, Array, Measured, packed, unpacked
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse, ordinary, stacked, upward
-from stirred.mechanisms.topdown.workload.workload import Workload
 
-SUMMARY = 9  # the kind of a row that holds a grove's summary
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+SUMMARY = 1 << 20  # the kind of a row that holds a grove's summary
 
 
-def solved_schema(spine: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
-    """The columns of what is kept: leaves with their codes, released cells, one summary for each grove."""
-    codes = [areas.field(name) for name in spine]
-    return pa.schema([*FIXED, *codes, (PAYLOAD, pa.large_binary())])
+def solved_schema(prepared: pa.Schema) -> pa.Schema:
+    """The columns of solved parts: those of prepared parts, and one for the summary of each grove."""
+    return prepared if PAYLOAD in prepared.names else prepared.append(pa.field(PAYLOAD, pa.large_binary()))
 
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """The top-down solve of every shard of a part; ``tops`` are the messages from the tree above."""
+    """The top-down solve of every subtree of a part; ``tops`` are the messages from the tree above.
+
+    A solved part has the rows of the prepared one, with the released counts of cells in place of the census's.
+    """
 
     measured: Measured
     solver: str
     tops: Mapping[int, bytes]
     schema: pa.Schema
+    summarised: bool = True  # whether totals, estimates, certificates and findings are wanted
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        pieces = [self.of(grove) for grove in self.measured.plan.groves(table)]
+        pieces = [self.of(grove) for grove in self.measured.division.groves(table)]
         return pa.concat_tables([self.schema.empty_table(), *pieces])
 
     def of(self, grove: Grove) -> pa.Table:
-        """The result of neighbouring shards."""
-        plan = self.measured.plan
+        """The result of neighbouring subtrees."""
         told = [unpacked(self.tops[number]) for number in grove.numbers]
-        targets = self._targets(grove, told)
-        levels, certificates = self._levels(grove, targets, told)
-        size = plan.workload.histogram.cells
-        leaves = ordinary(grove.published, grove.spine, levels[-1], size)
-        released = levels if grove.published is grove.spine else upward(grove.published, leaves, size)
-        below = range(plan.depth + 1, plan.last + 1)
-        findings = Findings.of(grove.constraints, grove.spine, levels, below)
-        summary: dict[str, Array] = {
-            "certificates": np.array([[*_numbers(c)] for c in certificates]).reshape(len(certificates), -1),
-            "kept": np.array(findings.kept, bool),
-            "numbers": np.array(findings.numbers, np.int64),
-            "rest": np.array([findings.possible, findings.agree, findings.entries], np.int64),
-        }
-        for d in range(plan.depth + 1, len(released) - 1):
-            summary[f"totals {d}"] = table_bytes(output.level_totals(grove.published, d, released[d].totals))
-        if isinstance(targets, Informed):
-            cover = np.stack([top["cover"] for top in told])
-            known = gls.covariances(
-                targets.algebra, targets.levels[plan.depth :], targets.leaves, leaves_too=False, top=cover
-            )
-            for d in range(plan.depth + 1, plan.last):
-                summary[f"estimates {d}"] = table_bytes(
-                    output.level_estimates(
-                        grove.spine, d, targets, targets.levels[d].e, known[d - plan.depth]
-                    )
-                )
-        return self._rows(grove, leaves, packed(summary))
+        targets = self.targets(grove, told)
+        constraints = grove.constraints_as(self.measured.exact)
+        estimator = Estimator.of(targets, constraints, solver=self.solver)
+        division = self.measured.division
+        above = [unknown()] * division.depth
+        above.append(stacked([(top["cells"], top["counts"]) for top in told]))
+        levels, certificates = descend(estimator, above, division.last, ALONE)
+        summary = self._summary(grove, targets, levels, certificates, told) if self.summarised else None
+        return self._rows(grove, levels[-1], summary)
 
-    def _targets(self, grove: Grove, told: Sequence[Mapping[str, Array]]) -> Targets:
-        measured, depth = self.measured, self.measured.plan.depth
+    def targets(self, grove: Grove, told: Sequence[Mapping[str, Array]]) -> Targets:
+        """The linear terms of a grove, in the closed form from the estimates of its tops."""
+        measured, depth = self.measured, self.measured.division.depth
         if "e" not in told[0]:
             return Raw(measured.of(grove))
         informed = measured.risen(grove)
@@ -97,36 +78,58 @@ class Solve:
         informed.prepare()
         return informed
 
-    def _levels(
-        self, grove: Grove, targets: Targets, told: Sequence[Mapping[str, Array]]
-    ) -> tuple[list[Sparse], list[Certificate]]:
-        plan = self.measured.plan
-        measurements = targets.measurements  # type: ignore[attr-defined]
-        weights = {pair: measurements.solve_weights(*pair) for pair in grove.allotment.rho}
-        constraints = grove.constraints_as(self.measured.exact)
-        estimator = Estimator(grove.allotment, constraints, targets, weights, solver=self.solver)
-        levels = [unknown()] * plan.depth
-        levels.append(stacked([(top["cells"], top["counts"]) for top in told]))
-        certificates = []
-        for depth in range(plan.depth + 1, plan.last + 1):
-            level, certificate = estimator.level(depth, levels[-1], ALONE)
-            levels.append(level)
-            certificates.append(certificate)
-        return levels, certificates
+    def covariances(
+        self, informed: Informed, told: Sequence[Mapping[str, Array]]
+    ) -> list[NDArray[np.float64]]:
+        """The covariances of the levels from the tops down to the parents of the leaves."""
+        depth = self.measured.division.depth
+        cover = np.stack([top["cover"] for top in told])
+        return gls.covariances(
+            informed.algebra, informed.levels[depth:], informed.leaves, leaves_too=False, top=cover
+        )
 
-    def _rows(self, grove: Grove, leaves: Sparse, summary: bytes) -> pa.Table:
-        spine = list(self.measured.plan.spine)
-        areas = grove.areas.sort(spine).select(
-            pl.lit(AREA, pl.Int32).alias(KIND), pl.int_range(pl.len(), dtype=pl.Int32).alias(LEAF), *spine
+    def _summary(
+        self, grove: Grove, targets: Targets, levels: list[Sparse], certificates: Sequence[Certificate],
+        told: Sequence[Mapping[str, Array]],
+    ) -> bytes:  # fmt: skip
+        """What the tree above needs of a grove: tables of its levels, certificates, findings."""
+        division = self.measured.division
+        size = division.workload.histogram.cells
+        released = levels
+        if grove.published is not grove.spine:
+            released = upward(grove.published, ordinary(grove.published, grove.spine, levels[-1], size), size)
+        below = range(division.depth + 1, division.last + 1)
+        findings = Findings.of(grove.constraints, grove.spine, levels, below)
+        summary: dict[str, Array] = {
+            "certificates": np.array([[*_numbers(c)] for c in certificates]).reshape(len(certificates), -1),
+            "kept": np.array(findings.kept, bool),
+            "numbers": np.array(findings.numbers, np.int64),
+            "rest": np.array([findings.possible, findings.agree, findings.entries], np.int64),
+        }
+        for d in range(division.depth + 1, len(released) - 1):
+            summary[f"totals {d}"] = table_bytes(output.level_totals(grove.published, d, released[d].totals))
+        if isinstance(targets, Informed):
+            known = self.covariances(targets, told)
+            for d in range(division.depth + 1, division.last):
+                found = output.level_estimates(
+                    grove.spine, d, targets, targets.levels[d].e, known[d - division.depth]
+                )
+                summary[f"estimates {d}"] = table_bytes(found)
+        return packed(summary)
+
+    def _rows(self, grove: Grove, leaves: Sparse, summary: bytes | None) -> pa.Table:
+        others = grove.rows.filter(pl.col(KIND) != CELL)
+        shard, leaf = grove.within(leaves.nodes)
+        cells = pl.DataFrame({SHARD: shard, LEAF: leaf, NUMBER: leaves.cells, COUNT: leaves.counts}).select(
+            pl.lit(CELL, pl.Int32).alias(KIND), pl.col(SHARD, LEAF).cast(pl.Int32), NUMBER, COUNT
         )
-        cells = pl.DataFrame({LEAF: leaves.nodes, NUMBER: leaves.cells, COUNT: leaves.counts}).with_columns(
-            pl.lit(CELL, pl.Int32).alias(KIND), pl.col(LEAF).cast(pl.Int32)
-        )
-        last = pl.DataFrame(
-            {KIND: [SUMMARY], PAYLOAD: [summary]}, schema={KIND: pl.Int32, PAYLOAD: pl.Binary}
-        )
-        whole = pl.concat([areas, cells, last], how="diagonal")
-        whole = whole.with_columns(pl.lit(grove.first, pl.Int32).alias(SHARD))
+        pieces = [others.filter(pl.col(KIND) != SUMMARY), cells]
+        if summary is not None:
+            one = {KIND: [SUMMARY], SHARD: [grove.first], PAYLOAD: [summary]}
+            pieces.append(pl.DataFrame(one, schema={KIND: pl.Int32, SHARD: pl.Int32, PAYLOAD: pl.Binary}))
+        whole = pl.concat(pieces, how="diagonal")
+        if PAYLOAD not in whole.columns:
+            whole = whole.with_columns(pl.lit(None, pl.Binary).alias(PAYLOAD))
         return whole.select(self.schema.names).to_arrow().cast(self.schema)
 
 
@@ -144,7 +147,7 @@ def table_bytes(table: pa.Table) -> NDArray[np.uint8]:
 
 
 def bytes_table(array: NDArray[np.generic]) -> pa.Table:
-    """The table again."""
+    """The table of an array of bytes."""
     return pa.ipc.open_stream(pa.py_buffer(array.tobytes())).read_all()
 
 
@@ -153,27 +156,5 @@ class Summaries:
     """The summaries of a part's groves."""
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        return frame_of(table).filter(pl.col(KIND) == SUMMARY).select(SHARD, PAYLOAD).to_arrow()
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedRows:
-    """The released records of a part, one row each, by area and cell."""
-
-    workload: Workload
-    spine: tuple[str, ...]
-    schema: pa.Schema
-    names: tuple[tuple[str, int], ...]  # of the axes: column and what is added to a level
-
-    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        frame = frame_of(table)
-        areas = frame.filter(pl.col(KIND) == AREA).select(SHARD, LEAF, *self.spine)
-        cells = frame.filter(pl.col(KIND) == CELL).select(SHARD, LEAF, NUMBER, COUNT)
-        cells = cells.join(areas, on=[SHARD, LEAF]).sort(SHARD, LEAF, NUMBER)
-        rows = np.repeat(np.arange(cells.height), cells[COUNT].to_numpy())
-        codes = cells.select(self.spine).to_arrow()
-        columns = {name: codes[name].take(pa.array(rows)) for name in self.spine}
-        levels = self.workload.histogram.coordinates(cells[NUMBER].to_numpy())
-        for (name, offset), level in zip(self.names, levels, strict=True):
-            columns[name] = pa.array(level[rows] + offset, pa.int16())
-        return pa.table({name: columns[name] for name in self.schema.names}).cast(self.schema)
+        found = frame_of(table).filter(pl.col(KIND) == SUMMARY).select(SHARD, PAYLOAD)
+        return found.to_arrow().cast(MESSAGE)

@@ -1,6 +1,6 @@
-"""The steps of a shard, part by part: survey it, estimate it upward, solve it. Every kernel is pure and picklable.
+"""The steps of a subtree, part by part: survey it, estimate it upward, solve it. Every kernel is pure and picklable.
 
-A shard and the process that holds the tree above it exchange one small message for each shard: named arrays,
+A subtree and the process that holds the tree above it exchange one small message for each subtree: named arrays,
 without pickled objects.
 """
 
@@ -18,7 +18,7 @@ from stirred.engine import Local
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, tree
 from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.checks import misfits
+from stirred.mechanisms.topdown.rules.checks import equalities, misfits
 from stirred.mechanisms.topdown.run import digest
 from stirred.mechanisms.topdown.run.subtrees.grove import Division, Grove
 from stirred.mechanisms.topdown.run.subtrees.prepare import troubles
@@ -60,36 +60,36 @@ def messages(made: Mapping[int, Mapping[str, Array]]) -> pa.Table:
 class SubtreeSurvey:
     """What the tree above needs: histogram and bounds of the tops, numbers of geounits, counts of violations.
 
-    One more message for each part, of no shard, counts the records without a cell or area.
+    One more message for each part, of no subtree, counts the records without a cell or area.
     """
 
-    plan: Division
+    division: Division
     key: Key
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         made: dict[int, dict[str, Array]] = {NOWHERE: {"troubles": troubles(table)}}
-        for grove in self.plan.groves(table):
+        for grove in self.division.groves(table):
             made |= self.of(grove)
         return messages(made)
 
     def of(self, grove: Grove) -> dict[int, dict[str, Array]]:
-        """The survey of neighbouring shards; violations are reported with the first of them."""
-        plan, held = self.plan, grove.constraints.held
-        deep = [one for one in held if len(one.low) - 1 > plan.depth]
-        broken, clash = misfits(grove.constraints, grove.truth, range(plan.depth + 1, plan.last + 1))
-        tops = digest.climbed(self.key, grove.spine, grove.constraints, grove.truth[-1], plan.depth)
-        exact = np.array([bool((one.low[-1] == one.high[-1]).all()) for one in held], bool)
+        """The survey of neighbouring subtrees; violations are reported with the first of them."""
+        division, held = self.division, grove.constraints.held
+        deep = [one for one in held if len(one.low) - 1 > division.depth]
+        broken, clash = misfits(grove.constraints, grove.truth, range(division.depth + 1, division.last + 1))
+        tops = digest.climbed(self.key, grove.spine, grove.constraints, grove.truth[-1], division.depth)
+        equal = equalities(grove.constraints, len(grove.truth), range(division.depth + 1, division.last + 1))
         sizes = np.stack([np.diff(starts) for starts in grove.starts], axis=1)
         made: dict[int, dict[str, Array]] = {}
         for i, number in enumerate(grove.numbers):
-            cells, counts = grove.truth[plan.depth].at(i)
-            bounds = [array[plan.depth][i] for one in deep for array in (one.low, one.high)]
+            cells, counts = grove.truth[division.depth].at(i)
+            bounds = [array[division.depth][i] for one in deep for array in (one.low, one.high)]
             made[number] = {
                 "sizes": sizes[i],
                 "cells": cells,
                 "counts": counts,
                 "bounds": np.concatenate([*bounds, np.zeros(0, np.int64)]),
-                "exact": exact,
+                "equal": equal,
                 "broken": broken if i == 0 else np.zeros_like(broken),
                 "clash": clash if i == 0 else np.zeros_like(clash),
                 "digest": np.frombuffer(tops[i], np.uint8),
@@ -101,12 +101,12 @@ class SubtreeSurvey:
 def frontier(grove: Grove, shard: int) -> dict[str, Array]:
     """The geounits whose measurements stand for those above them that have none: down to the first that is measured.
 
-    Rows of ``below`` are depth, number and the parent's number, both within the shard.
+    Rows of ``below`` are depth, number and the parent's number, both within the subtree.
     """
-    allotment, spine, top = grove.allotment, grove.spine, grove.plan.depth
+    allotment, spine, top = grove.allotment, grove.spine, grove.division.depth
     found: list[tuple[int, int, int]] = []
     layer = [shard]
-    for d in range(top, grove.plan.last):
+    for d in range(top, grove.division.last):
         bare = [node for node in layer if allotment.start[d][node] < 0]
         layer = []
         for node in bare:
@@ -127,11 +127,11 @@ def frontier(grove: Grove, shard: int) -> dict[str, Array]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The measurements of shards: the run's own key, and where their geounits stand in the whole tree."""
+    """The measurements of subtrees: the run's own key, and where their geounits stand in the whole tree."""
 
-    plan: Division
+    division: Division
     key: Key | None  # None: no noise at all
-    offsets: Ints  # shards × levels
+    offsets: Ints  # subtrees × levels
     emphasis: int
     exact: tuple[bool, ...]  # which constraints are equalities in the whole tree
 
@@ -143,21 +143,21 @@ class Measured:
         """All measurements, with estimates and covariances from the leaves up to the tops."""
         constraints, measurements = grove.constraints_as(self.exact), self.of(grove)
         algebra = algebra_of(measurements, constraints)
-        levels, leaves = tree(algebra, measurements, constraints, ALONE, self.plan.depth)
-        gls.rise(algebra, levels, leaves, self.plan.depth)
+        levels, leaves = tree(algebra, measurements, constraints, ALONE, self.division.depth)
+        gls.rise(algebra, levels, leaves, self.division.depth)
         return Informed(algebra, measurements, levels, leaves)
 
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """The upward half of the tree estimate: the estimate of a shard's top from its measurements, and its covariance."""
+    """The upward half of the tree estimate: the estimate of a subtree's top from its measurements, and its covariance."""
 
     measured: Measured
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        plan = self.measured.plan
+        division = self.measured.division
         made: dict[int, dict[str, Array]] = {}
-        for grove in plan.groves(table):
-            tops = self.measured.risen(grove).levels[plan.depth]
+        for grove in division.groves(table):
+            tops = self.measured.risen(grove).levels[division.depth]
             made |= {number: {"b": tops.b[i], "C": tops.C[i]} for i, number in enumerate(grove.numbers)}
         return messages(made)

@@ -1,0 +1,160 @@
+"""Run one workload from the census to its release.
+
+    census ─→ counts ─→ estimate ─→ checks ─→ records, tables, replicates, noisy measurements
+
+The counts lie in this process if they fit in memory, else in parts that hold whole subtrees (``estimation``).
+"""
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.chance import Key
+from stirred.errors import InputError
+from stirred.mechanisms.base import Check
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.rules.checks import Findings
+from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.run import digest, measurements, output, replicates
+from stirred.mechanisms.topdown.run.above import Above
+from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told
+from stirred.mechanisms.topdown.run.levels import Checkpoint
+from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees, estimated, gather
+from stirred.mechanisms.topdown.run.subtrees.published import ReleasedRows
+from stirred.mechanisms.topdown.run.subtrees.solved import bytes_table
+from stirred.mechanisms.topdown.run.subtrees.survey import MESSAGE, SubtreeSurvey
+from stirred.mechanisms.topdown.run.task import Made, Task
+from stirred.mechanisms.topdown.run.whole import whole
+from stirred.mechanisms.topdown.solve.problem import Certificate
+
+
+def run(task: Task) -> Made:
+    """Run one workload; finished levels of an interrupted run in the task's ``resume`` are used again."""
+    if task.keep_nmf and task.out is None:
+        raise InputError(
+            "the noisy measurement file needs a folder",
+            why="it is written to disk",
+            fix="release(…, out=Path(…))",
+        )
+    task.say("tabulate", 0, 1)
+    subtrees = None if fits(task) else gather(task)
+    try:
+        above = whole(task) if subtrees is None else surveyed(task, subtrees)
+        task.say("tabulate", 1, 1)
+        return _made(task, above, subtrees)
+    finally:
+        if subtrees is not None:
+            subtrees.parts.drop()
+
+
+def fits(task: Task) -> bool:
+    """Whether the whole tree is held by this process; the bytes are estimated from counts, the leaves roughly."""
+    fits_at_all = task.engine.fits(0)
+    return fits_at_all and task.engine.fits(estimated(task.census, task.workload, task.mode))
+
+
+def surveyed(task: Task, subtrees: Subtrees) -> Above:
+    """The tree above, from one message of each subtree."""
+    reader = digest.reader(task.key)
+    kernel = SubtreeSurvey(subtrees.division, reader)
+    survey, others = told(subtrees.parts.map(kernel, MESSAGE), task.steps("survey"))
+    subtrees.refuse([one["troubles"] for one in others], task.workload)
+    record = Record()
+    record.tree(task.census)
+    return Above.told(subtrees, survey, reader, record)
+
+
+def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
+    """Estimate, check, and only then write."""
+    own = task.key.bind("input", above.input_digest)
+    checkpoint = _checkpoint(task, own)
+    noise = None if task.settings.noiseless else own
+    made = estimate(task, above, subtrees, noise, checkpoint=checkpoint)
+    try:
+        checks = _checks(made)
+        task.approve(checks, above.constraints.record)
+        tables = _tables(task, made)
+        microdata = _microdata(task, made)
+        if task.replicates:
+            tables |= replicates.tables(task, made, subtrees)
+        if task.keep_nmf and task.out is not None:
+            measurements.write(task, made, subtrees)
+    finally:
+        made.drop()
+    return Made(
+        microdata=microdata,
+        tables=tables,
+        checks=checks,
+        input_digest=above.input_digest.hex(),
+        checkpoint=checkpoint,
+    )
+
+
+def _checkpoint(task: Task, own: Key) -> Checkpoint:
+    """The folder of finished levels; it belongs to this key, census and these settings."""
+    identity = own.digest(b"levels", repr(task.settings).encode()).hex()
+    checkpoint = Checkpoint(None if task.resume is None else task.resume / task.workload.name, identity)
+    checkpoint.begin()
+    return checkpoint
+
+
+def _checks(made: Estimation) -> tuple[Check, ...]:
+    """Check every invariant, bound, structural zero and parent sum again on the integers."""
+    above = made.above
+    found = Findings.of(above.constraints, above.spine, made.levels, range(above.depth + 1))
+    for one in made.told:
+        possible, agree, entries = (int(number) for number in one["rest"])
+        kept, numbers = one["kept"].tolist(), one["numbers"].tolist()
+        found.join(Findings(kept, numbers, bool(possible), bool(agree), entries))
+    return found.checks(above.allotment.workload, above.constraints)
+
+
+def _tables(task: Task, made: Estimation) -> dict[str, pa.Table]:
+    """Totals, estimates and certificates of every level: those from here, then those of the subtrees in order."""
+    above, name = made.above, task.workload.name
+    levels = made.released
+    last = above.height - 1  # of the published levels; the records are its table
+    totals = [
+        output.level_totals(above.published, d, levels[d].totals) for d in range(min(above.depth + 1, last))
+    ]
+    tables = {
+        f"{name}-totals": output.joined(
+            totals, _below(made, "totals", range(above.depth + 1, last)), pa.null()
+        ),
+        f"{name}-solves": output.certificates(_certificates(made)),
+    }
+    if isinstance(made.targets, Informed):
+        known = output.estimates(above.spine, made.targets)
+        below = range(above.depth + 1, len(above.spine.levels) - 1)
+        tables[f"{name}-estimates"] = output.joined(known, _below(made, "estimates", below))
+    return tables
+
+
+def _below(made: Estimation, table: str, depths: range) -> list[pa.Table]:
+    """A table of the levels below the cut, level by level, each in the order of the spine."""
+    return [bytes_table(one[f"{table} {d}"]) for d in depths for one in made.told]
+
+
+def _certificates(made: Estimation) -> list[Certificate]:
+    """The certificates of every level."""
+    solves = [*made.certificates]
+    below = made.above.spine.levels[made.above.depth + 1 :]
+    for i, level in enumerate(below):
+        whole_level = Certificate(level)
+        for one in made.told:
+            parents, distance, violation, *counts = one["certificates"][i].tolist()
+            numbers = (int(number) for number in counts)
+            whole_level.join(Certificate(level, int(parents), distance, violation, *numbers))
+        solves.append(whole_level)
+    return solves
+
+
+def _microdata(task: Task, made: Estimation) -> pa.Table | pads.Dataset:
+    """The released records, written where they are stored; without a folder they are collected in this process."""
+    workload, out, above = task.workload, task.out, made.above
+    if made.subtrees is None:
+        leaves = made.released[-1]
+        pieces = output.microdata(workload, above.published, leaves, bureau=task.bureau)
+        return output.collected(pieces, None if out is None else out / f"{workload.record}.parquet")
+    schema = made.subtrees.row_schema(bureau=task.bureau)
+    rows = made.subtrees.parts.map(ReleasedRows(made.subtrees.division, schema, task.bureau), schema)
+    return rows.gathered() if out is None else rows.write(out, workload.record, task.steps("write"))

@@ -1,0 +1,113 @@
+"""Kernels over solved subtrees that make published rows: records, replicates, unbiased estimates, noisy measurements."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stirred.mechanisms.topdown.estimate import unbiased
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure import nmf
+from stirred.mechanisms.topdown.run import output
+from stirred.mechanisms.topdown.run.subtrees.grove import Division, Grove
+from stirred.mechanisms.topdown.run.subtrees.solved import Solve
+from stirred.mechanisms.topdown.run.subtrees.survey import Measured, unpacked
+from stirred.mechanisms.topdown.tree.counts import ordinary
+
+DEPTH, TABLE = "_depth", "_table"  # which level a row is about, and which table of that level
+TAGS = pa.schema([(DEPTH, pa.int16()), (TABLE, pa.int16())])
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedRows:
+    """The released records of a part by area and cell: one row each, or with ``replicate`` one row for each cell."""
+
+    division: Division
+    schema: pa.Schema
+    bureau: bool
+    replicate: int | None = None
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        pieces = [
+            piece.cast(self.schema) for grove in self.division.groves(table) for piece in self.of(grove)
+        ]
+        return pa.concat_tables([self.schema.empty_table(), *pieces])
+
+    def of(self, grove: Grove) -> Iterator[pa.Table]:
+        """The rows of neighbouring subtrees."""
+        workload = self.division.workload
+        leaves = ordinary(grove.published, grove.spine, grove.leaves, workload.histogram.cells)
+        if self.replicate is None:
+            return output.microdata(workload, grove.published, leaves, bureau=self.bureau)
+        rows = output.replicate(workload, grove.published, leaves, self.replicate, bureau=self.bureau)
+        return iter([rows])
+
+
+def tagged_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns with the level and table of each row."""
+    return pa.schema([*TAGS, *schema])
+
+
+def tagged(table: pa.Table, depth: int, number: int) -> pa.Table:
+    """The rows with their level and table."""
+    for place, (name, value) in enumerate(((DEPTH, depth), (TABLE, number))):
+        table = table.add_column(
+            place, TAGS.field(name), pa.array(np.full(table.num_rows, value), pa.int16())
+        )
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class UnbiasedRows:
+    """The unbiased estimates of a part's geounits, for every marginal of a level."""
+
+    solve: Solve
+    schema: pa.Schema
+    bureau: bool
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        division = self.solve.measured.division
+        pieces = [piece for grove in division.groves(table) for piece in self.of(grove)]
+        return pa.concat_tables([self.schema.empty_table(), *pieces])
+
+    def of(self, grove: Grove) -> Iterator[pa.Table]:
+        """The rows of neighbouring subtrees."""
+        division = self.solve.measured.division
+        told = [unpacked(self.solve.tops[number]) for number in grove.numbers]
+        informed = self.solve.targets(grove, told)
+        if not isinstance(informed, Informed):
+            return
+        known = self.solve.covariances(informed, told)
+        for d in range(division.depth + 1, division.last):
+            cover = known[d - division.depth]
+            found = unbiased.of_level(division.workload, grove.spine, informed, d, cover, bureau=self.bureau)
+            for number, rows in enumerate(found):
+                yield tagged(rows, d, number).cast(self.schema)
+        rows = unbiased.of_leaves(division.workload, grove.spine, informed, known[-1], bureau=self.bureau)
+        yield tagged(rows, division.last, 0).cast(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementRows:
+    """The noisy measurements of a part's geounits, and the bounds that hold in them, by level and table."""
+
+    measured: Measured
+    schema: pa.Schema
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        division = self.measured.division
+        pieces = [piece for grove in division.groves(table) for piece in self.of(grove)]
+        return pa.concat_tables([self.schema.empty_table(), *pieces])
+
+    def of(self, grove: Grove) -> Iterator[pa.Table]:
+        """The rows of neighbouring subtrees."""
+        division = self.measured.division
+        measurements = self.measured.of(grove)
+        for d in range(division.depth + 1, division.last + 1):
+            for number in nmf.measured_tables(measurements, d):
+                for rows in nmf.answers(measurements, d, number):
+                    yield tagged(rows, d, number).cast(self.schema)
+            for number in nmf.bound_tables(grove.constraints, d):
+                rows = nmf.bounds(grove.constraints, grove.spine, division.workload, d, number)
+                yield tagged(rows, d, number).cast(self.schema)

@@ -1,0 +1,79 @@
+"""One workload run in memory, with everything that a test of the estimate looks at."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.mechanisms.topdown import Workload
+from stirred.mechanisms.topdown.estimate import gls, unbiased
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.constraints import Constraints
+from stirred.mechanisms.topdown.run import replicates
+from stirred.mechanisms.topdown.run.estimation import Estimation, estimate
+from stirred.mechanisms.topdown.run.task import Settings, Task
+from stirred.mechanisms.topdown.run.whole import whole
+from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.tree.geounits import Tree
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A task and what was estimated."""
+
+    task: Task
+    estimation: Estimation
+
+    @property
+    def spine(self) -> Tree:
+        return self.estimation.above.spine
+
+    @property
+    def levels(self) -> list[Sparse]:
+        return self.estimation.levels
+
+    @property
+    def constraints(self) -> Constraints:
+        return self.estimation.above.constraints
+
+    @property
+    def measurements(self) -> Measurements:
+        return self.estimation.targets.measurements
+
+    @property
+    def informed(self) -> Informed:
+        assert isinstance(self.estimation.targets, Informed)
+        return self.estimation.targets
+
+    def replicates(self, count: int) -> list[Sparse]:
+        """The leaf histograms of runs on the release."""
+        return [one.levels[-1] for one in self.again(count)]
+
+    def again(self, count: int) -> Iterator[Estimation]:
+        return replicates.replicates(replace(self.task, replicates=count), self.estimation)
+
+    def unbiased(self) -> pa.Table:
+        """The unbiased estimates of every geounit."""
+        informed, workload = self.informed, self.task.workload
+        cover = gls.covariances(informed.algebra, informed.levels, informed.leaves, leaves_too=False)
+        rows = [
+            rows
+            for depth in range(len(informed.levels))
+            for rows in unbiased.of_level(workload, self.spine, informed, depth, cover[depth])
+        ]
+        return pa.concat_tables([*rows, unbiased.of_leaves(workload, self.spine, informed, cover[-1])])
+
+
+def run(
+    census: Census, workload: Workload, settings: Settings, *, key: Key, engine: Engine, **more: Any
+) -> Outcome:
+    """Count, measure, estimate and solve in this process."""
+    task = Task(census=census, workload=workload, settings=settings, key=key, engine=engine, **more)
+    above = whole(task)
+    noise = None if settings.noiseless else key.bind("input", above.input_digest)
+    return Outcome(task, estimate(task, above, None, noise))
