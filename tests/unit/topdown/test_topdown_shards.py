@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from contract.registry import WORKLOAD
-from stirred.census import Census
+from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, StirredError
@@ -26,6 +27,16 @@ from stirred.mechanisms.topdown.workload.rule import Rule
 from unit.topdown.shard_engines import Narrow, assert_same, content
 
 KEY = Key.for_tests(1)
+TOML = """name = "shards"
+[geography]
+spine = ["state", "county", "tract", "block_group", "block"]
+[record.household]
+files = ["household.parquet"]
+id = "household_id"
+[record.person]
+files = ["person.parquet"]
+household = "household_id"
+"""
 LEVELS = 6  # deeper than any cut of these censuses: the last one allowed is taken
 
 
@@ -359,6 +370,30 @@ def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_
         mechanism.release(census, key=KEY, engine=Narrow(), out=out)
         found = {name: data for name, data in files(out).items() if name.startswith("nmf-")}
         assert found == wanted
+
+
+@pytest.mark.spark("local")
+def test_replicates_and_measurements_on_a_cluster(make_census, spark, tmp_path):
+    """The default plan has replicates: it runs on Spark, to the same bytes, and few rows come back to the driver."""
+    data = make_census(3, states=2, units=60)
+    folder = tmp_path / "census"
+    folder.mkdir()
+    for name in ("household", "person"):
+        pq.write_table(data.table(name), folder / f"{name}.parquet")
+    (folder / "census.toml").write_text(TOML)
+    census = read(folder)
+    mechanism = TopDown(workload="small", replicates=2, keep_nmf=True)
+    for place in ("whole", "cluster"):
+        (tmp_path / place).mkdir()
+    whole = mechanism.release(census, key=KEY, out=tmp_path / "whole")
+    there = mechanism.release(spark.census(census), key=KEY, engine=spark, out=tmp_path / "cluster")
+    assert_same(there, whole)
+    wanted, found = (
+        {name: data for name, data in files(tmp_path / place).items() if name.startswith("nmf-")}
+        for place in ("whole", "cluster")
+    )
+    assert found == wanted
+    assert sorted(path.name for path in (tmp_path / "cluster").iterdir()) == ["nmf-small", "person.parquet"]
 
 
 def test_the_noisy_measurement_file_needs_a_folder(make_census):
