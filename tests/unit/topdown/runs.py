@@ -15,9 +15,9 @@ from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.run import replicates
+from stirred.mechanisms.topdown.run.above import whole
 from stirred.mechanisms.topdown.run.estimation import Estimation, estimate
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.run.whole import whole
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
 

@@ -88,7 +88,7 @@ def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
         raise InputError(
             f"a level among {', '.join(map(repr, levels))} is no number",
             why="the column holds numbers",
-            fix="name levels as the column writes them, such as \"1\"",
+            fix='name levels as the column writes them, such as "1"',
         ) from None
     return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
 

@@ -1,4 +1,4 @@
-"""Compute the linear terms of every geounit for the top-down solve, from raw measurements or from the tree estimate."""
+"""The linear terms of every geounit for the top-down solve, from the best estimate over the whole tree (mode gls)."""
 
 from dataclasses import dataclass, field
 

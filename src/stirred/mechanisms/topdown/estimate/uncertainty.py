@@ -1,13 +1,6 @@
-r"""Estimate the uncertainty of a TopDown release from public numbers alone, by running the mechanism on its own output.
+"""Tables of a release, each cell with its uncertainty: unbiased where that is known exactly, else by replicates.
 
-The released leaf histogram takes the place of the census, the invariants are kept, fresh noise is drawn, and the
-same estimate is made: what a replicate does to the release shows what the release did to the census (a parametric
-bootstrap). Everything here is post-processing of the release and of numbers that are exact anyway, so it costs nothing.
-
-The noise of replicates comes from a child of the run's key bound to ("uncertainty", the released histogram, the number
-of the replicate). The replicates are published, and with the release they reveal their own noise; that is safe,
-because a child key reveals nothing about its parent or siblings and is never used to measure the census. Bound to the
-release, not to the census, two censuses with one release get the same replicates.
+Replicates are runs of the mechanism on its own output (``run.replicates``); they are public numbers.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The tree of geounits: any depth, with the exact part of the budget every geounit spends.
+"""The exact part of the budget that every geounit spends on every query.
 
 Where the census lacks a level of the workload, that level's part moves to the next lower level present. A geounit with
 one child is bypassed: it has the same persons as its child, so its part moves down to the child, which is measured once

@@ -1,4 +1,7 @@
-"""Compute the linear terms of every geounit for the top-down solve, from raw measurements or from the tree estimate."""
+"""The linear terms of a geounit for the top-down solve, from its own measurements (mode classic).
+
+A geounit without its own measurement is represented by its children's measurements.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol

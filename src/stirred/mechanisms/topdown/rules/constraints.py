@@ -1,9 +1,4 @@
-"""Compile constraints to bounds on sums of cells in every geounit, and record which confidential numbers they use.
-
-The multiverse of a run's specification is derived from that record and from nothing else: a constraint that reads a
-confidential number without recording it cannot be built here, because the counts are fetched through ``Record``. What
-the tree shows is recorded with it (``areas``).
-"""
+"""Compile the rules of a workload to bounds on sums of cells in every geounit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Compile constraints to bounds on sums of cells in every geounit, and record which confidential numbers they use.
+"""Record which confidential numbers constraints use, and state them as invariants.
 
-The multiverse of a run's specification is derived from that record and from nothing else: a constraint that reads a
-confidential number without recording it cannot be built here, because the counts are fetched through ``Record``. What
-the tree shows is recorded with it (``areas``).
+The multiverse of a run's specification is derived from this record and from nothing else: a constraint that reads a
+confidential number without recording it cannot be built, because the counts are fetched through ``Record``. What
+the tree shows is recorded with it (``tree.leaves``).
 """
 
 from dataclasses import dataclass, field

@@ -5,6 +5,10 @@
 The counts lie in this process if they fit in memory, else in parts that hold whole subtrees (``estimation``).
 """
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.dataset as pads
 
@@ -12,18 +16,23 @@ from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure import nmf
 from stirred.mechanisms.topdown.rules.checks import Findings
 from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.run import digest, measurements, output, replicates
-from stirred.mechanisms.topdown.run.above import Above
+from stirred.mechanisms.topdown.run import digest, output, replicates
+from stirred.mechanisms.topdown.run.above import Above, whole
 from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told
 from stirred.mechanisms.topdown.run.levels import Checkpoint
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees, estimated, gather
-from stirred.mechanisms.topdown.run.subtrees.published import ReleasedRows
+from stirred.mechanisms.topdown.run.subtrees.published import (
+    MeasurementRows,
+    ReleasedRows,
+    Stored,
+    tagged_schema,
+)
 from stirred.mechanisms.topdown.run.subtrees.solved import bytes_table
 from stirred.mechanisms.topdown.run.subtrees.survey import MESSAGE, SubtreeSurvey
 from stirred.mechanisms.topdown.run.task import Made, Task
-from stirred.mechanisms.topdown.run.whole import whole
 from stirred.mechanisms.topdown.solve.problem import Certificate
 
 
@@ -77,7 +86,7 @@ def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
         if task.replicates:
             tables |= replicates.tables(task, made, subtrees)
         if task.keep_nmf and task.out is not None:
-            measurements.write(task, made, subtrees)
+            _write_measurements(task.out, made, subtrees)
     finally:
         made.drop()
     return Made(
@@ -158,3 +167,29 @@ def _microdata(task: Task, made: Estimation) -> pa.Table | pads.Dataset:
     schema = made.subtrees.row_schema(bureau=task.bureau)
     rows = made.subtrees.parts.map(ReleasedRows(made.subtrees.division, schema, task.bureau), schema)
     return rows.gathered() if out is None else rows.write(out, workload.record, task.steps("write"))
+
+
+def _write_measurements(out: Path, made: Estimation, counted: Subtrees | None) -> None:
+    """Write the noisy measurement file: measurements from here, then those of the subtrees, level by level."""
+    above, measurements = made.above, made.targets.measurements
+    workload = above.allotment.workload
+    with ExitStack() as stack:
+        below: Stored | None = None
+        if counted is not None and made.solve is not None:
+            schema = tagged_schema(nmf.schema(workload, pa.int64()))
+            kernel = MeasurementRows(made.solve.measured, schema)
+            name = f"{workload.name}-measurements"
+            below = stack.enter_context(Stored.of(counted.parts.map(kernel, schema), out, name))
+
+        def rows(depth: int, number: int) -> Iterator[pa.Table]:
+            if depth > above.depth and below is not None:
+                columns = nmf.schema(workload, pa.int64() if number < 0 else pa.int32())
+                return (table.cast(columns) for table in below.tables(depth, number))
+            if number < 0:
+                return iter([nmf.bounds(above.constraints, above.spine, workload, depth, number)])
+            known = number in nmf.measured_tables(measurements, depth)
+            return nmf.answers(measurements, depth, number) if known else iter(())
+
+        folder = out / f"nmf-{workload.name}"
+        held = above.constraints.held
+        nmf.write(folder, above.spine.levels, workload, held, above.equal, rows)

@@ -18,14 +18,17 @@ import pyarrow as pa
 from stirred.mechanisms.topdown.estimate import gls, unbiased
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.run import digest, output
-from stirred.mechanisms.topdown.run.above import Above
+from stirred.mechanisms.topdown.run.above import Above, input_digest
 from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
-from stirred.mechanisms.topdown.run.subtrees.published import ReleasedRows, UnbiasedRows, tagged_schema
-from stirred.mechanisms.topdown.run.subtrees.stored import Stored
+from stirred.mechanisms.topdown.run.subtrees.published import (
+    ReleasedRows,
+    Stored,
+    UnbiasedRows,
+    tagged_schema,
+)
 from stirred.mechanisms.topdown.run.subtrees.survey import MESSAGE, SubtreeSurvey
 from stirred.mechanisms.topdown.run.task import Task
-from stirred.mechanisms.topdown.run.whole import input_digest
 from stirred.mechanisms.topdown.tree.counts import upward
 
 

@@ -338,7 +338,7 @@ class Estimator:
     def _held(
         self, depth: int, nodes: Ints, cells: Ints
     ) -> tuple[tuple[HeldSums, ...], NDArray[np.int32], Floats, Floats, Floats | None, Floats | None]:
-        """HeldSums sums for the solve, and the partition and totals that the rounding network keeps."""
+        """The held sums for the solve, and the partition and totals that the rounding network keeps."""
         families: list[HeldSums] = []
         partition = np.zeros(len(cells), np.int32)
         low, high = np.full((len(nodes), 1), -FREE), np.full((len(nodes), 1), FREE)

@@ -100,7 +100,7 @@ def metric(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floa
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A problem in the layout of ``lanes``."""
+    """A problem in the memory layout of ``layout``."""
 
     linear: Floats
     queries: Nesting

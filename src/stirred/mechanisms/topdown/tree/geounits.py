@@ -1,9 +1,4 @@
-"""The tree of geounits: any depth, with the exact part of the budget every geounit spends.
-
-Where the census lacks a level of the workload, that level's part moves to the next lower level present. A geounit with
-one child is bypassed: it has the same persons as its child, so its part moves down to the child, which is measured once
-with both. In both cases every root-to-leaf path spends exactly the total, and that is checked.
-"""
+"""The tree of geounits, of any depth: the codes of every level and the parent of every geounit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ stays above them as a node that is not measured, so that *its* population is the
 groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
 
 Both use the leaves of the tree and the areas in which these lie, never a confidential count: the areas are public
-geography, and the leaves are public or declared as an invariant (``areas``). The
+geography, and the leaves are public or declared as an invariant (``leaves``). The
 production rule also used which kinds of group quarters are in a block, which is an invariant but not public
 geography; that is left out. Microdata and tables still have the ordinary geography (``ordinary``), and every
 root-to-leaf path spends exactly the total (checked where the budget is allotted).

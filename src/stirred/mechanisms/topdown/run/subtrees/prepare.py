@@ -1,6 +1,6 @@
 """Prepare a part's areas and counts once: number the leaves in the order of their subtree, and count by leaf and cell.
 
-The result is one table: rows of kind AREA hold the codes of a leaf, the others a count of it (see ``shard_rows``).
+The result is one table: rows of kind AREA hold the codes of a leaf, the others a count of it (see ``rows``).
 """
 
 from dataclasses import dataclass

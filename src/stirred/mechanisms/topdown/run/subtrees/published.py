@@ -1,11 +1,17 @@
 """Kernels over solved subtrees that make published rows: records, replicates, unbiased estimates, noisy measurements."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
 
+from stirred.engine.base import Parts
 from stirred.mechanisms.topdown.estimate import unbiased
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure import nmf
@@ -15,6 +21,7 @@ from stirred.mechanisms.topdown.run.subtrees.solved import Solve
 from stirred.mechanisms.topdown.run.subtrees.survey import Measured, unpacked
 from stirred.mechanisms.topdown.tree.counts import ordinary
 
+ROWS = 1 << 16  # read at a time
 DEPTH, TABLE = "_depth", "_table"  # which level a row is about, and which table of that level
 TAGS = pa.schema([(DEPTH, pa.int16()), (TABLE, pa.int16())])
 
@@ -111,3 +118,39 @@ class MeasurementRows:
             for number in nmf.bound_tables(grove.constraints, d):
                 rows = nmf.bounds(grove.constraints, grove.spine, division.workload, d, number)
                 yield tagged(rows, d, number).cast(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Rows of parts; with a folder they are files there, which are deleted at the end."""
+
+    data: pads.Dataset
+    place: Path | None
+
+    @staticmethod
+    def of(rows: Parts, folder: Path | None, name: str) -> "Stored":
+        """Compute the rows and store them."""
+        if folder is None:
+            return Stored(pads.dataset(rows.gathered()), None)
+        return Stored(rows.write(folder, name), folder / f"{name}.parquet")
+
+    def tables(self, depth: int | None = None, number: int | None = None) -> Iterator[pa.Table]:
+        """All rows, or those of one table of a level without its tags."""
+        names = [name for name in self.data.schema.names if name not in TAGS.names]
+        chosen = None
+        if depth is not None:
+            chosen = (pc.field(DEPTH) == depth) & (pc.field(TABLE) == number)
+        for batch in self.data.to_batches(columns=names, filter=chosen, batch_size=ROWS):
+            if batch.num_rows:
+                yield pa.Table.from_batches([batch])
+
+    def __enter__(self) -> "Stored":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.place is not None and self.place.is_dir():
+            shutil.rmtree(self.place)
+        elif self.place is not None:
+            self.place.unlink(missing_ok=True)

@@ -133,6 +133,8 @@ class CountedRecords:
             return self.what.cell
         if isinstance(self.what, Rule):
             size = self.workload.query(self.what.query).size
-            level = axis_expression(HistogramAxis(name="kind", size=size, source=self.what.unit_source), types)
+            level = axis_expression(
+                HistogramAxis(name="kind", size=size, source=self.what.unit_source), types
+            )
             return pl.when((level >= 0) & (level < size)).then(level)
         return cell_expression(self.workload.histogram, types)
