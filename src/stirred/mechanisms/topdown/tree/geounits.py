@@ -35,11 +35,7 @@ class Tree:
         for level in levels:
             missing = table[level].null_count()
             if missing:
-                raise InputError(
-                    f"{missing} areas have no {level}",
-                    why="a child without a parent cannot be part of the tree",
-                    fix=f"complete the column {level} of the geography",
-                )
+                raise no_code(missing, level)
         table = table.sort(levels)
         codes: list[pl.Series] = []
         parents: list[Ints] = []
@@ -47,12 +43,7 @@ class Tree:
         for depth, level in enumerate(levels):
             nodes = table.select(levels[: depth + 1]).unique(maintain_order=True)
             if nodes[level].n_unique() < nodes.height:
-                twice = nodes.height - nodes[level].n_unique()
-                raise InputError(
-                    f"{twice} codes of level {level} have two parents",
-                    why="an area has one parent",
-                    fix="make codes unique within the level, as a GEOID is",
-                )
+                raise two_parents(nodes.height - nodes[level].n_unique(), level)
             if above is None:
                 parents.append(np.full(nodes.height, -1, np.int64))
             else:
@@ -120,3 +111,21 @@ class Tree:
             if name in self.levels:
                 return self.levels.index(name)
         return None
+
+
+def no_code(missing: int, level: str) -> InputError:
+    """The error for areas without a code."""
+    return InputError(
+        f"{missing} areas have no {level}",
+        why="a child without a parent cannot be part of the tree",
+        fix=f"complete the column {level} of the geography",
+    )
+
+
+def two_parents(twice: int, level: str) -> InputError:
+    """The error for codes with two parents."""
+    return InputError(
+        f"{twice} codes of level {level} have two parents",
+        why="an area has one parent",
+        fix="make codes unique within the level, as a GEOID is",
+    )

@@ -48,15 +48,20 @@ def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
     )
 
 
-def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
-    """One row per leaf with its areas: from the public file of areas, else from the records with a home."""
-    spine = list(census.schema.spine)
-    if not spine:
+def spine_of(census: "Census") -> tuple[str, ...]:
+    """The levels of the census's geography; raises an error if it has none."""
+    if not census.schema.spine:
         raise InputError(
             "the census has no geography",
             why="TopDown works from the top of a spine down to its leaves",
             fix="name its spine in census.toml: [geography] spine = […]",
         )
+    return census.schema.spine
+
+
+def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
+    """One row per leaf with its areas: from the public file of areas, else from the records with a home."""
+    spine = list(spine_of(census))
     if census.schema.geography.areas is not None:
         areas = ancestors(census.schema, census.folder).select(spine).collect()
         types = census.scan(workload.record, spine).collect_schema()

@@ -30,6 +30,7 @@ from stirred.mechanisms.topdown.workload.workload import Workload
 
 if TYPE_CHECKING:
     from stirred.census import Census
+    from stirred.census.schema import OffSpine
 
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 PART = "_part"
@@ -109,34 +110,41 @@ def _grouped(
     return table.with_columns(pl.format("{}.{}", pl.col(tract), number).alias(name)), [*above, name, leaf]
 
 
+def beside(census: "Census", name: str) -> "OffSpine":
+    """A geography beside the spine that may shape the tree: each leaf lies in one area of it, publicly known."""
+    schema = census.schema
+    known = {off.name: off for off in schema.geography.off_spine}
+    if name not in known:
+        raise InputError(
+            f"{name} is not a geography beside the spine",
+            why="only public geography may shape the tree, and the census declares what is geography",
+            fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
+        )
+    off = known[name]
+    if not off.of:
+        raise InputError(
+            f"{name} cuts through the areas of the spine",
+            why="each leaf must lie in one area of it",
+            fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
+        )
+    if not off.files and schema.geography.areas is not None:
+        raise InputError(
+            f"{name} needs a file of its own",
+            why="the tree lists all areas, and without a file only records say where these are: the tree would "
+            "show which areas have records",
+            fix=f"give [geography.off_spine.{name}] its files",
+        )
+    return off
+
+
 def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The leaves with the geographies beside the spine that were named; each leaf lies in one area of each."""
     schema = census.schema
-    known = {off.name: off for off in schema.geography.off_spine}
     for name in dict.fromkeys(names):
-        if name not in known:
-            raise InputError(
-                f"{name} is not a geography beside the spine",
-                why="only public geography may shape the tree, and the census declares what is geography",
-                fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
-            )
-        off = known[name]
-        if not off.of:
-            raise InputError(
-                f"{name} cuts through the areas of the spine",
-                why="each leaf must lie in one area of it",
-                fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
-            )
+        off = beside(census, name)
         if off.files:
             leaves = attach(schema, leaves.lazy(), [name], census.folder).collect()
             continue
-        if schema.geography.areas is not None:
-            raise InputError(
-                f"{name} needs a file of its own",
-                why="the tree lists all areas, and without a file only records say where these are: the tree would "
-                "show which areas have records",
-                fix=f"give [geography.off_spine.{name}] its files",
-            )
         holders = [record for record in deciding(census) if name in census.columns(record)]
         if not holders:
             raise InputError(
@@ -149,13 +157,18 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
         frames = [census.scan(record, [off.of, name]).select(codes) for record in holders]
         table = pl.concat(frames).unique().collect()
         if table[off.of].n_unique() < table.height:
-            raise InputError(
-                f"some areas of level {off.of} lie in several areas of {name}",
-                why="each area must lie in one area beside the spine",
-                fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
-            )
+            raise mixed_areas(name, off.of)
         leaves = leaves.join(table, on=off.of, how="left", maintain_order="left")
     return leaves
+
+
+def mixed_areas(name: str, of: str) -> InputError:
+    """The error for areas that lie in several areas beside the spine."""
+    return InputError(
+        f"some areas of level {of} lie in several areas of {name}",
+        why="each area must lie in one area beside the spine",
+        fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
+    )
 
 
 def _level(name: str, spine: tuple[str, ...]) -> str:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from stirred.census.geography import ancestors, attach
 from stirred.engine import Engine
 from stirred.engine.base import Parts
-from stirred.errors import InputError, did_you_mean
+from stirred.errors import InputError
 from stirred.mechanisms.topdown.run.subtrees.rows import COUNT, PART, SHARD, ListedAreas, Places, frame_of
-from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.leaves import deciding
+from stirred.mechanisms.topdown.tree.geounits import Tree, no_code, two_parents
+from stirred.mechanisms.topdown.tree.leaves import deciding, spine_of
+from stirred.mechanisms.topdown.tree.splits import beside
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -92,13 +93,7 @@ def listed(
     engine: Engine, census: "Census", workload: Workload, options: SpineOptions | None, parts: int
 ) -> Listed:
     """Every area once, in parts by its codes: from the public file of areas, else from the records that decide it."""
-    spine = census.schema.spine
-    if not spine:
-        raise InputError(
-            "the census has no geography",
-            why="TopDown works from the top of a spine down to its leaves",
-            fix="name its spine in census.toml: [geography] spine = […]",
-        )
+    spine = spine_of(census)
     entities = tuple(name for name in (options.entities if options else ()) if name not in spine)
     for name in entities:
         _require(census, name)
@@ -120,28 +115,7 @@ def listed(
 
 def _require(census: "Census", name: str) -> None:
     """Check that every leaf has an area of this geography, from the records with homes or from its own file."""
-    schema = census.schema
-    known = {off.name: off for off in schema.geography.off_spine}
-    off = known.get(name)
-    if off is None:
-        raise InputError(
-            f"{name} is not a geography beside the spine",
-            why="only public geography may shape the tree, and the census declares what is geography",
-            fix=f"declare it under [geography.off_spine.{name}]; {did_you_mean(name, known)}",
-        )
-    if not off.of:
-        raise InputError(
-            f"{name} cuts through the areas of the spine",
-            why="each leaf must lie in one area of it",
-            fix=f'state the level that decides it: [geography.off_spine.{name}] of = "…"',
-        )
-    if not off.files and schema.geography.areas is not None:
-        raise InputError(
-            f"{name} needs a file of its own",
-            why="the tree lists all areas, and without a file only records say where these are: the tree would "
-            "show which areas have records",
-            fix=f"give [geography.off_spine.{name}] its files",
-        )
+    off = beside(census, name)
     lacking = [record for record in deciding(census) if name not in census.columns(record)]
     if not off.files and lacking:
         raise InputError(
@@ -198,11 +172,7 @@ def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) ->
     for i, level in enumerate(spine):
         missing = int(told.filter(pl.col(LENGTH) == MISSING + i)[COUNT].sum())
         if missing:
-            raise InputError(
-                f"{missing} areas have no {level}",
-                why="a child without a parent cannot be part of the tree",
-                fix=f"complete the column {level} of the geography",
-            )
+            raise no_code(missing, level)
     top, crowd = _heads(told, spine[:1]), bool((told[LENGTH] == -1).any())
     if not top.height and not crowd:
         return None
@@ -242,16 +212,7 @@ def once(heads: pl.DataFrame, levels: tuple[str, ...]) -> None:
     """Codes of a level are different."""
     twice = heads.height - heads[levels[-1]].n_unique()
     if twice:
-        raise twofold(twice, levels[-1])
-
-
-def twofold(twice: int, level: str) -> InputError:
-    """The error for codes with two parents."""
-    return InputError(
-        f"{twice} codes of level {level} have two parents",
-        why="an area has one parent",
-        fix="make codes unique within the level, as a GEOID is",
-    )
+        raise two_parents(twice, levels[-1])
 
 
 def _heads(told: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -20,7 +20,6 @@ from stirred.mechanisms.topdown.run.subtrees.grove import Division
 from stirred.mechanisms.topdown.run.subtrees.prepare import (
     Preparation,
     check_codes,
-    mixed_areas,
     prepared_schema,
 )
 from stirred.mechanisms.topdown.run.subtrees.rows import (
@@ -35,7 +34,7 @@ from stirred.mechanisms.topdown.run.subtrees.rows import (
 from stirred.mechanisms.topdown.run.task import Task
 from stirred.mechanisms.topdown.tree.counts import no_area, no_cell
 from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.splits import split
+from stirred.mechanisms.topdown.tree.splits import mixed_areas, split
 from stirred.mechanisms.topdown.workload.histogram import column
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -87,7 +86,7 @@ class Subtrees:
         """Raise an error for records without a cell or area, counted over all parts."""
         strangers, lost, mixed = np.sum(troubles, axis=0).tolist()
         if mixed:
-            raise mixed_areas(self.beside)
+            raise mixed_areas(*self.beside[0])
         if strangers:
             raise no_cell(strangers, workload)
         if lost:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from stirred.engine import Engine
 from stirred.engine.base import Parts
-from stirred.errors import InputError
-from stirred.mechanisms.topdown.run.subtrees.cut import twofold
 from stirred.mechanisms.topdown.run.subtrees.rows import (
     AREA,
     CELL,
@@ -28,6 +26,7 @@ from stirred.mechanisms.topdown.run.subtrees.rows import (
     frame_of,
     spread,
 )
+from stirred.mechanisms.topdown.tree.geounits import two_parents
 from stirred.mechanisms.topdown.tree.splits import extended
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 
@@ -139,20 +138,10 @@ def check_codes(engine: Engine, prepared: Parts, spine: tuple[str, ...], above: 
     for i, level in enumerate(spine):
         count = int(frame_of(found).filter(pl.col(KIND) == i)[COUNT].sum())
         if count:
-            raise twofold(count, level)
+            raise two_parents(count, level)
 
 
 def troubles(table: pa.Table) -> NDArray[np.int64]:
     """How often each fault occurs in a part."""
     found = frame_of(table).filter(pl.col(KIND) == TROUBLE).sort(NUMBER)
     return found[COUNT].to_numpy()
-
-
-def mixed_areas(beside: tuple[tuple[str, str], ...]) -> InputError:
-    """The error for areas that lie in several areas beside the spine."""
-    name, of = beside[0]
-    return InputError(
-        f"some areas of level {of} lie in several areas of {name}",
-        why="each area must lie in one area beside the spine",
-        fix=f'correct the column {name}, or give [geography.off_spine.{name}] another "of"',
-    )
