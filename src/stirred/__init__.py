@@ -13,6 +13,7 @@ if _TYPE_CHECKING:
     from stirred.engine import Spark as Spark
     from stirred.mechanisms.base import Mechanism as Mechanism
     from stirred.mechanisms.base import Release as Release
+    from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
     from stirred.mechanisms.swapping import ImputedStay as ImputedStay
     from stirred.mechanisms.swapping import NearPlaces as NearPlaces
     from stirred.mechanisms.swapping import NoisyKey as NoisyKey
@@ -23,7 +24,6 @@ if _TYPE_CHECKING:
     from stirred.mechanisms.swapping import VaryingRates as VaryingRates
     from stirred.mechanisms.topdown import TopDown as TopDown
     from stirred.mechanisms.topdown import Workload as Workload
-    from stirred.mechanisms.topdown.margins import ExactMargins as ExactMargins
     from stirred.publish import Packet as Packet
     from stirred.publish import Plan as Plan
     from stirred.publish import load as load
@@ -57,7 +57,7 @@ _HOMES: dict[str, str] = {
     "Census": "stirred.census",
     "Custom": "stirred.spec",
     "Domain": "stirred.spec",
-    "ExactMargins": "stirred.mechanisms.topdown.margins",
+    "ExactMargins": "stirred.mechanisms.exact_margins.mechanism",
     "Hamming": "stirred.spec",
     "ImputedStay": "stirred.mechanisms.swapping",
     "Invariant": "stirred.spec",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -23,7 +24,6 @@ from stirred.mechanisms.swapping import (
     VaryingRates,
 )
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.margins import ExactMargins
 from stirred.mechanisms.topdown.workload import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -64,7 +64,7 @@ OWN = (
     ),
     Registration(
         name="exact-margins",
-        target="stirred.mechanisms.topdown.margins:ExactMargins",
+        target="stirred.mechanisms.exact_margins.mechanism:ExactMargins",
         summary="one noisy table whose margins are exact",
     ),
     Registration(

@@ -142,12 +142,16 @@ class TopDown(Mechanism):
 
     def parameters(self) -> dict[str, object]:
         """Every setting, for the receipt."""
-        return self.identity() | {
-            "names": self.names,
-            "solver": self.solver,
-            "replicates": self.replicates,
-            "keep_nmf": self.keep_nmf,
-        }
+        return (
+            {"spine": None}
+            | self.identity()
+            | {
+                "names": self.names,
+                "solver": self.solver,
+                "replicates": self.replicates,
+                "keep_nmf": self.keep_nmf,
+            }
+        )
 
     def identity(self) -> dict[str, object]:
         """The settings that the key is bound to, in canonical JSON; the others must not change the noise."""

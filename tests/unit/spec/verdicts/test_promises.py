@@ -22,10 +22,10 @@ from oracles.rank import determines
 from stirred.catalog import catalog
 from stirred.census import Census
 from stirred.errors import BudgetError, IncompatibleError, VoidError
+from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.topdown import constraints
-from stirred.mechanisms.topdown.constraints import Record
-from stirred.mechanisms.topdown.margins import ExactMargins
+from stirred.mechanisms.topdown.rules import record as constraints
+from stirred.mechanisms.topdown.rules.record import Record
 from stirred.spec import (
     Answer,
     Approximate,
