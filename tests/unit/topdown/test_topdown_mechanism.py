@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from stirred.cli.flags import add_flags, settings
 
 from stirred.chance import Key
+from stirred.cli.terminal.flags import add_flags, settings
 from stirred.engine import Local
 from stirred.errors import BudgetError, InfeasibleError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
