@@ -29,7 +29,6 @@ from stirred.publish.plan.writing import plan_of
 SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"], "rate": "1/3"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "permutation-swapping": SWAP | {"drop": ["tenure"]},
-    # the command has two defaults of its own: the workload's mode, and no replicates
     "topdown": {"workload": "workload.toml", "mode": "gls", "replicates": 3, "emphasis": 2, "bypass": False},
     "exact-margins": {"rows": "county", "columns": "tenure", "rho_squared": "1/2"},
     "swapping-varying-rates": SWAP | {"by": "tenure", "rates": {"rent": "1/2"}},

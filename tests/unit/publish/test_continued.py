@@ -101,7 +101,7 @@ def test_an_earlier_budget_is_never_lost(folder: Path, monkeypatch: pytest.Monke
 
 
 def test_an_estimate_that_does_not_fit_is_refused_first(folder: Path) -> None:
-    text = HEAD.format(title="t") + DHC.format(given="pl").replace('mode = "workload"\n', "") + END
+    text = HEAD.format(title="t") + DHC.format(given="pl").replace('mode = "workload"', 'mode = "gls"') + END
     before = sorted(path.name for path in folder.iterdir())
     with pytest.raises(InputError, match="closed-form estimate"):
         run(parse(text, folder=folder), folder / "refused", key=KEY)

@@ -30,7 +30,7 @@ from stirred.mechanisms.topdown.workload.workload import Workload
 
 if TYPE_CHECKING:
     from stirred.census import Census
-    from stirred.census.schema import OffSpine
+    from stirred.census.codebook.schema import OffSpine
 
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 PART = "_part"
