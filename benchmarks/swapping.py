@@ -92,7 +92,7 @@ def measure_kernel(folder: Path, repeats: int) -> dict[str, float]:
     """One thread: numpy's take of both columns, and the whole swap of the place column, interleaved."""
     from stirred.chance import Key
     from stirred.engine import Local
-    from stirred.mechanisms.swapping.kernel_moves import draw, stratum_sizes
+    from stirred.mechanisms.swapping.draw.moves import draw, stratum_sizes
 
     table = pq.read_table(folder / "household.parquet")
     ids = table["household_id"].to_numpy().view(np.uint64)

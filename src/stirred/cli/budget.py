@@ -19,7 +19,7 @@ from typing import Final, TypedDict
 
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.accounting import (
+from stirred.mechanisms.swapping.budget.by_size import (
     SHARPNESS,
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
@@ -215,7 +215,7 @@ def _types(number: int) -> str:
 
 def _margins(given: list[int], rates: list[str], *, as_json: bool) -> int:
     # Compiled kernels take a second to load; the other questions do not need them.
-    from stirred.mechanisms.swapping.strata import Stratum, bounds, claim
+    from stirred.mechanisms.swapping.budget.claim import Stratum, bounds, claim
 
     n = sum(given)
     margins = tuple(margin for margin in given if margin > 0)

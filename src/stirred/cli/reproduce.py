@@ -18,7 +18,7 @@ from typing import Any
 
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.swapping.accounting import rate_of
+from stirred.mechanisms.swapping.budget.by_size import rate_of
 
 # part → (module, function, options it takes, one line of help); a function returns a document with name and rows
 PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {

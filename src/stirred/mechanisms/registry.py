@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GROUP = "stirred.mechanisms"
 _SWAPPING, _VARIANTS = "stirred.mechanisms.swapping.mechanism", "stirred.mechanisms.swapping.variants"
-_MOVES, _NOISE = "stirred.mechanisms.swapping.variants_moves", "stirred.mechanisms.swapping.variants_noise"
+_MOVES, _NOISE = "stirred.mechanisms.swapping.variants.moves", "stirred.mechanisms.swapping.variants.noise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

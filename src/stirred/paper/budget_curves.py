@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import Final
 
-from stirred.mechanisms.swapping.accounting import smallest_budget, theorem_1
+from stirred.mechanisms.swapping.budget.by_size import smallest_budget, theorem_1
 
 STRATA: Final = (2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 GRID: Final = tuple(Fraction(k, 10_000) for k in (10, 20, 50, *range(100, 9901, 100), 9950, 9980, 9990, 9999))

@@ -22,7 +22,7 @@ from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.closed_forms import deshrink
+from stirred.mechanisms.swapping.numbers.closed_forms import deshrink
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.spec import Specification
 

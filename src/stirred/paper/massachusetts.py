@@ -19,10 +19,10 @@ from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.accounting import theorem_1, tight
-from stirred.mechanisms.swapping.closed_forms import mean_table
-from stirred.mechanisms.swapping.kernel_moves import draw
-from stirred.mechanisms.swapping.release_statement import shapes
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.numbers.closed_forms import mean_table
+from stirred.mechanisms.swapping.statement import shapes
 
 TENURES: Final = ("owned", "rented")
 # Table 1 of the paper, last columns: one draw at p = 50 %

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from stirred.chance import Key
-from stirred.mechanisms.swapping import kernel_moves
-from stirred.mechanisms.swapping.kernel_moves import draw
+from stirred.mechanisms.swapping.draw import moves as kernel_moves
+from stirred.mechanisms.swapping.draw.moves import draw
 
 STRATA = 300_000
 N = 5

@@ -13,9 +13,9 @@ from scipy import stats
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.swapping import NoisyKey
-from stirred.mechanisms.swapping.kernel_moves import Moves, draw
-from stirred.mechanisms.swapping.kernel_strata import Strata
-from stirred.mechanisms.swapping.variants_moves import non_vacuous, rearranged
+from stirred.mechanisms.swapping.draw.moves import Moves, draw
+from stirred.mechanisms.swapping.draw.strata import Strata
+from stirred.mechanisms.swapping.variants.moves import non_vacuous, rearranged
 
 STRATA = 200_000
 FALSE_ALARM = 1e-7  # chance that one of these checks fails on a right sampler

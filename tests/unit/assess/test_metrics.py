@@ -19,7 +19,7 @@ from stirred.assess.utility.relations import (
 )
 from stirred.assess.utility.segregation import dissimilarity, entropy_index, isolation
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.tables_uncertainty import kept
+from stirred.mechanisms.swapping.numbers.uncertainty import kept
 
 # The paper's Table 1: owned, rented, owned swapped, rented swapped, of fourteen counties.
 TABLE_1 = """7461 3825 5907 5379

@@ -16,8 +16,9 @@ from stirred.engine import Local
 from stirred.engine.placing import PART
 from stirred.mechanisms import released_parts
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.swapping import PermutationSwapping, tables_parts
-from stirred.publish.compare.answers import assessment
+from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swapping.numbers import tables_parts
+from stirred.publish.answers import assessment
 from stirred.publish.plan import TablePlan, parse
 
 SCHEMA: dict[str, Any] = {

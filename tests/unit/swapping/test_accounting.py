@@ -8,9 +8,15 @@ from math import log
 import pytest
 
 from stirred.errors import BudgetError, InputError
-from stirred.mechanisms.swapping.accounting import largest_loss, rates_for, smallest_budget, theorem_1, tight
-from stirred.mechanisms.swapping.derangements import EXACT_UP_TO, derangements, step_ratio_bound
-from stirred.spec.numbers.budget import Budget
+from stirred.mechanisms.swapping.budget.by_size import (
+    largest_loss,
+    rates_for,
+    smallest_budget,
+    theorem_1,
+    tight,
+)
+from stirred.spec.budget import Budget
+from stirred.spec.derangements import EXACT_UP_TO, derangements, step_ratio_bound
 
 RATES = [Fraction(p) for p in ("1/100", "1/3", "1/2", "61/100", "7/10", "9/10", "99/100")]
 

@@ -5,8 +5,19 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.accounting import tight
-from stirred.mechanisms.swapping.enumerate import (
+from stirred.mechanisms.swapping.budget.by_size import tight
+from stirred.mechanisms.swapping.budget.claim import Stratum, bounds, claim
+from stirred.mechanisms.swapping.variants.budgets import (
+    LAWS,
+    near_places,
+    no_vacuous,
+    rates_by_held,
+    rates_by_place,
+    rates_by_rarity,
+    unit_matching_rates,
+    variant_bounds,
+)
+from stirred.mechanisms.swapping.variants.enumeration import (
     Law,
     labels,
     largest_loss_of,
@@ -16,7 +27,7 @@ from stirred.mechanisms.swapping.enumerate import (
     swapping_law,
     tabulate,
 )
-from stirred.mechanisms.swapping.enumerate_variants import (
+from stirred.mechanisms.swapping.variants.laws import (
     held_law,
     near_law,
     noised_loss,
@@ -27,18 +38,7 @@ from stirred.mechanisms.swapping.enumerate_variants import (
     rarity_law,
     unit_matching_law,
 )
-from stirred.mechanisms.swapping.strata import Stratum, bounds, claim
-from stirred.mechanisms.swapping.variants_accounting import (
-    LAWS,
-    near_places,
-    no_vacuous,
-    rates_by_held,
-    rates_by_place,
-    rates_by_rarity,
-    unit_matching_rates,
-    variant_bounds,
-)
-from stirred.spec.numbers.budget import Budget
+from stirred.spec.budget import Budget
 
 RATES = [
     (Fraction(1, 20), Fraction(1, 10)),
@@ -178,7 +178,7 @@ def test_unit_matching_keeps_the_budget_of_the_pool(alpha: Fraction) -> None:
 
 def test_unit_matching_drops_the_strata_from_the_invariants() -> None:
     # without travellers (law within strata only) a pair that differs across strata is told apart for certain
-    from stirred.mechanisms.swapping.enumerate_variants import stratified_law
+    from stirred.mechanisms.swapping.variants.laws import stratified_law
 
     names = labels((1,) * 4)
     assert not largest_loss_of(

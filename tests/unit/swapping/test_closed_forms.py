@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.swapping import closed_forms
+from stirred.mechanisms.swapping.numbers import closed_forms
 
 DERANGEMENTS = [1, 0, 1, 2, 9, 44, 265]
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(4, 5)]

@@ -6,9 +6,10 @@ from random import Random
 
 import pytest
 
-from stirred.mechanisms.swapping.accounting import theorem_1, tight
-from stirred.mechanisms.swapping.derangements import derangements
-from stirred.mechanisms.swapping.enumerate import (
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.mechanisms.swapping.budget.reduction import phi_exact
+from stirred.mechanisms.swapping.budget.two_types import margins_closed, margins_exact
+from stirred.mechanisms.swapping.variants.enumeration import (
     Labels,
     Law,
     Permutation,
@@ -23,9 +24,8 @@ from stirred.mechanisms.swapping.enumerate import (
     tabulate,
     universe,
 )
-from stirred.mechanisms.swapping.margins import margins_closed, margins_exact
-from stirred.mechanisms.swapping.reduction import phi_exact
-from stirred.spec.numbers.budget import Budget
+from stirred.spec.budget import Budget
+from stirred.spec.derangements import derangements
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(4, 5)]
 SIX = [  # margins of six records: the paper's witness, all different, repeated values, two types
@@ -305,7 +305,7 @@ def test_mutants_change_the_loss_too() -> None:
 
 def test_mixed_strata_lose_an_invariant() -> None:
     # two strata swapped as one: outputs appear that no data set of the universe can give
-    from stirred.mechanisms.swapping.enumerate_variants import stratified_law
+    from stirred.mechanisms.swapping.variants.laws import stratified_law
 
     p = Fraction(1, 4)
     hold, swap = (0, 1, 10, 11), (0, 1, 2, 3)  # hold values 10 and 11 are the second stratum

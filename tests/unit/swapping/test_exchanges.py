@@ -12,10 +12,14 @@ import pytest
 
 from stirred.census import Census
 from stirred.engine import Local
-from stirred.mechanisms.swapping import PermutationSwapping, exchanges
-from stirred.mechanisms.swapping import strata as budgets
-from stirred.mechanisms.swapping.accounting import odds, tight
-from stirred.mechanisms.swapping.enumerate import (
+from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swapping.budget import claim as budgets
+from stirred.mechanisms.swapping.budget import more_types as exchanges
+from stirred.mechanisms.swapping.budget.by_size import odds, tight
+from stirred.mechanisms.swapping.budget.claim import Strata, Stratum, bounds, claim
+from stirred.mechanisms.swapping.budget.more_types import by_exchanges, phi
+from stirred.mechanisms.swapping.budget.two_types import margins_exact
+from stirred.mechanisms.swapping.variants.enumeration import (
     distance,
     labels,
     largest_of,
@@ -25,9 +29,6 @@ from stirred.mechanisms.swapping.enumerate import (
     tabulate,
     universe,
 )
-from stirred.mechanisms.swapping.exchanges import by_exchanges, phi
-from stirred.mechanisms.swapping.margins import margins_exact
-from stirred.mechanisms.swapping.strata import Strata, Stratum, bounds, claim
 from stirred.spec import Budget
 
 Columns = tuple[tuple[int, ...], ...]  # a table as its columns, each over the rows

@@ -7,8 +7,9 @@ import pytest
 
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.swapping import kernel, kernel_moves
-from stirred.mechanisms.swapping.kernel_moves import Moves, Threshold, draw
+from stirred.mechanisms.swapping.draw import kernels as kernel
+from stirred.mechanisms.swapping.draw import moves as kernel_moves
+from stirred.mechanisms.swapping.draw.moves import Moves, Threshold, draw
 
 RATE = Fraction(1, 5)
 

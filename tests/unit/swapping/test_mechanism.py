@@ -15,9 +15,9 @@ from stirred.errors import BudgetError, DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping import mechanism as mechanism_module
-from stirred.mechanisms.swapping.accounting import theorem_1, tight
-from stirred.mechanisms.swapping.kernel_moves import Moves
-from stirred.mechanisms.swapping.release_members import Members
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.mechanisms.swapping.draw.moves import Moves
+from stirred.mechanisms.swapping.records.members import Members
 
 SCHEMA = {
     "name": "toy",

@@ -17,16 +17,14 @@ from stirred.engine import Local
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.errors import DataError, PrivacyError
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.swapping import (
-    NoisyKey,
-    PermutationSwapping,
-    sharded_batches,
-    sharded_published,
-    sharded_strata,
-)
+from stirred.mechanisms.swapping import NoisyKey, PermutationSwapping
 from stirred.mechanisms.swapping import mechanism as mechanism_module
-from stirred.mechanisms.swapping.kernel_moves import Moves
-from stirred.mechanisms.swapping.sharded_size import size_of
+from stirred.mechanisms.swapping.draw.moves import Moves
+from stirred.mechanisms.swapping.pipeline import part_batches as sharded_batches
+from stirred.mechanisms.swapping.pipeline import part_publish as sharded_published
+from stirred.mechanisms.swapping.pipeline import part_strata as sharded_strata
+from stirred.mechanisms.swapping.records.size import size_of
+from stirred.mechanisms.swapping.values import Hasher, Words, identities, row_words, siphash
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},

@@ -13,16 +13,10 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
-from stirred.mechanisms.swapping import (
-    ImputedStay,
-    NoisyKey,
-    PermutationSwapping,
-    UnitMatching,
-    VaryingRates,
-    release_frame,
-)
-from stirred.mechanisms.swapping.enumerate import outputs, swapping_law
-from stirred.mechanisms.swapping.release_stays import Released, released
+from stirred.mechanisms.swapping import ImputedStay, NoisyKey, PermutationSwapping, UnitMatching, VaryingRates
+from stirred.mechanisms.swapping.pipeline import frame as release_frame
+from stirred.mechanisms.swapping.records.participation import Released, released
+from stirred.mechanisms.swapping.variants.enumeration import outputs, swapping_law
 from stirred.spec import Budget, universe
 
 KEY = Key.for_tests(1)

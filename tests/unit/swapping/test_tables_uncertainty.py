@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from stirred.mechanisms.swapping.tables_uncertainty import table_uncertainty
+from stirred.mechanisms.swapping.numbers.uncertainty import table_uncertainty
 
 
 def swap(rng: np.random.Generator, stratum: np.ndarray, place: np.ndarray, p: float) -> np.ndarray:

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from stirred.mechanisms.swapping.uncertainty import Cells, estimate, law, shrinkage, variance
+from stirred.mechanisms.swapping.numbers.moments import Cells, estimate, law, shrinkage, variance
 
 
 def exact_law(n: int, p: Fraction) -> dict[tuple[int, ...], Fraction]:

@@ -12,8 +12,8 @@ from stirred.chance import Key
 from stirred.errors import PrivacyError
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping import mechanism as mechanism_module
-from stirred.mechanisms.swapping.kernel_moves import Moves
-from stirred.mechanisms.swapping.release_members import Members
+from stirred.mechanisms.swapping.draw.moves import Moves
+from stirred.mechanisms.swapping.records.members import Members
 from stirred.spec import Margin
 
 KINDS = {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]}

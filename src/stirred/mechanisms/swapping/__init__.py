@@ -1,6 +1,7 @@
 """The Permutation Swapping Algorithm: its budget, its closed forms and its variants."""
 
-from stirred.mechanisms.swapping.closed_forms import (
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.numbers.closed_forms import (
     attenuation,
     channel,
     deshrink,
@@ -10,10 +11,9 @@ from stirred.mechanisms.swapping.closed_forms import (
     shrinkage,
     weak_strata,
 )
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.variants import ImputedStay, VaryingRates
-from stirred.mechanisms.swapping.variants_moves import NearPlaces, NoVacuous, UnitMatching
-from stirred.mechanisms.swapping.variants_noise import NoisyKey, NoisyTables
+from stirred.mechanisms.swapping.variants.moves import NearPlaces, NoVacuous, UnitMatching
+from stirred.mechanisms.swapping.variants.noise import NoisyKey, NoisyTables
 
 __all__ = [
     "ImputedStay",

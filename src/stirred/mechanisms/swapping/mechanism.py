@@ -15,19 +15,20 @@ from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.released import finished
-from stirred.mechanisms.swapping import release_statement as statement
-from stirred.mechanisms.swapping import sharded, tables
-from stirred.mechanisms.swapping.accounting import Rate, rate_of
+from stirred.mechanisms.swapping import statement
+from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
+from stirred.mechanisms.swapping.budget.claim import Strata, bounds
 from stirred.mechanisms.swapping.config import SwapConfig
-from stirred.mechanisms.swapping.kernel_moves import draw
-from stirred.mechanisms.swapping.release import publish, swapped_columns, table
-from stirred.mechanisms.swapping.release_columns import Column
-from stirred.mechanisms.swapping.release_frame import Frame, load
-from stirred.mechanisms.swapping.release_order import shuffled
-from stirred.mechanisms.swapping.release_roles import Roles, roles
-from stirred.mechanisms.swapping.sharded_size import size_of
-from stirred.mechanisms.swapping.strata import Strata, bounds
-from stirred.mechanisms.swapping.tables_uncertainty import kept
+from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.numbers import tables
+from stirred.mechanisms.swapping.numbers.uncertainty import kept
+from stirred.mechanisms.swapping.pipeline import parts as sharded
+from stirred.mechanisms.swapping.pipeline.frame import Frame, load
+from stirred.mechanisms.swapping.pipeline.order import shuffled
+from stirred.mechanisms.swapping.pipeline.publish import publish, swapped_columns, table
+from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.size import size_of
+from stirred.mechanisms.swapping.roles import Roles, roles
 from stirred.spec import Bound, Ledger, SizeLaw, Specification
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""One draw of the Permutation Swapping Algorithm: strata, selection, derangement, moves."""

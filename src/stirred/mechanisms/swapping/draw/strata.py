@@ -1,0 +1,157 @@
+"""Number the strata of the match variables, count their sizes, and find whether each holds one, two or more types."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+from stirred.mechanisms.swapping.draw import kernels as kernel
+from stirred.mechanisms.swapping.records.columns import Column, Digits, ranked, words
+
+ROWS = 1 << 16
+MANY = 3  # more than two types are not distinguished; only small strata have all their margins counted (``texts``)
+
+
+@compiled
+def _mark(codes: NDArray[np.uint32], present: NDArray[np.uint32]) -> None:
+    for code in codes:
+        if code != kernel.OUT:
+            present[code] = np.uint32(1)
+
+
+@compiled
+def _renumber(codes: NDArray[np.uint32], places: NDArray[np.uint32], sizes: NDArray[np.uint32]) -> None:
+    for i in range(codes.size):
+        if codes[i] != kernel.OUT:
+            place = places[codes[i]]
+            codes[i] = place
+            sizes[place] += np.uint32(1)
+
+
+@compiled
+def _types(
+    strata: NDArray[np.uint32],
+    numbers: NDArray[np.uint64],
+    firsts: NDArray[np.uint64],
+    seconds: NDArray[np.uint64],
+    first_counts: NDArray[np.uint32],
+    types: NDArray[np.uint8],
+) -> int:
+    """Count the types of each stratum as one, two or many; returns the strata that have many."""
+    full = 0
+    for i in range(strata.size):
+        stratum = strata[i]
+        if stratum == kernel.OUT:
+            continue
+        seen = types[stratum]
+        if seen == 3:
+            continue
+        number = numbers[i]
+        if seen == 0:
+            firsts[stratum] = number
+            types[stratum] = 1
+            first_counts[stratum] = 1
+        elif number == firsts[stratum]:
+            first_counts[stratum] += np.uint32(1)
+        elif seen == 1:
+            seconds[stratum] = number
+            types[stratum] = 2
+        elif number != seconds[stratum]:
+            types[stratum] = 3
+            full += 1
+    return full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Types:
+    """Of each stratum: 1, 2 or 3 (many) distinct types, and how many records have the first of them."""
+
+    types: NDArray[np.uint8]
+    first_counts: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strata:
+    """The stratum of every record (``kernel.OUT`` when it takes no part) and the size of every stratum."""
+
+    codes: NDArray[np.uint32]
+    sizes: NDArray[np.uint32]
+
+    def types(self, columns: Sequence[Column]) -> Types:
+        """How many distinct values of the given columns each stratum holds."""
+        n = self.sizes.size
+        found = Types(types=np.zeros(n, np.uint8), first_counts=np.zeros(n, np.uint32))
+        varying = [column for column in columns if column.span > 1]
+        if not varying:
+            found.types[:] = 1
+            found.first_counts[:] = self.sizes
+            return found
+        packed = words(varying)
+        number = packed[0] if len(packed) == 1 else Digits.of([ranked(varying)])
+        firsts, seconds = np.empty(n, np.uint64), np.empty(n, np.uint64)
+        full = 0
+        for start in range(0, self.codes.size, ROWS):
+            part = slice(start, start + ROWS)
+            full += _types(
+                self.codes[part], number.numbers(part), firsts, seconds, found.first_counts, found.types
+            )
+            if full == n:
+                break
+        return found
+
+
+def texts(strata: Strata, columns: Sequence[Column], chosen: NDArray[np.bool_]) -> list[str]:
+    """The margins of the chosen strata, largest first and joined by points: how often each type occurs in them.
+
+    >>> import pyarrow as pa
+    >>> place = Column(name="place", codes=np.array([2, 7, 2, 2]), type=pa.int64())
+    >>> texts(strata([], rows=4), [place], np.array([True]))
+    ['3.1']
+    """
+    inside = strata.codes != kernel.OUT
+    inside[inside] = chosen[strata.codes[inside]]
+    rows = np.flatnonzero(inside)
+    packed = words([column for column in columns if column.span > 1])
+    number = packed[0] if len(packed) == 1 else Digits.of([ranked(columns)])
+    types = np.empty(rows.size, np.uint64)
+    at = 0
+    for start in range(0, strata.codes.size, ROWS):
+        part = inside[start : start + ROWS]
+        found = number.numbers(slice(start, start + ROWS))[part]
+        types[at : at + found.size] = found
+        at += found.size
+    counts = pl.DataFrame({"stratum": strata.codes[rows], "type": types}).group_by("stratum", "type").len()
+    joined = (
+        counts.sort("stratum", "len", descending=[False, True])
+        .group_by("stratum", maintain_order=True)
+        .agg(pl.col("len").cast(pl.String).str.join("."))
+    )
+    return list(joined["len"])
+
+
+def strata(match: Sequence[Column], *, rows: int, taking_part: NDArray[np.bool_] | None = None) -> Strata:
+    """Exact strata of the match variables; without match variables all records are one stratum.
+
+    >>> import pyarrow as pa
+    >>> size = Column(name="size", codes=np.array([2, 7, 2]), type=pa.int64())
+    >>> strata([size], rows=3).sizes
+    array([2, 1], dtype=uint32)
+    """
+    digits = Digits.of(match)
+    if digits.range > max(1 << 22, 2 * rows):
+        digits = Digits.of([ranked(match)])
+    codes = np.empty(rows, np.uint32)
+    present = np.zeros(digits.range, np.uint32)
+    for start in range(0, rows, ROWS):
+        part = slice(start, min(start + ROWS, rows))
+        codes[part] = digits.numbers(part) if match else 0
+        if taking_part is not None:
+            codes[part][~taking_part[part]] = kernel.OUT
+        _mark(codes[part], present)
+    places = np.cumsum(present, dtype=np.uint32) - present
+    sizes = np.zeros(int(present.sum(dtype=np.int64)), np.uint32)
+    _renumber(codes, places, sizes)
+    return Strata(codes=codes, sizes=sizes)

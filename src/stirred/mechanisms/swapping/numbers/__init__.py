@@ -1,0 +1,1 @@
+"""What data users compute from a release: closed forms, uncertainty, tables."""

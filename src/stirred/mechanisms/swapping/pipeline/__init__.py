@@ -1,0 +1,1 @@
+"""A swap from census to release, step by step."""

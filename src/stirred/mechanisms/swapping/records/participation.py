@@ -1,0 +1,173 @@
+"""Records that never take part: they are published unchanged and are therefore invariants, or left out completely.
+
+The schema alone decides who takes part. A level that only records show would make the invariants, and so the
+meaning of the promise, depend on the data.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import PrivacyError
+from stirred.mechanisms.swapping.records.columns import Column, level_codes
+from stirred.spec import Margin
+
+if TYPE_CHECKING:
+    from stirred.census.codebook.schema import Kinds, RecordSchema
+
+Where = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """The records with one of these levels of a variable: no swap touches them."""
+
+    column: str
+    levels: tuple[str, ...]
+    codes: NDArray[Any]
+    records: int
+    why: str
+
+    @property
+    def where(self) -> Where:
+        """The same levels as a restriction of a table."""
+        return {self.column: self.levels}
+
+    def words(self, subject: str) -> str:
+        """What is invariant, short enough for a sentence."""
+        return f"{subject} that {self.why} ({self.column} = {' or '.join(self.levels)}) with all variables and places"
+
+    def told(self, record_type: str) -> str:
+        """How many records these are and what happens to them."""
+        return f"{self.records:,} {record_type} records {self.why}: they are never swapped and published as they are"
+
+
+def by_kinds(kinds: "Kinds | None") -> bool:
+    """Whether the schema marks records that never take part by their kind."""
+    return kinds is not None and bool(kinds.vacant or kinds.group_quarters)
+
+
+def by_kind(kinds: "Kinds | None", columns: dict[str, Column]) -> Stay | None:
+    """Vacant units and group quarters, if the schema distinguishes kinds; listed even if the census has none."""
+    if kinds is None or not by_kinds(kinds):
+        return None
+    levels = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
+    column = columns[kinds.column]
+    codes = level_codes(column, levels)
+    return Stay(
+        column=kinds.column,
+        levels=levels,
+        codes=codes,
+        records=int(np.isin(column.codes, codes).sum()),
+        why="take no part by their kind",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Which records are released where the others are left out: those with a listed level, or all but some levels.
+
+    With ``levels`` a record whose level is empty or not listed is left out. Without (the schema lists no level that
+    takes part) every record is released but those of ``left_out``. Either rule covers every data set of the domain.
+    """
+
+    column: str
+    levels: tuple[str, ...] | None
+    left_out: tuple[str, ...]
+
+    @property
+    def among(self) -> str:
+        """The rule, as an addition to the name of a table."""
+        if self.levels is None:
+            return f" (without {self.column} = {' or '.join(self.left_out)})"
+        return f" (only {self.column} = {' or '.join(self.levels)})"
+
+    def places(self, column: Column) -> NDArray[np.bool_]:
+        """Which records are released."""
+        if self.levels is None:
+            return ~np.isin(column.codes, level_codes(column, self.left_out))
+        return np.isin(column.codes, level_codes(column, self.levels))
+
+    def without(self, columns: dict[str, Column]) -> dict[str, Column]:
+        """The columns of the records that are released.
+
+        Values that only other records have are removed too, because the whole dictionary of a column is published.
+        """
+        rows = np.flatnonzero(self.places(columns[self.column])).astype(np.uint32)
+        return {name: held.taken(rows).compacted().measured() for name, held in columns.items()}
+
+    def margins(
+        self, record_type: str, by: tuple[str, ...], *, where: Mapping[str, tuple[str, ...]], label: str
+    ) -> tuple[Margin, ...]:
+        """A table of the released records as invariants.
+
+        A restriction lists levels. Where the released levels have no list, the table of all records and the table of those
+        left out determine it together: it is their difference.
+        """
+        if self.levels is not None:
+            only = _both(where, {self.column: self.levels})
+            return (Margin(record_type, by, where=only, label=label and label + self.among),)
+        rest = f" (only {self.column} = {' or '.join(self.left_out)})"
+        return (
+            Margin(record_type, by, where=where, label=label),
+            Margin(
+                record_type,
+                by,
+                where=_both(where, {self.column: self.left_out}),
+                label=label and label + rest,
+            ),
+        )
+
+    def fate(self, record_type: str) -> str:
+        """What happens to records with no level, or with a level that the schema does not list."""
+        if self.levels is None:
+            return (
+                f"{record_type} records with {self.column} = {' or '.join(self.left_out)} are left out; all others take "
+                f"part, also those with an empty {self.column}. The schema lists no level that takes part, so the "
+                "invariants also fix tables of the records that are left out; to avoid this, list the occupied levels in "
+                "the schema"
+            )
+        return (
+            f"only {record_type} records with {self.column} = {' or '.join(self.levels)} are released; all others are "
+            f"left out, also those with an empty {self.column} or one that the schema does not list"
+        )
+
+
+def _both(one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]) -> Where:
+    """Both restrictions at once."""
+    return {
+        name: tuple(
+            level for level in one.get(name, other.get(name, ())) if name not in other or level in other[name]
+        )
+        for name in (*one, *(name for name in other if name not in one))
+    }
+
+
+def released(record: "RecordSchema", untouched: str) -> Released | None:
+    """Which records a swap with ``untouched="drop"`` releases, from the schema; None where none is left out.
+
+    The levels that take part are those of occupied homes and housing units; without these, the declared levels of the
+    variable except vacant units and group quarters.
+    """
+    kinds = record.kinds
+    if untouched != "drop" or kinds is None or not by_kinds(kinds):
+        return None
+    others = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
+    named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
+    for variable in record.variables:
+        if variable.name == kinds.column and not named:
+            named = tuple(str(level) for level in variable.all_levels or () if str(level) not in others)
+    return Released(column=kinds.column, levels=named or None, left_out=others)
+
+
+def refuse(stay: Stay, record_type: str) -> None:
+    """Raise an error if records would be published unchanged."""
+    if stay.records:
+        raise PrivacyError(
+            f"{stay.records:,} {record_type} records would be published untouched",
+            why="they are vacant units or group quarters, which the swap never moves",
+            fix='untouched="publish" lists them among the invariants, untouched="drop" leaves them out',
+        )

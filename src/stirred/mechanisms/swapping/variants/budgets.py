@@ -1,0 +1,322 @@
+r"""The sampling laws and proved budgets of the variants of the Permutation Swapping Algorithm.
+
+Laws (one stratum of n records unless said; strata independent; "PSA(p)" is Algorithm 1 at rate p; all rates rational,
+strictly between 0 and 1). A record i has hold values $h_i$ and swap values $s_i$; a permutation g gives it $s_{g(i)}$.
+
+1a *rates by held variables.* Record i is selected with probability $p_i = \pi(h_i, \text{invariants})$, independently;
+   exactly one selected: draw all again; then a uniform derangement of the selected.
+1b *rates by own place too.* The same with $p_i = \pi(h_i, s_i, \text{invariants})$, read from the input file.
+1c *rates by rarity.* The same with $p_i = \pi(h_i, s_i, \min(N_i, c+1), \text{invariants})$, where $N_i$ counts the
+   records of the input file in i's risk cell (a function of $h$ and $s$, e.g. race in the block) and c ≥ 1 is the
+   largest count that still matters (c = 1: uniqueness).
+2  *imputed records stay.* PSA(p) on the records that are not imputed; imputed ones are not touched and not counted.
+3  *no vacuous swap.* PSA(p) on a stratum with two hold and two swap types, conditioned on "nobody was selected, or the
+   table changed": a vacuous draw (selection *and* derangement) is thrown away whole and drawn again. A selection
+   without any non-vacuous derangement is therefore redrawn. Strata with one hold or one swap type are left alone.
+4  *near places preferred.* Draw g by PSA(p). Pair the n records of the stratum at random (uniform; one is left over if n
+   is odd), independently of g. For every pair {i, j} of two moved records with g(i) ≠ j and g(j) ≠ i there are two
+   arrangements: i takes $s_{g(i)}$ and j takes $s_{g(j)}$, or the other way round. The one with the smaller total
+   distance $D(s_i, \cdot) + D(s_j, \cdot)$ from the *original* places is taken with probability Λ/(1+Λ), the other with
+   1/(1+Λ); 1/2 each on a tie. D is any fixed public distance of places, Λ ≥ 1 rational (Λ = 1 is PSA(p)).
+5  *probabilistic unit matching.* Two swaps one after the other: first PSA(αp) in the coarser pools (strata without the
+   loosened match variables), then PSA((1−α)p) in the strata, on the first one's output. A household leaves its
+   stratum with probability about αp. 0 < α < 1.
+6a *noisy swap key.* Each record draws a noisy match value from a fixed kernel $K(\tilde m \mid m)$; PSA(p) within the strata
+   of the noisy values; the noisy values are not published.
+6b *noise after the swap.* PSA(p), then a noise mechanism (discrete Gaussian, cell key) on tables of the swapped file.
+
+Proofs: proof.md, Sections 5 and 6.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import exp, log1p
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import InputError
+from stirred.mechanisms.swapping.budget.by_size import HALF, Rate, odds, rate_of, stratum_of, tight
+from stirred.mechanisms.swapping.budget.claim import Strata, Stratum, bounds
+from stirred.mechanisms.swapping.variants.laws import found_loss
+from stirred.spec.budget import Bound, Budget
+from stirred.spec.derangements import EXACT_UP_TO, derangements
+from stirred.spec.numerals import fraction_of
+from stirred.spec.size_laws import SizeLaw
+
+UPPER_ONLY = "not known to be tight; the largest loss found by enumeration is printed beside it"
+
+
+def _rates(low: Rate, high: Rate) -> tuple[Fraction, Fraction]:
+    least, most = rate_of(low), rate_of(high)
+    if not 0 < least <= most < 1:
+        raise InputError(
+            "varying swap rates must lie strictly between 0 and 1",
+            why=f"they run from {least} to {most}, and a record that never or always moves shows its place",
+            fix="bound them away from 0 and 1, or leave such records out as imputed ones are",
+        )
+    return least, most
+
+
+def inner_rate(rate: Rate) -> Fraction:
+    """A swap rate of some records, strictly between 0 and 1: no law covers records that never or always move.
+
+    >>> inner_rate("1/20")
+    Fraction(1, 20)
+    """
+    return _rates(rate, rate)[0]
+
+
+def largest_rare_count(count: object) -> int:
+    """The largest count that makes a combination rare, 1 or more.
+
+    >>> largest_rare_count(1)
+    1
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError(
+            "rarity must use counts of at least 1",
+            why="the count is a whole number of records",
+            fix="counts_up_to=1 is uniqueness",
+        )
+    return count
+
+
+def _one_step(n: int) -> Fraction:
+    """d(n)/d(n−1), the most that one more moved record divides a probability by; n + 1/60 bounds it beyond 60."""
+    if n <= 2:
+        return Fraction(1)
+    return Fraction(derangements(n), derangements(n - 1)) if n <= EXACT_UP_TO else n + Fraction(1, 60)
+
+
+def rates_by_held(n: int, low: Rate, high: Rate) -> Budget:
+    r"""Law 1a in strata of at most n records: $\max\{\ln o_{\max},\ \tfrac12\ln\frac{d(n)}{d(n-2)} - \ln o_{\min}\}$.
+
+    >>> rates_by_held(5, "1/10", "1/2").upper(4), rates_by_held(5, "1/10", "1/10") == tight(5, "1/10")
+    (Decimal('3.7428'), True)
+    """
+    least, most = _rates(low, high)
+    return SizeLaw("by-size", least, most).at(stratum_of(n))
+
+
+def _spread(least: Fraction, most: Fraction) -> Fraction:
+    """e^μ: how far the chance of one record's being (un)selected moves when its rate does."""
+    return max(most / least, (1 - least) / (1 - most))
+
+
+def _renormalised(n: int, least: Fraction, most: Fraction) -> Fraction:
+    """e^ν: how far the chance that nothing is redrawn moves when one record's rate does; near 1 in large strata."""
+    spread = _spread(least, most)
+    # Floats with a safety margin of a millionth: the exact power would have n digits.
+    alone = Fraction(exp((n - 1) * log1p(-float(least))) * (1 + 1e-6))
+    lone = alone * (1 - least) * n * odds(most)
+    if lone >= 1:
+        return spread
+    shift = (most - least) * alone * max(Fraction(1), (n - 1) * odds(most)) / (1 - lone)
+    return min(
+        spread, Fraction(float(1 + shift) * (1 + 1e-15)).limit_denominator(10**15) + Fraction(1, 10**12)
+    )
+
+
+def rates_by_place(n: int, low: Rate, high: Rate) -> Budget:
+    r"""Law 1b in a stratum of exactly n: $\max\{\ln o_{\max}, \ln\tfrac{d(n)}{d(n-1)} - \ln o_{\min}, \mu\} + \nu$.
+
+    μ bounds a record's change of rate, ν that of the redraw's normaliser, which no longer cancels; ν falls with n, so
+    that a small stratum may lose more than a large one.
+
+    >>> rates_by_place(5, "1/10", "1/5").upper(4)
+    Decimal('4.0078')
+    """
+    least, most = _rates(low, high)
+    if stratum_of(n) <= 1:
+        return Budget.zero()
+    return Budget.log(_place_factor(n, least, most))
+
+
+def _place_factor(n: int, least: Fraction, most: Fraction, others: int = 0) -> Fraction:
+    """e^ε of law 1b, and of law 1c where a move changes the rates of ``others`` more records."""
+    spread, again = _spread(least, most), _renormalised(n, least, most)
+    return max(odds(most), _one_step(n) / odds(least), spread) * again * (spread * again) ** others
+
+
+def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> Budget:
+    r"""Law 1c in a stratum of exactly n: law 1b's budget plus $2c(\mu + \nu)$.
+
+    A record's move changes the rate of at most 2c others.
+
+    >>> rates_by_rarity(5, "1/10", "1/10") == rates_by_place(5, "1/10", "1/10")
+    True
+    """
+    largest_rare_count(counts_up_to)
+    least, most = _rates(low, high)
+    if stratum_of(n) <= 1:
+        return Budget.zero()
+    return Budget.log(_place_factor(n, least, most, 2 * counts_up_to))
+
+
+def no_vacuous(n: int, rate: Rate) -> Budget:
+    r"""Law 3: $\text{tight}(n, p) + n\ln\frac1{1-p} - \tfrac12\ln(1+o^2)$: finite, and linear in n because it must be.
+
+    From x the table of x is only released when no record is selected, with probability near $(1-p)^n$.
+
+    >>> no_vacuous(4, "1/2").upper(4)
+    Decimal('3.5247')
+    """
+    p = rate_of(rate)
+    base = tight(n, p)
+    if stratum_of(n) <= 1 or not base.is_finite:
+        return base
+    o = odds(p)
+    return base + Budget.log(1 / (1 - p)) * n - Budget.log(1 + o * o) * HALF
+
+
+def near_places(n: int, rate: Rate, preference: Rate) -> Budget:
+    r"""Law 4: $\text{tight}(n, p) + \ln\Lambda$.
+
+    >>> near_places(264331, "1/20", 3).exact
+    'ln(3) + 1/2*ln(25223291376391)'
+    """
+    weight = fraction_of(preference, "preference for near places")
+    if weight < 1:
+        raise InputError(
+            "the preference for near places must be at least 1", why="1 prefers none", fix="give 2 or 3"
+        )
+    base = tight(n, rate)
+    return base if n <= 3 else base + Budget.log(weight)  # with three records no pair can be exchanged
+
+
+def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
+    """Law 5's two swap rates: αp in the pools, (1−α)p in the strata.
+
+    >>> unit_matching_rates("1/10", "1/5")
+    (Fraction(1, 50), Fraction(2, 25))
+    """
+    p, share = rate_of(rate), rate_of(alpha)
+    if not 0 < share < 1:
+        raise InputError(
+            "the share of households that leave their stratum lies strictly between 0 and 1",
+            why="at 0 none would leave, and at 1 none could stay",
+            fix='give a share such as "1/10"',
+        )
+    return share * p, (1 - share) * p
+
+
+def _proved(name: str, budget: Budget, theorem: str, tight_at: str = UPPER_ONLY) -> Bound:
+    return Bound(name=name, budget=budget, source=f"proof.md, {theorem}", tight=tight_at)
+
+
+def _unknown(name: str, why: str) -> Bound:
+    return Bound(name=name, budget=Budget.infinite(), status="unknown", source=why, tight="unknown")
+
+
+def variant_bounds(
+    law: str, strata: Strata | Iterable[Stratum], rate: Rate, **parameters: object
+) -> tuple[Bound, ...]:
+    """Every bound of a variant, by the number of its law ("1a" … "6b"); parameters as the law names them.
+
+    1a, 1b, 1c: ``rate`` is the smallest and ``highest`` the largest rate; 1c also ``counts_up_to``. 2: strata without
+    imputed records. 4: ``preference``. 5: strata are the *pools*, and ``alpha``. 6a: ``change``. 6b: nothing more.
+
+    >>> [b.name for b in variant_bounds("4", [Stratum(n=9, hold_types=3, swap_types=4)], "1/20", preference=2)]
+    ['near places preferred', 'near places preferred, largest loss found']
+    """
+    columns = Strata.of(strata)
+    kinds = columns.kinds()
+    if law not in LAWS:
+        raise InputError(
+            f"there is no law {law[:10]!r} of swapping",
+            why="the law decides how ε is computed",
+            fix="known: " + ", ".join(LAWS),
+        )
+    if not len(kinds):
+        return bounds(columns, rate)
+    extremes = {rate_of(rate), fraction_of(parameters.get("highest", rate_of(rate)), "highest")}
+    if extremes & {0, 1}:
+        never = "a record that never or always moves shows its place: the paper's Propositions 6 and 7"
+        return (Bound(name=LAWS[law], budget=Budget.infinite(), source=never, tight="some universe"),)
+    upper = _upper(law, columns, kinds, rate, parameters)
+    numbers = {name: fraction_of(value, name) for name, value in parameters.items() if name != "counts_up_to"}
+    lower = Bound(
+        name=f"{LAWS[law]}, largest loss found",
+        budget=found_loss(law, rate_of(rate), tuple(sorted(numbers.items()))).budget,
+        status="estimated",
+        source="enumeration of all pairs and outputs of universes of four records"
+        + (
+            f" (two true keys, each redrawn between the two with probability {numbers.get('change', HALF)})"
+            if law == "6a"
+            else ""
+        ),
+        tight="a lower bound for this law: no smaller budget can be claimed for every universe",
+    )
+    return (*upper, lower) if law in ENUMERATED and (kinds[:, 0] >= 4).any() else upper
+
+
+def _upper(
+    law: str, columns: Strata, kinds: NDArray[np.int64], rate: Rate, parameters: Mapping[str, object]
+) -> tuple[Bound, ...]:
+    n = int(kinds[:, 0].max())
+    if law in {"1a", "1b", "1c"}:
+        highest = _number(parameters, "highest")
+        if law == "1a":
+            return (
+                _proved(
+                    LAWS[law],
+                    rates_by_held(n, rate, highest),
+                    "Theorem F",
+                    "some universe when the rates agree",
+                ),
+            )
+        others = 2 * largest_rare_count(parameters.get("counts_up_to", 1)) if law == "1c" else 0
+        least, most = _rates(rate, highest)
+        # Small strata may lose more than large ones, so every size is evaluated; rarity also depends on other strata.
+        sizes = [int(size) for size in np.unique(kinds[:, 0])]
+        own = max(_place_factor(size, least, most) for size in sizes)
+        again = max(_renormalised(size, least, most) for size in sizes) if others else Fraction(1)
+        worst = Budget.log(own) + Budget.log(_spread(least, most) * again) * others
+        return (_proved(LAWS[law], worst, "Theorem H" if others else "Theorem G"),)
+    if law in {"2", "6b"}:
+        return tuple(
+            replace(bound, source=f"{bound.source}; proof.md, {THEOREMS[law]}")
+            for bound in bounds(columns, rate)
+        )
+    if law == "3":
+        return (
+            _proved(
+                LAWS[law],
+                no_vacuous(n, rate),
+                "Theorem J",
+                "some universe where all values differ, without its last two terms",
+            ),
+        )
+    if law == "4":
+        return (_proved(LAWS[law], near_places(n, rate, _number(parameters, "preference")), "Theorem K"),)
+    if law == "5":
+        pooled, _ = unit_matching_rates(rate, _number(parameters, "alpha"))
+        return tuple(
+            replace(bound, source=f"{bound.source}; proof.md, Theorem L") for bound in bounds(columns, pooled)
+        )
+    return (
+        _unknown(LAWS[law], "no finite bound independent of the cycle lengths is known: proof.md, Section 6"),
+    )
+
+
+def _number(parameters: Mapping[str, object], name: str) -> Fraction:
+    if name not in parameters:
+        raise InputError(f"this law of swapping needs {name}", why="ε is computed from it", fix=f"{name}=…")
+    return fraction_of(parameters[name], name)
+
+
+LAWS = {
+    "1a": "rates by held variables",
+    "1b": "rates by own place",
+    "1c": "rates by rarity",
+    "2": "imputed records stay",
+    "3": "no vacuous swap",
+    "4": "near places preferred",
+    "5": "probabilistic unit matching",
+    "6a": "noisy swap key",
+    "6b": "noise after the swap",
+}
+ENUMERATED = {"1b", "1c", "3", "4", "5", "6a"}
+THEOREMS = {"2": "Theorem I", "6b": "Theorem M"}

@@ -1,0 +1,244 @@
+"""The laws of the swapping variants for the enumeration oracle, written from their definitions, in fractions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from stirred.mechanisms.swapping.variants.enumeration import (
+    Labels,
+    Law,
+    Loss,
+    Permutation,
+    all_permutations,
+    apply,
+    distance,
+    labels,
+    largest_loss_of,
+    largest_of,
+    outputs,
+    selection_law,
+    swapping_law,
+    tabulate,
+    universe,
+)
+
+Distance = Callable[[int, int], int]
+
+
+def held_law(chance_of: Mapping[int, Fraction]) -> Law:
+    """Law 1a: the chance depends on the record's hold value."""
+    return selection_law(lambda hold, _: [chance_of[h] for h in hold])
+
+
+def place_law(chance_of: Mapping[tuple[int, int], Fraction]) -> Law:
+    """Law 1b: the chance depends on the record's hold and swap values."""
+    return selection_law(lambda hold, swap: [chance_of[cell] for cell in zip(hold, swap, strict=True)])
+
+
+def rarity_law(common: Fraction, unique: Fraction, group: Callable[[int], int] = int) -> Law:
+    """Law 1c with c = 1: a record whose group of hold values is unique at its place has its own probability."""
+
+    def chances(hold: Labels, swap: Labels) -> list[Fraction]:
+        cells = [(group(h), s) for h, s in zip(hold, swap, strict=True)]
+        return [unique if cells.count(cell) == 1 else common for cell in cells]
+
+    return selection_law(chances)
+
+
+def nonvacuous_law(p: Fraction) -> Law:
+    """Law 3: the swap, given that no record was selected or the table changed."""
+    psa = swapping_law(p)
+
+    def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
+        identity = tuple(range(len(hold)))
+        before = tabulate(hold, swap)
+        kept = {
+            g: chance
+            for g, chance in psa(hold, swap).items()
+            if chance and (g == identity or tabulate(hold, apply(g, swap)) != before)
+        }
+        total = sum(kept.values(), Fraction(0))
+        return {g: chance / total for g, chance in kept.items()}
+
+    return law
+
+
+@cache
+def pairings(n: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """All ways to pair n records, one left over if n is odd.
+
+    >>> len(pairings(4)), len(pairings(5))
+    (3, 15)
+    """
+
+    def of(items: tuple[int, ...]) -> list[tuple[tuple[int, int], ...]]:
+        if len(items) < 2:
+            return [()]
+        first, rest = items[0], items[1:]
+        found = [
+            ((first, other), *more) for other in rest for more in of(tuple(x for x in rest if x != other))
+        ]
+        if len(items) % 2:
+            found += of(rest)  # the first record has no partner
+        return found
+
+    return tuple(of(tuple(range(n))))
+
+
+def near_law(p: Fraction, preference: Fraction, away: Distance) -> Law:
+    """Law 4, step by step: draw g, pair all records, choose each exchangeable pair's arrangement by distance."""
+    psa = swapping_law(p)
+
+    def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
+        n = len(hold)
+        result: dict[Permutation, Fraction] = {}
+        ways = pairings(n)
+        for g, chance in psa(hold, swap).items():
+            for pairing in ways:
+                open_pairs = [
+                    (i, j) for i, j in pairing if g[i] != i and g[j] != j and g[i] != j and g[j] != i
+                ]
+                for exchanged in product((False, True), repeat=len(open_pairs)):
+                    after, weight = list(g), chance / len(ways)
+                    for (i, j), flip in zip(open_pairs, exchanged, strict=True):
+                        stay = away(swap[i], swap[g[i]]) + away(swap[j], swap[g[j]])
+                        cross = away(swap[i], swap[g[j]]) + away(swap[j], swap[g[i]])
+                        chosen, other = (cross, stay) if flip else (stay, cross)
+                        if chosen == other:
+                            weight /= 2
+                        else:
+                            weight *= (preference if chosen < other else Fraction(1)) / (1 + preference)
+                        if flip:
+                            after[i], after[j] = g[j], g[i]
+                    key = tuple(after)
+                    result[key] = result.get(key, Fraction(0)) + weight
+        return result
+
+    return law
+
+
+def stratified_law(
+    p: Fraction, stratum: Callable[[int], int] | None = None, keys: Sequence[int] | None = None
+) -> Law:
+    """Algorithm 1 in several strata, given by a function of the hold value or record by record."""
+    psa = swapping_law(p)
+
+    def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
+        del swap  # places have no effect
+        marks = list(keys) if keys is not None else [stratum(h) if stratum else 0 for h in hold]
+        result: dict[Permutation, Fraction] = {}
+        groups = [[i for i, mark in enumerate(marks) if mark == m] for m in sorted(set(marks))]
+        for g in all_permutations(len(hold)):
+            if any(marks[i] != marks[j] for i, j in enumerate(g)):
+                continue
+            chance = Fraction(1)
+            for group in groups:
+                inside = tuple(group.index(g[i]) for i in group)
+                if len(group) > 1:
+                    chance *= psa(tuple(group), tuple(group))[inside]
+            result[g] = chance
+        return result
+
+    return law
+
+
+def chain_law(first: Law, second: Law) -> Law:
+    """One swap after the other; the second must not depend on the swap values."""
+
+    def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
+        result: dict[Permutation, Fraction] = {}
+        later = second(hold, swap)
+        for g, chance in first(hold, swap).items():
+            for f, more in later.items():
+                key = tuple(g[j] for j in f)
+                result[key] = result.get(key, Fraction(0)) + chance * more
+        return result
+
+    return law
+
+
+def unit_matching_law(p: Fraction, alpha: Fraction, stratum: Callable[[int], int]) -> Law:
+    """Law 5: PSA(αp) in the pool, then PSA((1−α)p) in the strata."""
+    return chain_law(swapping_law(alpha * p), stratified_law((1 - alpha) * p, stratum))
+
+
+def noisy_key_law(
+    p: Fraction, kernel: Mapping[int, Mapping[int, Fraction]], stratum: Callable[[int], int]
+) -> Law:
+    """Law 6a: every record draws a noisy stratum, then Algorithm 1 within them."""
+
+    def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
+        options = [kernel[stratum(h)] for h in hold]
+        result: dict[Permutation, Fraction] = {}
+        for keys in product(*options):
+            weight = Fraction(1)
+            for key, option in zip(keys, options, strict=True):
+                weight *= option[key]
+            for g, chance in stratified_law(p, keys=keys)(hold, swap).items():
+                result[g] = result.get(g, Fraction(0)) + weight * chance
+        return result
+
+    return law
+
+
+def noised_loss(law: Law, hold: Labels, swap: Labels, q: Fraction) -> Loss:
+    r"""Law 6b on a 2×2 universe: the upper left count of the swapped table plus noise with $P(z) \propto q^{|z|}$.
+
+    Beyond the range of the counts every ratio is constant, so one step beyond it is enough.
+
+    >>> str(noised_loss(swapping_law(Fraction(1, 4)), (0, 1), (0, 1), Fraction(1, 2)).budget.upper(3))
+    '0.274'
+    """
+    n = len(hold)
+    sets = universe(hold, swap)
+    laws: list[dict[object, Fraction]] = []
+    for arrangement in sets.values():
+        counts: dict[int, Fraction] = {}
+        for table, chance in outputs(law, hold, arrangement).items():
+            count = dict(table).get((0, 0), 0)  # type: ignore[call-overload]
+            counts[count] = counts.get(count, Fraction(0)) + chance
+        laws.append(
+            {y: sum((c * q ** abs(y - z) for z, c in counts.items()), Fraction(0)) for y in range(-1, n + 2)}
+        )
+    tables = list(sets)
+    units = np.array([[distance(a, b) for b in tables] for a in tables])
+    return largest_of(laws, units, tables)
+
+
+SMALL = (((1, 1, 1, 1), (1, 1, 1, 1)), ((2, 2), (2, 2)), ((2, 1, 1), (2, 1, 1)))
+
+
+def example_law(law: str, p: Fraction, **parameters: Fraction) -> Law:
+    """A law of each variant at given rates, on strata of four records with places 0 … 3."""
+    high = parameters.get("highest", p)
+    other = (
+        parameters.get("change", Fraction(1, 2)) / 2
+    )  # redrawn between two keys, half of the time the same
+    kernel = {0: {0: 1 - other, 1: other}, 1: {0: other, 1: 1 - other}}
+    makers: dict[str, Callable[[], Law]] = {
+        "1a": lambda: held_law({h: high if h > 1 else p for h in range(4)}),
+        "1b": lambda: place_law({(h, s): high if (h + s) % 2 else p for h in range(4) for s in range(4)}),
+        "1c": lambda: rarity_law(p, high, lambda h: h // 2),
+        "3": lambda: nonvacuous_law(p),
+        "4": lambda: near_law(p, parameters.get("preference", Fraction(1)), lambda a, b: abs(a - b)),
+        "5": lambda: unit_matching_law(p, parameters["alpha"], lambda h: h // 2),
+        "6a": lambda: noisy_key_law(p, kernel, lambda h: h // 2),
+    }
+    return makers[law]() if law in makers else swapping_law(p)
+
+
+@cache
+def found_loss(law: str, p: Fraction, parameters: tuple[tuple[str, Fraction], ...] = ()) -> Loss:
+    """The largest loss of a variant on a few universes of four records: no smaller budget can be claimed.
+
+    >>> found_loss("2", Fraction(1, 2)).budget.exact
+    '1/2*ln(9)'
+    """
+    made = example_law(law, p, **dict(parameters))
+    return max(
+        (largest_loss_of(made, labels(hold), labels(swap)) for hold, swap in SMALL),
+        key=lambda loss: loss.budget,
+    )

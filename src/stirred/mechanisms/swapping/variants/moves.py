@@ -1,0 +1,290 @@
+"""Variants of the PSA that change how selected records move: no vacuous swaps, near places, other strata.
+
+The laws and their proofs are in proof.md; budgets come from variants_accounting.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.errors import InputError
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
+from stirred.mechanisms.swapping.budget.claim import Strata
+from stirred.mechanisms.swapping.config import NearPlacesConfig, NoVacuousConfig, UnitMatchingConfig
+from stirred.mechanisms.swapping.draw import kernels as kernel
+from stirred.mechanisms.swapping.draw.moves import Moves, Threshold, _tie, draw
+from stirred.mechanisms.swapping.draw.strata import Strata as Coded
+from stirred.mechanisms.swapping.draw.strata import strata as coded
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.records.columns import Column, ranked
+from stirred.mechanisms.swapping.variants.budgets import unit_matching_rates, variant_bounds
+from stirred.spec import Bound, SizeLaw
+from stirred.spec.numbers.numerals import fraction_of
+
+if TYPE_CHECKING:
+    pass
+
+Codes = NDArray[np.uint32]
+
+
+def _changed(
+    strata: Codes, hold: NDArray[Any], swap: NDArray[Any], moves: Moves, count: int
+) -> NDArray[np.bool_]:
+    """Of each stratum, whether its table of hold × swap changed: compare sorted pairs before and after."""
+    rows, codes = moves.receivers, strata[moves.receivers]
+    before = np.lexsort((swap[rows], hold[rows], codes))
+    after = np.lexsort((swap[moves.givers], hold[rows], codes))
+    differs = (hold[rows][before] != hold[rows][after]) | (swap[rows][before] != swap[moves.givers][after])
+    changed = np.zeros(count, np.bool_)
+    changed[codes[before][differs]] = True
+    return changed
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NoVacuous(PermutationSwapping):
+    """Law 3: a draw that moves records but does not change the table of its stratum is rejected as a whole."""
+
+    name: ClassVar[str] = "swapping-no-vacuous"
+    Config: ClassVar[type[MechanismConfig]] = NoVacuousConfig
+    closed_form: ClassVar[bool] = False
+
+    def __init__(self, **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+
+    def adapted(self, frame: Frame) -> Frame:
+        """The records; linked records are refused, because they would have to be compared too."""
+        if frame.roles.members:
+            raise InputError(
+                "vacuous swaps cannot be recognised if linked records move too",
+                why="whether a table changed would depend on who lives in each household",
+                fix="carry=False, or microdata=False with tables",
+            )
+        return frame
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 3."""
+        return variant_bounds("3", strata, self.rate)
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Draw, and draw the vacuous strata again, until none is left."""
+        hold = (
+            ranked(frame.of(frame.roles.hold)).codes if frame.roles.hold else np.zeros(frame.rows, np.uint32)
+        )
+        swap = ranked(frame.of(frame.roles.moving)).codes
+        moves = non_vacuous(run, frame.ids, frame.strata, hold, swap, self.rate, engine)
+        return swapped_columns(frame, moves, engine)
+
+
+def non_vacuous(
+    run: Key,
+    ids: NDArray[np.uint64],
+    strata: Coded,
+    hold: NDArray[Any],
+    swap: NDArray[Any],
+    rate: Fraction,
+    engine: Engine | None = None,
+) -> Moves:
+    """A draw of law 3; strata with one hold or one swap type are left alone."""
+    count = strata.sizes.size
+    live = _two_types(strata, hold) & _two_types(strata, swap)
+    receivers, givers = [np.empty(0, np.uint32)], [np.empty(0, np.uint32)]
+    attempt = 0
+    while live.any():
+        inside = (strata.codes != kernel.OUT) & live[np.minimum(strata.codes, count - 1)]
+        codes = np.where(inside, strata.codes, kernel.OUT).astype(np.uint32)
+        sizes = np.where(live, strata.sizes, 0).astype(np.uint32)
+        moves = draw(
+            run.bind("non-vacuous", attempt), ids=ids, strata=codes, rate=rate, sizes=sizes, engine=engine
+        )
+        moved = np.zeros(count, np.bool_)
+        moved[codes[moves.receivers]] = True
+        again = moved & ~_changed(codes, hold, swap, moves, count)
+        keep = ~again[codes[moves.receivers]]
+        receivers.append(moves.receivers[keep])
+        givers.append(moves.givers[keep])
+        live = again
+        attempt += 1
+    return Moves(receivers=np.concatenate(receivers), givers=np.concatenate(givers), attempts=attempt)
+
+
+def _two_types(strata: Coded, values: NDArray[Any]) -> NDArray[np.bool_]:
+    inside = strata.codes != kernel.OUT
+    codes, held = strata.codes[inside], values[inside]
+    least = np.full(strata.sizes.size, np.iinfo(np.int64).max)
+    most = np.full(strata.sizes.size, -1, np.int64)
+    np.minimum.at(least, codes, held.astype(np.int64))
+    np.maximum.at(most, codes, held.astype(np.int64))
+    result: NDArray[np.bool_] = most > least
+    return result
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NearPlaces(PermutationSwapping):
+    """Law 4: of two ways to arrange a random pair of moved records, the nearer is preferred Λ to 1.
+
+    The distance of two places is the number of moving variables in which they differ: blocks of one tract are near.
+    """
+
+    name: ClassVar[str] = "swapping-near-places"
+    Config: ClassVar[type[MechanismConfig]] = NearPlacesConfig
+    closed_form: ClassVar[bool] = False
+
+    preference: Fraction
+
+    def __init__(self, *, preference: Rate, **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        weight = fraction_of(preference, "preference for near places")
+        if weight < 1:
+            raise InputError(
+                "the preference for near places must be at least 1",
+                why="below 1 it would prefer far places",
+                fix="give 2 or 3",
+            )
+        object.__setattr__(self, "preference", weight)
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's parameters, and Λ."""
+        return {**PermutationSwapping.parameters(self), "preference": str(self.preference)}
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 4."""
+        return variant_bounds("4", strata, self.rate, preference=self.preference)
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Draw, then rearrange random pairs."""
+        strata = frame.strata
+        moves = draw(
+            run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
+        )
+        places = [column.codes for column in frame.of(frame.roles.moving)]
+        return swapped_columns(
+            frame, rearranged(run, frame.ids, strata.codes, moves, places, self.preference), engine
+        )
+
+
+def _apart(places: Sequence[NDArray[Any]], one: Codes, other: Codes) -> NDArray[np.int64]:
+    total = np.zeros(one.size, np.int64)
+    for codes in places:
+        total += codes[one] != codes[other]
+    return total
+
+
+def rearranged(
+    run: Key,
+    ids: NDArray[np.uint64],
+    strata: Codes,
+    moves: Moves,
+    places: Sequence[NDArray[Any]],
+    preference: Fraction,
+) -> Moves:
+    """Law 4's second step: pair all records of a stratum at random and prefer the nearer arrangement."""
+    inside = np.flatnonzero(strata != kernel.OUT).astype(np.uint32)
+    words = run.blocks("swap/pair", ids[inside])
+    order = inside[np.lexsort((ids[inside], words[:, 1], words[:, 0], strata[inside]))]
+    codes = strata[order]
+    starts = (
+        np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+        if order.size
+        else np.empty(0, np.int64)
+    )
+    rank = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
+    first = np.flatnonzero((rank[:-1] % 2 == 0) & (codes[1:] == codes[:-1])) if order.size else starts
+    one, other = order[first], order[first + 1]
+    giver = np.arange(strata.size, dtype=np.uint32)
+    giver[moves.receivers] = moves.givers
+    free = (giver[one] != one) & (giver[other] != other) & (giver[one] != other) & (giver[other] != one)
+    one, other = one[free], other[free]
+    mine, yours = giver[one], giver[other]
+    straight = _apart(places, one, mine) + _apart(places, other, yours)
+    crossed = _apart(places, one, yours) + _apart(places, other, mine)
+    near = _coins(run, ids[np.where(ids[one] < ids[other], one, other)], preference / (1 + preference))
+    even = _coins(run.bind("tie"), ids[np.where(ids[one] < ids[other], one, other)], Fraction(1, 2))
+    cross = np.where(straight == crossed, even, np.where(crossed < straight, near, ~near))
+    giver[one[cross]], giver[other[cross]] = yours[cross], mine[cross]
+    return Moves(receivers=moves.receivers, givers=giver[moves.receivers], attempts=moves.attempts)
+
+
+def _coins(run: Key, ids: NDArray[np.uint64], p: Fraction) -> NDArray[np.bool_]:
+    """One exact coin for each identifier."""
+    threshold = Threshold.of(p)
+    words = run.blocks("swap/near", ids)[:, 0]
+    if threshold.floor >= 2**64:
+        return np.ones(ids.size, np.bool_)
+    result: NDArray[np.bool_] = words < np.uint64(threshold.floor)
+    for i in np.flatnonzero(words == np.uint64(threshold.floor)):
+        result[i] = _tie(run, "swap/near", ids[i], 0, threshold.rest)
+    return result
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class UnitMatching(PermutationSwapping):
+    """Law 5: first a swap at rate αp in coarser pools, then one at (1−α)p in the strata.
+
+    ``loose`` names the match variables that the pools ignore; tables of these by place are no longer invariant.
+    """
+
+    name: ClassVar[str] = "swapping-unit-matching"
+    Config: ClassVar[type[MechanismConfig]] = UnitMatchingConfig
+    closed_form: ClassVar[bool] = False
+
+    loose: tuple[str, ...]
+    alpha: Fraction
+
+    def __init__(self, *, loose: Sequence[str], alpha: Rate, **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        unit_matching_rates(self.rate, alpha)
+        no_text("loose", loose)
+        lacking = [name for name in loose if name not in self.match]
+        if lacking or not loose:
+            raise InputError(
+                "only match variables can be loosened",
+                why="loose is empty, or names a variable that is not matched",
+                fix='match=["state", "size"], loose=["size"]',
+            )
+        object.__setattr__(self, "loose", tuple(loose))
+        object.__setattr__(self, "alpha", rate_of(alpha))
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's parameters, the loosened variables and α."""
+        return {**PermutationSwapping.parameters(self), "loose": list(self.loose), "alpha": str(self.alpha)}
+
+    def adapted(self, frame: Frame) -> Frame:
+        """The records with the pools as strata: pools decide invariants and budget, and a pool must be in one part."""
+        pooled = tuple(name for name in frame.roles.match if name not in self.loose)
+        part = frame.strata.codes != kernel.OUT
+        pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
+        hold = (*self.loose, *frame.roles.hold)
+        return replace(frame, roles=replace(frame.roles, match=pooled, hold=hold), strata=pools)
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 5: the pools decide, at rate αp."""
+        return variant_bounds("5", strata, self.rate, alpha=self.alpha)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """The PSA's at the rate αp of the pools, with b taken over pools."""
+        del frame
+        return SizeLaw("by-size", unit_matching_rates(self.rate, self.alpha)[0])
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Both swaps, the second on the output of the first."""
+        wide, narrow = unit_matching_rates(self.rate, self.alpha)
+        pools = frame.strata
+        first = draw(
+            run.bind("pools"), ids=frame.ids, strata=pools.codes, rate=wide, sizes=pools.sizes, engine=engine
+        )
+        between = replace(frame, columns=swapped_columns(frame, first, engine))
+        part = pools.codes != kernel.OUT
+        fine = coded(frame.of(self.match), rows=frame.rows, taking_part=None if part.all() else part)
+        second = draw(
+            run.bind("strata"), ids=frame.ids, strata=fine.codes, rate=narrow, sizes=fine.sizes, engine=engine
+        )
+        return swapped_columns(between, second, engine)

@@ -1,0 +1,212 @@
+"""Variants of the PSA with noise before or after the swap: a noisy swap key, and noisy tables of the swapped file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.chance import Key, discrete_gaussian
+from stirred.engine import Engine
+from stirred.errors import InputError, PrivacyError
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
+from stirred.mechanisms.swapping.budget.claim import Strata
+from stirred.mechanisms.swapping.config import NoisyKeyConfig, NoisyTablesConfig
+from stirred.mechanisms.swapping.draw import kernels as kernel
+from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.draw.strata import strata as coded
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.records.columns import Column, of_table
+from stirred.mechanisms.swapping.variants.budgets import variant_bounds
+from stirred.mechanisms.swapping.variants.moves import _coins
+from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, SizeLaw, Specification
+from stirred.spec.numbers.numerals import fraction_of
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NoisyKey(PermutationSwapping):
+    """Law 6a: the match variable ``noisy`` is redrawn with probability ``change`` among its levels before matching.
+
+    The noisy values decide who may swap with whom and are not published. No finite bound is known.
+    """
+
+    name: ClassVar[str] = "swapping-noisy-key"
+    Config: ClassVar[type[MechanismConfig]] = NoisyKeyConfig
+    closed_form: ClassVar[bool] = False
+
+    noisy: str
+    change: Fraction
+
+    def __init__(self, *, noisy: str, change: Rate, **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        if noisy not in self.match:
+            raise InputError(
+                f"{noisy} is not a match variable",
+                why="noise is added to a match variable",
+                fix=f'match=[…, "{noisy}"]',
+            )
+        object.__setattr__(self, "noisy", noisy)
+        object.__setattr__(self, "change", rate_of(change))
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's parameters, and the kernel of the noise."""
+        return {**PermutationSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
+
+    def adapted(self, frame: Frame) -> Frame:
+        """The records, in strata without the noisy variable: only these stay invariant, and each must be in one part."""
+        pooled = tuple(name for name in frame.roles.match if name != self.noisy)
+        part = frame.strata.codes != kernel.OUT
+        pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
+        return replace(
+            frame,
+            roles=replace(frame.roles, match=pooled, hold=(self.noisy, *frame.roles.hold)),
+            strata=pools,
+        )
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The noisy variable: a value is redrawn among all levels that occur anywhere."""
+        return (self.noisy,)
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 6a: unknown, beside the largest loss found by enumeration."""
+        return variant_bounds("6a", strata, self.rate, change=self.change)
+
+    def refuse_degenerate(self) -> None:
+        """Raise an error also if the key is never noisy: then more is invariant than is stated."""
+        PermutationSwapping.refuse_degenerate(self)
+        if not self.change:
+            raise PrivacyError(
+                "a noisy key that never changes protects nothing",
+                why="its strata are exact, which the stated invariants do not say (ε = ∞)",
+                fix="give change above 0, or use PermutationSwapping",
+            )
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Draw the noisy key of every record, then swap within its strata."""
+        column = frame.columns[self.noisy]
+        levels = dict(frame.levels).get(self.noisy, np.unique(column.codes))
+        redrawn = _coins(run.bind("noisy"), frame.ids, self.change)
+        drawn = levels[_uniform(run, frame.ids, levels.size)]
+        noisy = replace(column, codes=np.where(redrawn, drawn, column.codes))
+        part = frame.strata.codes != kernel.OUT
+        match = [noisy if name == self.noisy else frame.columns[name] for name in self.match]
+        strata = coded(match, rows=frame.rows, taking_part=None if part.all() else part)
+        moves = draw(
+            run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
+        )
+        return swapped_columns(frame, moves, engine)
+
+
+def _uniform(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int64]:
+    """A number below the bound for each identifier, exactly uniform: words in the uneven rest are drawn again."""
+    result = np.zeros(ids.size, np.int64)
+    pending = np.arange(ids.size)
+    limit = 2**64 - 2**64 % max(bound, 1)  # no levels, so there are no records
+    counter = 0
+    while pending.size:
+        words = run.blocks("swap/level", ids[pending], counter=counter)[:, 0]
+        result[pending] = (words % np.uint64(bound)).astype(np.int64)
+        pending = pending[words > np.uint64(limit - 1)]
+        counter += 1
+    return result
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NoisyTables(PermutationSwapping):
+    r"""Law 6b: tables of the swapped file, each cell with discrete Gaussian noise of variance about $\sigma^2$.
+
+    The swap's guarantee holds by post-processing. Every combination of levels gets noise, the empty ones too. The noise
+    has its own guarantee, in another flavor: ``noise_specification``.
+    """
+
+    name: ClassVar[str] = "swapping-noisy-tables"
+    Config: ClassVar[type[MechanismConfig]] = NoisyTablesConfig
+    closed_form: ClassVar[bool] = False
+
+    sigma_squared: Fraction
+
+    def __init__(self, *, sigma_squared: Rate, tables: Sequence[Sequence[str]], **settings: Any) -> None:
+        settings.pop("microdata", None)
+        PermutationSwapping.__init__(self, tables=tables, microdata=False, **settings)
+        variance = fraction_of(sigma_squared, "variance of the noise")
+        if variance <= 0:
+            raise InputError(
+                "the variance of the noise must be positive",
+                why="a variance of 0 would add no noise",
+                fix='sigma_squared="4"',
+            )
+        object.__setattr__(self, "sigma_squared", variance)
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's parameters, and σ²."""
+        return {**PermutationSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """Law 6b: the swap's, by post-processing."""
+        return variant_bounds("6b", strata, self.rate)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """The swap's own."""
+        del frame
+        return SizeLaw("by-size", self.rate)
+
+    def promised(self, frame: Frame, census: "Census") -> Specification:
+        """The swap's promise, with a note on the noise's own."""
+        swap = PermutationSwapping.promised(self, frame, census)
+        own = self._noise(swap, frame)
+        told = (
+            f"with the same invariants the noise alone keeps ρ² = {own.rho_squared.exact} (D_nor: zCDP), whatever the swap "
+            f"does: {own.evidence.source}"
+        )
+        return replace(swap, notes=(*swap.notes, told))
+
+    def noise_specification(self, census: "Census") -> Specification:
+        r"""What the noise promises of the census, through the swap: $\rho^2 = T/\sigma^2$ with the swap's invariants.
+
+        T counts the tables with a variable that moves and one that is held; the others are invariants.
+        """
+        frame = self.frame(census)
+        return self._noise(PermutationSwapping.promised(self, frame, census), frame)
+
+    def _noise(self, swap: Specification, frame: Frame) -> Specification:
+        moving, hold = {*frame.roles.moving}, {*frame.roles.hold}
+        tables = sum(1 for by in self.tables if moving & {*by} and hold & {*by})
+        return replace(
+            swap,
+            output_premetric=NormalizedRenyi(),
+            budget=Budget.sqrt(tables / self.sigma_squared) if tables else Budget.zero(),
+            evidence=Evidence(
+                status="proved", source="proof.md, Theorem M (ii): coupled swaps differ in at most Δ records"
+            ),
+            bounds=(),
+            varies=None,
+        )
+
+    def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
+        """Every combination of levels with its own noise, the empty cells too."""
+        names = [name for name in cells.column_names if name != "count"]
+        columns = list(of_table(cells, names).values())
+        levels = [np.unique(column.codes) for column in columns]
+        shape = tuple(level.size for level in levels)
+        places = tuple(
+            np.searchsorted(level, column.codes) for level, column in zip(levels, columns, strict=True)
+        )
+        counts = np.zeros(int(np.prod(shape)), np.int64)
+        counts[np.ravel_multi_index(places, shape)] = cells["count"].to_numpy()
+        noise = discrete_gaussian(run.stream("noise", *names), self.sigma_squared, counts.size)
+        grid = np.unravel_index(np.arange(counts.size), shape)
+        found = {
+            column.name: replace(column, codes=level[index]).arrow()
+            for column, level, index in zip(columns, levels, grid, strict=True)
+        }
+        return pa.table({**found, "count": pa.array(counts + noise)})

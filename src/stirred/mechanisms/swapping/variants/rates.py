@@ -1,0 +1,248 @@
+"""Variants of the PSA that change which records may move: rates that vary by record, and imputed records that stay.
+
+The laws and their proofs are in proof.md; budgets come from variants_accounting.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.swapping import statement
+from stirred.mechanisms.swapping.budget.by_size import Rate
+from stirred.mechanisms.swapping.budget.claim import Strata
+from stirred.mechanisms.swapping.config import ImputedStayConfig, VaryingRatesConfig
+from stirred.mechanisms.swapping.draw import kernels as kernel
+from stirred.mechanisms.swapping.draw.moves import draw, stratum_sizes
+from stirred.mechanisms.swapping.draw.strata import Strata as Coded
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.records.columns import Column, Digits, level_codes, ranked
+from stirred.mechanisms.swapping.records.participation import Stay
+from stirred.mechanisms.swapping.variants.budgets import inner_rate, largest_rare_count, variant_bounds
+from stirred.spec import Bound, SizeLaw, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class VaryingRates(PermutationSwapping):
+    """Law 1: the swap rate of a record depends on its variables (1a held, 1b also swap) or on its rarity (1c).
+
+    ``rates`` gives a rate for levels of the variable ``by``; records of other levels have the rate ``rate``. With
+    ``rarity`` a record whose combination of these variables occurs at most ``counts_up_to`` times has ``rare``.
+
+    >>> VaryingRates(swap=["block"], rate="1/20", by="tenure", rates={"rent": "1/10"}).law(("tenure",))
+    '1a'
+    """
+
+    name: ClassVar[str] = "swapping-varying-rates"
+    Config: ClassVar[type[MechanismConfig]] = VaryingRatesConfig
+    closed_form: ClassVar[bool] = False
+
+    by: str
+    rates: tuple[tuple[str, Fraction], ...]
+    rarity: tuple[str, ...]
+    rare: Fraction | None
+    counts_up_to: int
+
+    def __init__(
+        self,
+        *,
+        by: str = "",
+        rates: Mapping[str, Rate] | None = None,
+        rarity: Sequence[str] = (),
+        rare: Rate | None = None,
+        counts_up_to: int = 1,
+        **settings: Any,
+    ) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        no_text("rarity", rarity)
+        if bool(by) == bool(rarity) or bool(by) != bool(rates) or bool(rarity) != (rare is not None):
+            raise InputError(
+                "varying swap rates need one source",
+                why="rates come either from a variable or from rarity",
+                fix='by="tenure", rates={"rent": "1/10"}; or rarity=["race", "block"], rare="1/2"',
+            )
+        table = tuple(sorted((str(level), inner_rate(rate)) for level, rate in (rates or {}).items()))
+        if len({level for level, _ in table}) < len(table):
+            raise InputError(
+                "a level has two swap rates",
+                why="each level of the variable has one rate",
+                fix="name each level once",
+            )
+        values = {
+            "by": by,
+            "rates": table,
+            "rarity": tuple(rarity),
+            "rare": None if rare is None else inner_rate(rare),
+            "counts_up_to": largest_rare_count(counts_up_to),
+        }
+        for label, value in values.items():
+            object.__setattr__(self, label, value)
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's parameters, and the source of the rates."""
+        return {
+            **PermutationSwapping.parameters(self),
+            "by": self.by,
+            "rates": {level: str(rate) for level, rate in self.rates},
+            "rarity": list(self.rarity),
+            "rare": None if self.rare is None else str(self.rare),
+            "counts_up_to": self.counts_up_to,
+        }
+
+    def all_rates(self) -> tuple[Fraction, ...]:
+        """The rate of each class of records, the common one first."""
+        special = [rate for _, rate in self.rates]
+        return (self.rate, *special) if self.rare is None else (self.rate, *special, self.rare)
+
+    def law(self, held: Sequence[str]) -> str:
+        """The name of the law: 1a if the rate depends only on held variables."""
+        if self.rarity:
+            return "1c"
+        return "1a" if self.by in held else "1b"
+
+    def bounds(self, strata: Strata, *, held: Sequence[str] = ()) -> tuple[Bound, ...]:
+        """Law 1 at the smallest and the largest rate; a variable that is not known to be held may move."""
+        rates = self.all_rates()
+        more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
+        return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
+
+    def promised(self, frame: Frame, census: "Census") -> Specification:
+        """The promise, if the rates depend only on released variables."""
+        for name in (self.by, *self.rarity):
+            if name and name not in frame.roles.released:
+                raise InputError(
+                    f"no rate can depend on {name}",
+                    why="the law is stated for rates that are functions of released variables",
+                    fix=did_you_mean(name, frame.roles.released),
+                )
+        # levels that move with a swap variable are not held, although they are not named
+        return statement.specification(
+            frame,
+            census,
+            lambda strata: self.bounds(strata, held=frame.roles.held),
+            law=self.size_law(frame),
+            depends=self.depends(),
+        )
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """Law 1a at the smallest and the largest rate; laws 1b and 1c do not depend on b alone."""
+        rates = self.all_rates()
+        if self.law(frame.roles.held) != "1a":
+            return None
+        return SizeLaw("by-size", min(rates), max(rates))
+
+    def meeting(self, frame: Frame) -> tuple[str, ...]:
+        """The match variables; with rarity those among them that a combination names, because it is counted everywhere."""
+        match = frame.roles.match
+        return tuple(name for name in match if name in self.rarity) if self.rarity else match
+
+    def classes(self, frame: Frame) -> NDArray[np.uint16]:
+        """The class of every record, from the input file."""
+        found = np.zeros(frame.rows, np.uint16)
+        if self.by:
+            column = frame.columns[self.by]
+            for i, (level, _) in enumerate(self.rates):
+                found[np.isin(column.codes, level_codes(column, [level]))] = i + 1
+            return found
+        digits = Digits.of([frame.columns[name] for name in self.rarity])
+        numbers = digits.numbers() if digits.fits else ranked(digits.columns).codes
+        _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        found[counts[places] <= self.counts_up_to] = 1
+        return found
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """The columns after one draw with a rate for each class."""
+        moves = draw(
+            run,
+            ids=frame.ids,
+            strata=frame.strata.codes,
+            rate=self.all_rates(),
+            classes=self.classes(frame),
+            sizes=frame.strata.sizes,
+            engine=engine,
+        )
+        return swapped_columns(frame, moves, engine)
+
+    def refuse_degenerate(self) -> None:
+        """Every rate lies strictly between 0 and 1."""
+        for rate in self.all_rates():
+            if rate in (0, 1):
+                replace_rate = PermutationSwapping(swap=self.swap, rate=rate)
+                replace_rate.refuse_degenerate()
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ImputedStay(PermutationSwapping):
+    """Law 2: records that were imputed are never swapped; data sets that differ in one are infinitely far apart.
+
+    >>> ImputedStay(swap=["block"], rate="1/20", imputed="allocated", levels=["1"]).parameters()["imputed"]
+    'allocated'
+    """
+
+    name: ClassVar[str] = "swapping-imputed-stay"
+    Config: ClassVar[type[MechanismConfig]] = ImputedStayConfig
+    closed_form: ClassVar[bool] = False
+
+    imputed: str
+    levels: tuple[str, ...]
+
+    def __init__(self, *, imputed: str, levels: Sequence[str], **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        no_text("levels", levels)
+        if not levels:
+            raise InputError(
+                "no level marks imputed records",
+                why="levels is empty",
+                fix='imputed="allocated", levels=["1"]',
+            )
+        object.__setattr__(self, "imputed", imputed)
+        object.__setattr__(self, "levels", tuple(str(level) for level in levels))
+
+    def parameters(self) -> dict[str, object]:
+        """The PSA's parameters, and the mark of imputed records."""
+        return {**PermutationSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
+
+    def adapted(self, frame: Frame) -> Frame:
+        """The records, with imputed ones excluded from the strata."""
+        if self.imputed not in frame.columns or self.imputed in self.swap:
+            raise InputError(
+                f"{self.imputed} is not a held variable that is released",
+                why="the mark of imputed records is an invariant and must be public",
+                fix=did_you_mean(self.imputed, frame.roles.held),
+            )
+        column = frame.columns[self.imputed]
+        marked = np.isin(column.codes, level_codes(column, self.levels)) & (frame.strata.codes != kernel.OUT)
+        codes = frame.strata.codes.copy()
+        codes[marked] = kernel.OUT
+        sizes = stratum_sizes(codes)
+        whole = np.zeros(frame.strata.sizes.size, np.uint32)
+        whole[: sizes.size] = sizes
+        stay = Stay(
+            column=self.imputed,
+            levels=self.levels,
+            codes=level_codes(column, self.levels),
+            records=int(marked.sum()),
+            why="were imputed",
+        )
+        return replace(frame, strata=Coded(codes=codes, sizes=whole), stays=(*frame.stays, stay))
+
+    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+        """The PSA's bounds over strata without imputed records."""
+        return variant_bounds("2", strata, self.rate)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """The PSA's, with b taken over strata without imputed records."""
+        del frame
+        return SizeLaw("by-size", self.rate)
