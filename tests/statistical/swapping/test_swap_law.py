@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from stirred.chance import Key
-from stirred.mechanisms.swapping.draw import moves as kernel_moves
+from stirred.mechanisms.swapping.draw import moves
 from stirred.mechanisms.swapping.draw.moves import draw
 
 STRATA = 300_000
@@ -77,17 +77,16 @@ def _drop_lone(original: Callable[..., object]) -> Callable[..., object]:
 
 
 def test_mutant_permutation_instead_of_derangement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_moves, "derange", _permute_instead)
+    monkeypatch.setattr(moves, "derange", _permute_instead)
     assert p_value(Fraction(1, 2)) < FALSE_ALARM
 
 
 def test_mutant_reselect_rule_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_moves, "select", _drop_lone(kernel_moves.select))
+    monkeypatch.setattr(moves, "select", _drop_lone(moves.select))
     assert p_value(Fraction(1, 2)) < FALSE_ALARM
 
 
 def test_mutant_rate_off_by_three_in_a_hundred(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = kernel_moves.Threshold.of
-    off = classmethod(lambda cls, rate: original(rate * Fraction(97, 100)))
-    monkeypatch.setattr(kernel_moves.Threshold, "of", off)
+    original = moves.threshold
+    monkeypatch.setattr(moves, "threshold", lambda rate: original(rate * Fraction(97, 100)))
     assert p_value(Fraction(1, 2)) < FALSE_ALARM

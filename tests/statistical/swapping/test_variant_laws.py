@@ -14,7 +14,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.swapping import NoisyKey
 from stirred.mechanisms.swapping.draw.moves import Moves, draw
-from stirred.mechanisms.swapping.draw.strata import Strata
+from stirred.mechanisms.swapping.draw.strata import StratumCodes
 from stirred.mechanisms.swapping.variants.moves import non_vacuous, rearranged
 
 STRATA = 200_000
@@ -95,7 +95,7 @@ def test_rates_by_class() -> None:
 
 @pytest.mark.parametrize("p", [Fraction(1, 4), Fraction(2, 3)])
 def test_no_vacuous_swap(p: Fraction) -> None:
-    strata = Strata(codes=CODES, sizes=np.full(STRATA, N, np.uint32))
+    strata = StratumCodes(codes=CODES, sizes=np.full(STRATA, N, np.uint32))
     moves = non_vacuous(Key.for_tests(2), IDS, strata, HELD, VALUES, p)
     law = selection_law((p,) * N)
     identity = tuple(range(N))

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from oracles.strata import noised_loss, shapes
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.budget.by_size import tight
 from stirred.mechanisms.swapping.budget.claim import Stratum, bounds, claim
@@ -23,14 +24,12 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     largest_loss_of,
     loss_between,
     outputs,
-    shapes,
     swapping_law,
     tabulate,
 )
 from stirred.mechanisms.swapping.variants.laws import (
     held_law,
     near_law,
-    noised_loss,
     noisy_key_law,
     nonvacuous_law,
     pairings,

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from oracles.strata import shapes
 from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
 from stirred.mechanisms.swapping.budget.reduction import phi_exact
 from stirred.mechanisms.swapping.budget.two_types import margins_closed, margins_exact
@@ -19,7 +20,6 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     loss_between,
     moved,
     outputs,
-    shapes,
     swapping_law,
     tabulate,
     universe,

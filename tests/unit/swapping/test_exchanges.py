@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from oracles.strata import partitions
 from stirred.census import Census
 from stirred.engine import Local
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.budget import claim as budgets
 from stirred.mechanisms.swapping.budget import more_types as exchanges
 from stirred.mechanisms.swapping.budget.by_size import odds, tight
-from stirred.mechanisms.swapping.budget.claim import Strata, Stratum, bounds, claim
+from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds, claim
 from stirred.mechanisms.swapping.budget.more_types import by_exchanges, phi
 from stirred.mechanisms.swapping.budget.two_types import margins_exact
 from stirred.mechanisms.swapping.variants.enumeration import (
@@ -24,7 +25,6 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     labels,
     largest_of,
     outputs,
-    partitions,
     swapping_law,
     tabulate,
     universe,
@@ -334,6 +334,6 @@ def test_a_census_of_small_strata_uses_its_margins() -> None:
 
 
 def test_margins_travel_as_words() -> None:
-    columns = Strata.of([stratum((1, 2, 2), (3, 1, 1)), Stratum(n=9, hold_types=3, swap_types=3)])
+    columns = StratumTable.of([stratum((1, 2, 2), (3, 1, 1)), Stratum(n=9, hold_types=3, swap_types=3)])
     assert columns.margins.tolist() == ["2.2.1/3.1.1", ""]
     assert columns.many() == [(9, ""), (5, "2.2.1/3.1.1")]

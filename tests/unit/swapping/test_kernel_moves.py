@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from stirred.chance import Key
+from stirred.chance.bernoulli import threshold
 from stirred.engine import Local
-from stirred.mechanisms.swapping.draw import kernels as kernel
-from stirred.mechanisms.swapping.draw import moves as kernel_moves
-from stirred.mechanisms.swapping.draw.moves import Moves, Threshold, draw
+from stirred.mechanisms.swapping.draw import selection
+from stirred.mechanisms.swapping.draw.derangement import multiply_high
+from stirred.mechanisms.swapping.draw.moves import Moves, draw
+from stirred.mechanisms.swapping.draw.strata import OUT
 
 RATE = Fraction(1, 5)
 
@@ -60,7 +62,7 @@ def test_rows_chunks_and_threads_decide_nothing(
     assert as_map(ids[order], drawn(ids[order], strata[order])) == expected
     renamed = strata.max() - strata  # the codes of strata are names only
     assert as_map(ids, drawn(ids, renamed)) == expected
-    monkeypatch.setattr(kernel_moves, "ROWS", 977)
+    monkeypatch.setattr(selection, "ROWS", 977)
     assert as_map(ids, drawn(ids, strata, workers=2)) == expected
     assert as_map(ids, drawn(ids, strata, seed=2)) != expected
 
@@ -91,7 +93,7 @@ def test_strata_of_one_never_move_and_strata_of_two_exchange() -> None:
 
 def test_records_that_take_no_part_never_move() -> None:
     strata = np.zeros(2_000, np.uint32)
-    strata[::2] = kernel.OUT
+    strata[::2] = OUT
     moves = drawn(np.arange(2_000), strata, Fraction(9, 10))
     assert moves.receivers.size > 800
     assert (moves.receivers % 2 == 1).all()
@@ -130,7 +132,7 @@ def scripted(
 
 def test_a_tie_with_the_threshold_is_decided_by_the_digits_that_follow() -> None:
     third = Fraction(1, 3)
-    floor = Threshold.of(third).floor
+    floor = threshold(third).first
     assert floor == 0x5555555555555555
     high = 2**64 - 1
     # 1/3 has the digits 0x5555… for ever, so after a tie a word below 0x5555… selects and one above does not
@@ -179,7 +181,7 @@ def test_an_uneven_word_fails_the_whole_try() -> None:
     ("word", "bound"), [(0, 3), (2**64 - 1, 3), (0x123456789ABCDEF1, 10**9 + 7), (2**63, 2)]
 )
 def test_the_product_of_a_word_and_a_bound_is_exact(word: int, bound: int) -> None:
-    high, low = kernel.multiply_high(np.uint64(word), np.uint64(bound))
+    high, low = multiply_high(np.uint64(word), np.uint64(bound))
     assert (int(high), int(low)) == divmod(word * bound, 2**64)
 
 

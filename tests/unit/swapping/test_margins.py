@@ -8,7 +8,7 @@ import pytest
 
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
-from stirred.mechanisms.swapping.budget.claim import Strata, Stratum, bounds, claim
+from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds, claim
 from stirred.mechanisms.swapping.budget.reduction import partial_derangements, ratio_exact, ratio_interval
 from stirred.mechanisms.swapping.budget.two_types import (
     any_split,
@@ -253,7 +253,7 @@ def test_strata_that_cannot_differ_do_not_count() -> None:
 
 def test_half_a_million_strata_are_one_call() -> None:
     n = [2 + (i * 7919) % 1500 for i in range(500_000)]
-    strata = Strata.columns(n, 2, 9, [max(1, (2 * k) // 3) for k in n])
+    strata = StratumTable.columns(n, 2, 9, [max(1, (2 * k) // 3) for k in n])
     found = bounds(strata, "1/20")
     assert claim(found).budget < theorem_1(max(n), "1/20")
     assert len(found) == 4

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from stirred.mechanisms.swapping.numbers.moments import Cells, estimate, law, shrinkage, variance
+from stirred.mechanisms.swapping.numbers.moments import StratumCells, estimate, law, shrinkage, variance
 
 
 def exact_law(n: int, p: Fraction) -> dict[tuple[int, ...], Fraction]:
@@ -64,7 +64,7 @@ def test_estimate_is_unbiased_over_all_outcomes() -> None:
     mean = Fraction(0)
     for g, probability in exact_law(n, p).items():
         shown = float(sum(h for h, j in zip(held, g, strict=True) if inside[j]))
-        cells = Cells(
+        cells = StratumCells(
             n=np.array([n]),
             places=np.array([2.0]),
             shown=np.array([shown]),
@@ -78,5 +78,5 @@ def test_estimate_is_unbiased_over_all_outcomes() -> None:
 
 def test_a_cell_the_swap_erased_has_no_finite_interval() -> None:
     one = np.ones(1)
-    cells = Cells(n=np.array([2]), places=one, shown=one, weight=one, shown_squares=one, squares=one)
+    cells = StratumCells(n=np.array([2]), places=one, shown=one, weight=one, shown_squares=one, squares=one)
     assert np.isinf(estimate(cells, Fraction(1, 2))[1][0])

@@ -17,7 +17,7 @@ from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismCo
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
-from stirred.mechanisms.swapping.budget.claim import Strata, bounds
+from stirred.mechanisms.swapping.budget.claim import StratumTable, bounds
 from stirred.mechanisms.swapping.config import SwapConfig
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.numbers import tables
@@ -196,7 +196,7 @@ class PermutationSwapping(Mechanism):
         frame = load(census, self.roles(census), untouched=self.untouched, along=False)
         return self.promised(self.adapted(frame), census)
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Every bound on the loss that applies to these strata; a variant with another law has its own bounds."""
         return bounds(strata, self.rate)
 

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.mechanisms.base import Check
-from stirred.mechanisms.swapping.budget.claim import Strata, claim
+from stirred.mechanisms.swapping.budget.claim import StratumTable, claim
 from stirred.mechanisms.swapping.budget.more_types import UP_TO
 from stirred.mechanisms.swapping.draw.strata import MANY, Types, texts
 from stirred.mechanisms.swapping.numbers import closed_forms
@@ -140,7 +140,7 @@ def _larger(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 def specification(
     frame: Frame,
     census: "Census",
-    bounding: Callable[[Strata], tuple[Bound, ...]],
+    bounding: Callable[[StratumTable], tuple[Bound, ...]],
     *,
     law: SizeLaw | None,
     depends: str,
@@ -152,7 +152,7 @@ def specification(
     roles = frame.roles
     found = shapes(frame)
     all_bounds = bounding(
-        Strata.columns(
+        StratumTable.columns(
             found.n,
             found.hold_types,
             found.swap_types,

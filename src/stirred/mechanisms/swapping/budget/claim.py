@@ -74,7 +74,7 @@ def margins_of(text: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | Non
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strata:
+class StratumTable:
     """All strata as columns; ``hold_larger`` and ``swap_larger`` count the commoner of two types, 0 where unknown.
 
     ``margins`` holds all margins (``margins_text``) of small strata with three and more types on both sides, "" elsewhere.
@@ -88,13 +88,13 @@ class Strata:
     margins: NDArray[np.object_]
 
     @staticmethod
-    def of(strata: "Strata | Iterable[Stratum]") -> "Strata":
+    def of(strata: "StratumTable | Iterable[Stratum]") -> "StratumTable":
         """From single strata.
 
-        >>> Strata.of([Stratum(n=3, hold_types=2, swap_types=3, hold_margins=(2, 1))]).hold_larger
+        >>> StratumTable.of([Stratum(n=3, hold_types=2, swap_types=3, hold_margins=(2, 1))]).hold_larger
         array([2])
         """
-        if isinstance(strata, Strata):
+        if isinstance(strata, StratumTable):
             return strata
         every = tuple(strata)
         rows = [
@@ -108,7 +108,7 @@ class Strata:
             else ""
             for s in every
         ]
-        return Strata.columns(*table.T, margins=texts)
+        return StratumTable.columns(*table.T, margins=texts)
 
     @staticmethod
     def columns(
@@ -119,13 +119,13 @@ class Strata:
         swap_larger: ArrayLike = 0,
         *,
         margins: ArrayLike = "",
-    ) -> "Strata":
+    ) -> "StratumTable":
         """From arrays of equal length (or single numbers), one entry a stratum."""
         parts = np.broadcast_arrays(
             *(np.asarray(x, np.int64) for x in (n, hold_types, swap_types, hold_larger, swap_larger))
         )
         size, hold, swap, hold_more, swap_more = (np.atleast_1d(part) for part in parts)
-        return Strata(
+        return StratumTable(
             n=size,
             hold_types=hold,
             swap_types=swap,
@@ -160,14 +160,14 @@ class Strata:
         return sorted(set(zip(sizes.tolist(), self.margins[live].tolist(), strict=True)), reverse=True)
 
 
-def bounds(strata: Strata | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
+def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
     """Every bound that applies, the paper's first; the claim is the smallest proved one (``claim``).
 
     >>> [b.name for b in bounds([Stratum(n=264331, hold_types=2, swap_types=14)], "1/2")]
     ['Theorem 1', 'largest loss by size', 'two types, closed form']
     """
     p = rate_of(rate)
-    columns = Strata.of(strata)
+    columns = StratumTable.of(strata)
     kinds = columns.kinds()
     if not len(kinds):
         return (

@@ -35,7 +35,7 @@ TIGHT_EXCHANGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class ExchangeBound:
     """The bound of one stratum and how many vectors t were evaluated."""
 
     budget: Budget
@@ -48,7 +48,7 @@ def by_exchanges(
     rate: Rate,
     *,
     below: Budget | None = None,
-) -> Exchanged | None:
+) -> ExchangeBound | None:
     r"""A stratum with given margins: $\varepsilon \le (1 - 1/r)\max|\ln\Phi(t')/\Phi(t)|$, the smaller of both sides.
 
     A side that is not known is left out. None where no side can be evaluated, or where neither bound is ``below``.
@@ -59,7 +59,7 @@ def by_exchanges(
     sides = {tuple(sorted(side, reverse=True)) for side in (hold_margins, swap_margins) if side is not None}
     p = rate_of(rate)
     if any(len(side) < 2 for side in sides):
-        return Exchanged(Budget.zero(), 0)
+        return ExchangeBound(Budget.zero(), 0)
     if not sides or p in (0, 1):
         return None
     share = 1 - Fraction(1, min(len(side) for side in sides))
@@ -68,7 +68,7 @@ def by_exchanges(
     ratios = [ratio for ratio, _ in looked if ratio is not None]
     if not ratios:
         return None
-    return Exchanged(Budget.log(min(ratios)) * share, sum(work for _, work in looked))
+    return ExchangeBound(Budget.log(min(ratios)) * share, sum(work for _, work in looked))
 
 
 def states_of(margins: Sequence[int]) -> int:

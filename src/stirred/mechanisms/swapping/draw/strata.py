@@ -8,9 +8,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.mechanisms.swapping.draw import kernels as kernel
 from stirred.mechanisms.swapping.records.columns import Column, Digits, ranked, words
 
+OUT = np.uint32(0xFFFFFFFF)  # the stratum of a record that takes no part
 ROWS = 1 << 16
 MANY = 3  # more than two types are not distinguished; only small strata have all their margins counted (``texts``)
 
@@ -18,14 +18,14 @@ MANY = 3  # more than two types are not distinguished; only small strata have al
 @compiled
 def _mark(codes: NDArray[np.uint32], present: NDArray[np.uint32]) -> None:
     for code in codes:
-        if code != kernel.OUT:
+        if code != OUT:
             present[code] = np.uint32(1)
 
 
 @compiled
 def _renumber(codes: NDArray[np.uint32], places: NDArray[np.uint32], sizes: NDArray[np.uint32]) -> None:
     for i in range(codes.size):
-        if codes[i] != kernel.OUT:
+        if codes[i] != OUT:
             place = places[codes[i]]
             codes[i] = place
             sizes[place] += np.uint32(1)
@@ -44,7 +44,7 @@ def _types(
     full = 0
     for i in range(strata.size):
         stratum = strata[i]
-        if stratum == kernel.OUT:
+        if stratum == OUT:
             continue
         seen = types[stratum]
         if seen == 3:
@@ -74,8 +74,8 @@ class Types:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strata:
-    """The stratum of every record (``kernel.OUT`` when it takes no part) and the size of every stratum."""
+class StratumCodes:
+    """The stratum of every record (``OUT`` when it takes no part) and the size of every stratum."""
 
     codes: NDArray[np.uint32]
     sizes: NDArray[np.uint32]
@@ -103,7 +103,7 @@ class Strata:
         return found
 
 
-def texts(strata: Strata, columns: Sequence[Column], chosen: NDArray[np.bool_]) -> list[str]:
+def texts(strata: StratumCodes, columns: Sequence[Column], chosen: NDArray[np.bool_]) -> list[str]:
     """The margins of the chosen strata, largest first and joined by points: how often each type occurs in them.
 
     >>> import pyarrow as pa
@@ -111,7 +111,7 @@ def texts(strata: Strata, columns: Sequence[Column], chosen: NDArray[np.bool_]) 
     >>> texts(strata([], rows=4), [place], np.array([True]))
     ['3.1']
     """
-    inside = strata.codes != kernel.OUT
+    inside = strata.codes != OUT
     inside[inside] = chosen[strata.codes[inside]]
     rows = np.flatnonzero(inside)
     packed = words([column for column in columns if column.span > 1])
@@ -132,7 +132,9 @@ def texts(strata: Strata, columns: Sequence[Column], chosen: NDArray[np.bool_]) 
     return list(joined["len"])
 
 
-def strata(match: Sequence[Column], *, rows: int, taking_part: NDArray[np.bool_] | None = None) -> Strata:
+def strata(
+    match: Sequence[Column], *, rows: int, taking_part: NDArray[np.bool_] | None = None
+) -> StratumCodes:
     """Exact strata of the match variables; without match variables all records are one stratum.
 
     >>> import pyarrow as pa
@@ -149,9 +151,37 @@ def strata(match: Sequence[Column], *, rows: int, taking_part: NDArray[np.bool_]
         part = slice(start, min(start + ROWS, rows))
         codes[part] = digits.numbers(part) if match else 0
         if taking_part is not None:
-            codes[part][~taking_part[part]] = kernel.OUT
+            codes[part][~taking_part[part]] = OUT
         _mark(codes[part], present)
     places = np.cumsum(present, dtype=np.uint32) - present
     sizes = np.zeros(int(present.sum(dtype=np.int64)), np.uint32)
     _renumber(codes, places, sizes)
-    return Strata(codes=codes, sizes=sizes)
+    return StratumCodes(codes=codes, sizes=sizes)
+
+
+@compiled
+def _strata_count(strata: NDArray[np.uint32]) -> int:
+    """One more than the largest code of a stratum; 0 when no record takes part."""
+    largest = -1
+    for stratum in strata:
+        if stratum != OUT and stratum > largest:
+            largest = int(stratum)
+    return largest + 1
+
+
+@compiled
+def _sizes(strata: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
+    for stratum in strata:
+        if stratum != OUT:
+            counts[stratum] += np.uint32(1)
+
+
+def stratum_sizes(strata: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """How many records every stratum has.
+
+    >>> stratum_sizes(np.array([0, 1, 1], np.uint32))
+    array([1, 2], dtype=uint32)
+    """
+    counts = np.zeros(_strata_count(strata), np.uint32)
+    _sizes(strata, counts)
+    return counts

@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class PairLaw:
     """Probabilities of the joint moves of one record and of two records of a stratum."""
 
     moves: float  # q: a given record moves
@@ -38,7 +38,7 @@ class Law:
 
 
 @lru_cache(maxsize=1 << 16)
-def law(n: int, rate: Fraction) -> Law:
+def law(n: int, rate: Fraction) -> PairLaw:
     """The pair law of the PSA in a stratum of n records at swap rate p (floats: a measure of error, not a guarantee).
 
     >>> round(law(2, Fraction(1, 2)).exchange, 12)
@@ -48,7 +48,7 @@ def law(n: int, rate: Fraction) -> Law:
     """
     p = float(rate)
     if n < 2 or p == 0.0:
-        return Law(moves=0.0, both_stay=1.0, exchange=0.0, stay_and_go=0.0, follow=0.0, apart=0.0)
+        return PairLaw(moves=0.0, both_stay=1.0, exchange=0.0, stay_and_go=0.0, follow=0.0, apart=0.0)
     spread = 12 * np.sqrt(n * p * (1 - p)) + 12
     k = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread) + 1) + 1, dtype=np.float64)
     weight = stats.binom.pmf(k, n, p)
@@ -58,7 +58,7 @@ def law(n: int, rate: Fraction) -> Law:
     swapped = _two_cycles(k)
     one = np.divide(1.0, k - 1, out=np.zeros_like(k), where=k >= 2)
     third = max(n - 2, 1)
-    return Law(
+    return PairLaw(
         moves=float((weight * k).sum() / n),
         both_stay=float((weight * (n - k) * (n - k - 1)).sum() / (n * (n - 1))),
         exchange=float((pairs * swapped).sum()),
@@ -81,7 +81,7 @@ def _two_cycles(k: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
+class StratumCells:
     """Cells of strata as arrays: one entry for each (stratum, cell)."""
 
     n: npt.NDArray[np.int64]  # records of the stratum
@@ -104,7 +104,7 @@ def shrinkage(n: npt.NDArray[np.int64], rate: Fraction) -> Array:
     return result
 
 
-def estimate(cells: Cells, rate: Fraction) -> tuple[Array, Array]:
+def estimate(cells: StratumCells, rate: Fraction) -> tuple[Array, Array]:
     r"""Unbiased $\hat N = (N' - \lambda W n_t/n)/(1-\lambda)$ and its estimated variance, entry by entry.
 
     Where $|1 - \lambda|$ is nearly 0 (the swapped file holds no information on the cell) the variance is infinite.

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.mechanisms.swapping.numbers.moments import Cells, estimate
+from stirred.mechanisms.swapping.numbers.moments import StratumCells, estimate
 
 Z95 = 1.959963984540054
 _CROSS = 4_000_000  # (stratum, cell) pairs handled at a time
@@ -149,7 +149,7 @@ def _moments(
             pl.col("_N", "_S").fill_null(0.0)
         )
         value, spread = estimate(
-            Cells(
+            StratumCells(
                 n=cross["_n"].to_numpy().astype(np.int64),
                 places=cross["_t"].to_numpy(),
                 shown=cross["_N"].to_numpy(),

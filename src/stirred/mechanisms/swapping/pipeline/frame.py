@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.chance.words import identities
+from stirred.compiled import compiled
 from stirred.engine import Engine
 from stirred.errors import DataError
-from stirred.mechanisms.swapping.draw import kernels as kernel
-from stirred.mechanisms.swapping.draw.strata import Strata, strata
+from stirred.mechanisms.swapping.draw.strata import StratumCodes, strata
 from stirred.mechanisms.swapping.pipeline.order import canonical_ids
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Margin
 from stirred.mechanisms.swapping.records.columns import Column, gather
@@ -36,7 +35,7 @@ class Frame:
     roles: Roles
     columns: dict[str, Column]
     ids: NDArray[np.uint64]
-    strata: Strata
+    strata: StratumCodes
     members: tuple[Members, ...] = ()
     stays: tuple[Stay, ...] = ()  # records that never take part
     only: Released | None = None  # which records are released at all; None: all
@@ -121,9 +120,17 @@ def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray
     return ids
 
 
+@compiled
+def _strictly_ascending(ids: NDArray[np.uint64]) -> bool:
+    for i in range(1, ids.size):  # noqa: SIM110 — compiled: a loop is what the compiler wants
+        if ids[i - 1] >= ids[i]:
+            return False
+    return True
+
+
 def repetitions(ids: NDArray[np.uint64]) -> int:
     """How many identifiers follow an equal one when all are sorted."""
-    if kernel.strictly_ascending(ids):
+    if _strictly_ascending(ids):
         return 0
     ordered = np.sort(ids)
     return int((ordered[1:] == ordered[:-1]).sum())

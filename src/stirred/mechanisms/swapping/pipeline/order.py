@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stirred.compiled import compiled
 from stirred.engine import Engine
-from stirred.mechanisms.swapping.draw.moves import Words
+from stirred.mechanisms.swapping.draw.selection import WordSource
 
 ROWS = 1 << 16
 
@@ -49,7 +49,7 @@ def _sort_buckets(words: NDArray[np.uint64], starts: NDArray[np.int64], rows: ND
 
 
 def shuffled(
-    words: Words, ids: NDArray[np.uint64], engine: Engine, *, label: str = "order"
+    words: WordSource, ids: NDArray[np.uint64], engine: Engine, *, label: str = "order"
 ) -> NDArray[np.uint32]:
     """Rows in a random order that depends on the words and the set of identifiers only."""
     n = ids.size
@@ -88,7 +88,11 @@ def _equals(words: NDArray[np.uint64], rows: NDArray[np.uint32], places: NDArray
 
 
 def _part_equals(
-    words: Words, label: str, ids: NDArray[np.uint64], first: NDArray[np.uint64], rows: NDArray[np.uint32]
+    words: WordSource,
+    label: str,
+    ids: NDArray[np.uint64],
+    first: NDArray[np.uint64],
+    rows: NDArray[np.uint32],
 ) -> None:
     """Order records with equal first words (probability 0.0005 among 130 million) by their second word."""
     places = np.empty(1 << 16, np.int64)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from stirred.chance import Key
 from stirred.chance.words import Hasher, Words, comparable, missing, one, row_words
 from stirred.engine.placing import PART as PART
-from stirred.mechanisms.swapping.draw.moves import ROWS
+from stirred.mechanisms.swapping.draw.selection import ROWS
 from stirred.mechanisms.swapping.pipeline.part_checks import Looker, Scatter, flat
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint
 from stirred.mechanisms.swapping.records.columns import of_table

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.budget.by_size import HALF, Rate, odds, rate_of, stratum_of, tight
-from stirred.mechanisms.swapping.budget.claim import Strata, Stratum, bounds
+from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds
 from stirred.mechanisms.swapping.variants.laws import found_loss
 from stirred.spec.budget import Bound, Budget
 from stirred.spec.derangements import EXACT_UP_TO, derangements
@@ -211,7 +211,7 @@ def _unknown(name: str, why: str) -> Bound:
 
 
 def variant_bounds(
-    law: str, strata: Strata | Iterable[Stratum], rate: Rate, **parameters: object
+    law: str, strata: StratumTable | Iterable[Stratum], rate: Rate, **parameters: object
 ) -> tuple[Bound, ...]:
     """Every bound of a variant, by the number of its law ("1a" … "6b"); parameters as the law names them.
 
@@ -221,7 +221,7 @@ def variant_bounds(
     >>> [b.name for b in variant_bounds("4", [Stratum(n=9, hold_types=3, swap_types=4)], "1/20", preference=2)]
     ['near places preferred', 'near places preferred, largest loss found']
     """
-    columns = Strata.of(strata)
+    columns = StratumTable.of(strata)
     kinds = columns.kinds()
     if law not in LAWS:
         raise InputError(
@@ -253,7 +253,7 @@ def variant_bounds(
 
 
 def _upper(
-    law: str, columns: Strata, kinds: NDArray[np.int64], rate: Rate, parameters: Mapping[str, object]
+    law: str, columns: StratumTable, kinds: NDArray[np.int64], rate: Rate, parameters: Mapping[str, object]
 ) -> tuple[Bound, ...]:
     n = int(kinds[:, 0].max())
     if law in {"1a", "1b", "1c"}:

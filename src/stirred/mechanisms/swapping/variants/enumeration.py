@@ -1,11 +1,11 @@
-r"""Enumerate small strata as a test oracle: every data set of a universe, every permutation, in exact fractions.
+r"""Enumerate small strata: every data set of a universe, every permutation, in exact fractions.
 
 A data set is a stratum's hold values (fixed) beside an arrangement of its swap values; the tables of a universe are
 the distinct tabulations. A *law* gives each permutation its probability for a given data set; the paper's is
 $c\,o^k/d(k)$. The largest loss per unit is taken over all pairs of data sets and all outputs.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -232,20 +232,6 @@ def _log(value: Fraction | None) -> float:
     return log(value.numerator) - log(value.denominator) if value else -inf
 
 
-def partitions(n: int, *, most: int | None = None) -> Iterable[tuple[int, ...]]:
-    """Margins: partitions of n into positive parts, largest first.
-
-    >>> list(partitions(3))
-    [(3,), (2, 1), (1, 1, 1)]
-    """
-    if n == 0:
-        yield ()
-        return
-    for first in range(min(n, most or n), 0, -1):
-        for rest in partitions(n - first, most=first):
-            yield (first, *rest)
-
-
 def labels(margins: Sequence[int]) -> Labels:
     """Values 0, 1, … repeated as the margins say.
 
@@ -253,9 +239,3 @@ def labels(margins: Sequence[int]) -> Labels:
     (0, 0, 1)
     """
     return tuple(value for value, count in enumerate(margins) for _ in range(count))
-
-
-def shapes(n: int) -> list[tuple[Labels, Labels]]:
-    """Every pair of margins of a stratum of n records with at least two types on both sides."""
-    sides = [labels(margins) for margins in partitions(n) if len(margins) >= 2]
-    return [(hold, swap) for hold in sides for swap in sides]

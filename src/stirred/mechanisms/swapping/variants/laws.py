@@ -5,8 +5,6 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 
-import numpy as np
-
 from stirred.mechanisms.swapping.variants.enumeration import (
     Labels,
     Law,
@@ -14,15 +12,11 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     Permutation,
     all_permutations,
     apply,
-    distance,
     labels,
     largest_loss_of,
-    largest_of,
-    outputs,
     selection_law,
     swapping_law,
     tabulate,
-    universe,
 )
 
 Distance = Callable[[int, int], int]
@@ -182,30 +176,6 @@ def noisy_key_law(
         return result
 
     return law
-
-
-def noised_loss(law: Law, hold: Labels, swap: Labels, q: Fraction) -> Loss:
-    r"""Law 6b on a 2×2 universe: the upper left count of the swapped table plus noise with $P(z) \propto q^{|z|}$.
-
-    Beyond the range of the counts every ratio is constant, so one step beyond it is enough.
-
-    >>> str(noised_loss(swapping_law(Fraction(1, 4)), (0, 1), (0, 1), Fraction(1, 2)).budget.upper(3))
-    '0.274'
-    """
-    n = len(hold)
-    sets = universe(hold, swap)
-    laws: list[dict[object, Fraction]] = []
-    for arrangement in sets.values():
-        counts: dict[int, Fraction] = {}
-        for table, chance in outputs(law, hold, arrangement).items():
-            count = dict(table).get((0, 0), 0)  # type: ignore[call-overload]
-            counts[count] = counts.get(count, Fraction(0)) + chance
-        laws.append(
-            {y: sum((c * q ** abs(y - z) for z, c in counts.items()), Fraction(0)) for y in range(-1, n + 2)}
-        )
-    tables = list(sets)
-    units = np.array([[distance(a, b) for b in tables] for a in tables])
-    return largest_of(laws, units, tables)
 
 
 SMALL = (((1, 1, 1, 1), (1, 1, 1, 1)), ((2, 2), (2, 2)), ((2, 1, 1), (2, 1, 1)))

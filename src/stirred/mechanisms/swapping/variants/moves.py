@@ -6,7 +6,7 @@ The laws and their proofs are in proof.md; budgets come from variants_accounting
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
-from stirred.mechanisms.swapping.budget.claim import Strata
+from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.config import NearPlacesConfig, NoVacuousConfig, UnitMatchingConfig
-from stirred.mechanisms.swapping.draw import kernels as kernel
-from stirred.mechanisms.swapping.draw.moves import Moves, Threshold, _tie, draw
-from stirred.mechanisms.swapping.draw.strata import Strata as Coded
+from stirred.mechanisms.swapping.draw.moves import Moves, draw
+from stirred.mechanisms.swapping.draw.selection import coins
+from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes
 from stirred.mechanisms.swapping.draw.strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
 from stirred.mechanisms.swapping.pipeline.frame import Frame
@@ -29,9 +29,6 @@ from stirred.mechanisms.swapping.records.columns import Column, ranked
 from stirred.mechanisms.swapping.variants.budgets import unit_matching_rates, variant_bounds
 from stirred.spec import Bound, SizeLaw
 from stirred.spec.numbers.numerals import fraction_of
-
-if TYPE_CHECKING:
-    pass
 
 Codes = NDArray[np.uint32]
 
@@ -70,7 +67,7 @@ class NoVacuous(PermutationSwapping):
             )
         return frame
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Law 3."""
         return variant_bounds("3", strata, self.rate)
 
@@ -87,7 +84,7 @@ class NoVacuous(PermutationSwapping):
 def non_vacuous(
     run: Key,
     ids: NDArray[np.uint64],
-    strata: Coded,
+    strata: StratumCodes,
     hold: NDArray[Any],
     swap: NDArray[Any],
     rate: Fraction,
@@ -99,8 +96,8 @@ def non_vacuous(
     receivers, givers = [np.empty(0, np.uint32)], [np.empty(0, np.uint32)]
     attempt = 0
     while live.any():
-        inside = (strata.codes != kernel.OUT) & live[np.minimum(strata.codes, count - 1)]
-        codes = np.where(inside, strata.codes, kernel.OUT).astype(np.uint32)
+        inside = (strata.codes != OUT) & live[np.minimum(strata.codes, count - 1)]
+        codes = np.where(inside, strata.codes, OUT).astype(np.uint32)
         sizes = np.where(live, strata.sizes, 0).astype(np.uint32)
         moves = draw(
             run.bind("non-vacuous", attempt), ids=ids, strata=codes, rate=rate, sizes=sizes, engine=engine
@@ -116,8 +113,8 @@ def non_vacuous(
     return Moves(receivers=np.concatenate(receivers), givers=np.concatenate(givers), attempts=attempt)
 
 
-def _two_types(strata: Coded, values: NDArray[Any]) -> NDArray[np.bool_]:
-    inside = strata.codes != kernel.OUT
+def _two_types(strata: StratumCodes, values: NDArray[Any]) -> NDArray[np.bool_]:
+    inside = strata.codes != OUT
     codes, held = strata.codes[inside], values[inside]
     least = np.full(strata.sizes.size, np.iinfo(np.int64).max)
     most = np.full(strata.sizes.size, -1, np.int64)
@@ -155,7 +152,7 @@ class NearPlaces(PermutationSwapping):
         """The PSA's parameters, and Λ."""
         return {**PermutationSwapping.parameters(self), "preference": str(self.preference)}
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Law 4."""
         return variant_bounds("4", strata, self.rate, preference=self.preference)
 
@@ -187,7 +184,7 @@ def rearranged(
     preference: Fraction,
 ) -> Moves:
     """Law 4's second step: pair all records of a stratum at random and prefer the nearer arrangement."""
-    inside = np.flatnonzero(strata != kernel.OUT).astype(np.uint32)
+    inside = np.flatnonzero(strata != OUT).astype(np.uint32)
     words = run.blocks("swap/pair", ids[inside])
     order = inside[np.lexsort((ids[inside], words[:, 1], words[:, 0], strata[inside]))]
     codes = strata[order]
@@ -206,23 +203,15 @@ def rearranged(
     mine, yours = giver[one], giver[other]
     straight = _apart(places, one, mine) + _apart(places, other, yours)
     crossed = _apart(places, one, yours) + _apart(places, other, mine)
-    near = _coins(run, ids[np.where(ids[one] < ids[other], one, other)], preference / (1 + preference))
-    even = _coins(run.bind("tie"), ids[np.where(ids[one] < ids[other], one, other)], Fraction(1, 2))
+    near = coins(
+        run, "swap/near", ids[np.where(ids[one] < ids[other], one, other)], preference / (1 + preference)
+    )
+    even = coins(
+        run.bind("tie"), "swap/near", ids[np.where(ids[one] < ids[other], one, other)], Fraction(1, 2)
+    )
     cross = np.where(straight == crossed, even, np.where(crossed < straight, near, ~near))
     giver[one[cross]], giver[other[cross]] = yours[cross], mine[cross]
     return Moves(receivers=moves.receivers, givers=giver[moves.receivers], attempts=moves.attempts)
-
-
-def _coins(run: Key, ids: NDArray[np.uint64], p: Fraction) -> NDArray[np.bool_]:
-    """One exact coin for each identifier."""
-    threshold = Threshold.of(p)
-    words = run.blocks("swap/near", ids)[:, 0]
-    if threshold.floor >= 2**64:
-        return np.ones(ids.size, np.bool_)
-    result: NDArray[np.bool_] = words < np.uint64(threshold.floor)
-    for i in np.flatnonzero(words == np.uint64(threshold.floor)):
-        result[i] = _tie(run, "swap/near", ids[i], 0, threshold.rest)
-    return result
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -260,12 +249,12 @@ class UnitMatching(PermutationSwapping):
     def adapted(self, frame: Frame) -> Frame:
         """The records with the pools as strata: pools decide invariants and budget, and a pool must be in one part."""
         pooled = tuple(name for name in frame.roles.match if name not in self.loose)
-        part = frame.strata.codes != kernel.OUT
+        part = frame.strata.codes != OUT
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
         hold = (*self.loose, *frame.roles.hold)
         return replace(frame, roles=replace(frame.roles, match=pooled, hold=hold), strata=pools)
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Law 5: the pools decide, at rate αp."""
         return variant_bounds("5", strata, self.rate, alpha=self.alpha)
 
@@ -282,7 +271,7 @@ class UnitMatching(PermutationSwapping):
             run.bind("pools"), ids=frame.ids, strata=pools.codes, rate=wide, sizes=pools.sizes, engine=engine
         )
         between = replace(frame, columns=swapped_columns(frame, first, engine))
-        part = pools.codes != kernel.OUT
+        part = pools.codes != OUT
         fine = coded(frame.of(self.match), rows=frame.rows, taking_part=None if part.all() else part)
         second = draw(
             run.bind("strata"), ids=frame.ids, strata=fine.codes, rate=narrow, sizes=fine.sizes, engine=engine

@@ -14,17 +14,17 @@ from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
-from stirred.mechanisms.swapping.budget.claim import Strata
+from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.config import NoisyKeyConfig, NoisyTablesConfig
-from stirred.mechanisms.swapping.draw import kernels as kernel
 from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.draw.selection import coins
+from stirred.mechanisms.swapping.draw.strata import OUT
 from stirred.mechanisms.swapping.draw.strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.records.columns import Column, of_table
 from stirred.mechanisms.swapping.variants.budgets import variant_bounds
-from stirred.mechanisms.swapping.variants.moves import _coins
 from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, SizeLaw, Specification
 from stirred.spec.numbers.numerals import fraction_of
 
@@ -64,7 +64,7 @@ class NoisyKey(PermutationSwapping):
     def adapted(self, frame: Frame) -> Frame:
         """The records, in strata without the noisy variable: only these stay invariant, and each must be in one part."""
         pooled = tuple(name for name in frame.roles.match if name != self.noisy)
-        part = frame.strata.codes != kernel.OUT
+        part = frame.strata.codes != OUT
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
         return replace(
             frame,
@@ -77,7 +77,7 @@ class NoisyKey(PermutationSwapping):
         """The noisy variable: a value is redrawn among all levels that occur anywhere."""
         return (self.noisy,)
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Law 6a: unknown, beside the largest loss found by enumeration."""
         return variant_bounds("6a", strata, self.rate, change=self.change)
 
@@ -95,10 +95,10 @@ class NoisyKey(PermutationSwapping):
         """Draw the noisy key of every record, then swap within its strata."""
         column = frame.columns[self.noisy]
         levels = dict(frame.levels).get(self.noisy, np.unique(column.codes))
-        redrawn = _coins(run.bind("noisy"), frame.ids, self.change)
+        redrawn = coins(run.bind("noisy"), "swap/near", frame.ids, self.change)
         drawn = levels[_uniform(run, frame.ids, levels.size)]
         noisy = replace(column, codes=np.where(redrawn, drawn, column.codes))
-        part = frame.strata.codes != kernel.OUT
+        part = frame.strata.codes != OUT
         match = [noisy if name == self.noisy else frame.columns[name] for name in self.match]
         strata = coded(match, rows=frame.rows, taking_part=None if part.all() else part)
         moves = draw(
@@ -151,7 +151,7 @@ class NoisyTables(PermutationSwapping):
         """The PSA's parameters, and σ²."""
         return {**PermutationSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Law 6b: the swap's, by post-processing."""
         return variant_bounds("6b", strata, self.rate)
 

@@ -17,11 +17,10 @@ from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.budget.by_size import Rate
-from stirred.mechanisms.swapping.budget.claim import Strata
+from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.config import ImputedStayConfig, VaryingRatesConfig
-from stirred.mechanisms.swapping.draw import kernels as kernel
-from stirred.mechanisms.swapping.draw.moves import draw, stratum_sizes
-from stirred.mechanisms.swapping.draw.strata import Strata as Coded
+from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes, stratum_sizes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
@@ -112,7 +111,7 @@ class VaryingRates(PermutationSwapping):
             return "1c"
         return "1a" if self.by in held else "1b"
 
-    def bounds(self, strata: Strata, *, held: Sequence[str] = ()) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable, *, held: Sequence[str] = ()) -> tuple[Bound, ...]:
         """Law 1 at the smallest and the largest rate; a variable that is not known to be held may move."""
         rates = self.all_rates()
         more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
@@ -223,9 +222,9 @@ class ImputedStay(PermutationSwapping):
                 fix=did_you_mean(self.imputed, frame.roles.held),
             )
         column = frame.columns[self.imputed]
-        marked = np.isin(column.codes, level_codes(column, self.levels)) & (frame.strata.codes != kernel.OUT)
+        marked = np.isin(column.codes, level_codes(column, self.levels)) & (frame.strata.codes != OUT)
         codes = frame.strata.codes.copy()
-        codes[marked] = kernel.OUT
+        codes[marked] = OUT
         sizes = stratum_sizes(codes)
         whole = np.zeros(frame.strata.sizes.size, np.uint32)
         whole[: sizes.size] = sizes
@@ -236,9 +235,9 @@ class ImputedStay(PermutationSwapping):
             records=int(marked.sum()),
             why="were imputed",
         )
-        return replace(frame, strata=Coded(codes=codes, sizes=whole), stays=(*frame.stays, stay))
+        return replace(frame, strata=StratumCodes(codes=codes, sizes=whole), stays=(*frame.stays, stay))
 
-    def bounds(self, strata: Strata) -> tuple[Bound, ...]:
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """The PSA's bounds over strata without imputed records."""
         return variant_bounds("2", strata, self.rate)
 
