@@ -8,6 +8,7 @@ import pyarrow.dataset as pads
 
 from stirred.census import Schema
 from stirred.census.geography import attach
+from stirred.census.schema import Kinds
 from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.release import Release
@@ -56,13 +57,22 @@ def joined(release: Release, schema: Schema, record_type: str) -> pl.LazyFrame:
     return own.join(home.select(wanted), left_on=record.household, right_on=other.id, how="left")
 
 
+def staying_levels(kinds: Kinds | None) -> tuple[str, ...]:
+    """The kinds of records that never take part in a swap: vacant units and group quarters."""
+    return () if kinds is None else tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
+
+
+def takes_part(kinds: Kinds | None, there: Sequence[str]) -> pl.Expr:
+    """Whether a record takes part in a swap; one with an empty kind does."""
+    if kinds is None or kinds.column not in there:
+        return pl.lit(True)
+    return ~pl.col(kinds.column).cast(pl.String).is_in(staying_levels(kinds)).fill_null(False)
+
+
 def taking_part(schema: Schema, record_type: str, records: pl.LazyFrame) -> pl.LazyFrame:
-    """The records that are neither vacant units nor group quarters."""
+    """The records that take part in a swap."""
     kinds = schema.record(record_type).kinds
-    if kinds is None or kinds.column not in records.collect_schema().names():
-        return records
-    still = [str(level) for level in (*kinds.vacant, *kinds.group_quarters)]
-    return records.filter(~pl.col(kinds.column).cast(pl.String).is_in(still))
+    return records.filter(takes_part(kinds, records.collect_schema().names()))
 
 
 def with_variables(release: Release, record_type: str, by: Sequence[str]) -> pl.LazyFrame:

@@ -20,11 +20,10 @@ from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import NoisyKey, PermutationSwapping
 from stirred.mechanisms.swapping import mechanism as mechanism_module
 from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.swapping.pipeline import part_batches as sharded_batches
-from stirred.mechanisms.swapping.pipeline import part_publish as sharded_published
-from stirred.mechanisms.swapping.pipeline import part_strata as sharded_strata
+from stirred.mechanisms.swapping.pipeline import batch_kernels, part_kernels
+from stirred.mechanisms.swapping.records.members import Members
 from stirred.mechanisms.swapping.records.size import size_of
-from stirred.mechanisms.swapping.values import Hasher, Words, identities, row_words, siphash
+from stirred.mechanisms.swapping.values import Hasher, identities, row_words, siphash
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},
@@ -113,9 +112,8 @@ def again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found = kernel(part, *tables)
             twice = other(part, *map(rearranged, tables))
             if name in (
-                "Drawn",
+                "SwapPart",
                 "OnlyOf",
-                "Cells",
             ):  # in the order of their rows, which the next exchange forgets
                 keys = [(column, "ascending") for column in found.column_names]
                 assert found.sort_by(keys).equals(twice.sort_by(keys))
@@ -144,8 +142,9 @@ def test_kernels_travel_and_run_again(again: list[str]) -> None:
     NoisyKey(match=["size"], swap=["block", "county"], rate="1/3", noisy="size", change="1/4").release(
         census(), key=key, engine=Parted()
     )
-    everything = {"Named", "Survey", "ByValues", "Shaped", "Drawn", "ByOrder", "Look", "Homes", "People"}
-    assert {*everything, "OnlyOf", "Only", "Cells", "Levels"} <= set(again)
+    batches = {"Named", "SurveyHomes", "SurveyMembers", "ByValues", "ByOrder", "Levels"}
+    parts = {"OnlyOf", "StatePart", "SwapPart", "CountPart", "LookPart", "HomesPart", "MembersPart"}
+    assert batches | parts <= set(again)
 
 
 def test_no_records_are_gathered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -215,23 +214,26 @@ def test_a_moved_facility_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_persons_of_another_household_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = sharded_published.grouped
+    original = part_kernels.members
 
-    def elsewhere(owners: np.ndarray, words: Words, rows: int) -> Any:
-        return original(np.where(owners == 0, np.uint32(1), owners), words, rows)
+    def elsewhere(*arguments: Any, **options: Any) -> Members:
+        group = original(*arguments, **options)
+        starts = group.starts.copy()
+        starts[1] = 0  # the persons of the first household live in the second
+        return replace(group, starts=starts)
 
-    monkeypatch.setattr(sharded_published, "grouped", elsewhere)
+    monkeypatch.setattr(part_kernels, "members", elsewhere)
     with pytest.raises(PrivacyError, match="person records"):
         released(Parted())
 
 
 def test_a_part_that_is_lost_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = sharded_strata.Drawn.__call__
+    original = part_kernels.SwapPart.__call__
 
     def lost(self: Any, part: int, records: pa.Table) -> pa.Table:
         return original(self, part, records).slice(1)
 
-    monkeypatch.setattr(sharded_strata.Drawn, "__call__", lost)
+    monkeypatch.setattr(part_kernels.SwapPart, "__call__", lost)
     with pytest.raises(DataError, match=r"belong to no household"):
         released(Parted())
     with pytest.raises(PrivacyError, match="does not keep its invariants"):
@@ -260,9 +262,9 @@ def test_the_comparison_sees_strata_that_are_cut(monkeypatch: pytest.MonkeyPatch
 
     def by_place(self: Any, table: pa.Table) -> pa.Table:
         part = pa.array((np.arange(table.num_rows) % self.parts).astype(np.int32))
-        return table.append_column(sharded_batches.PART, part)
+        return table.append_column(batch_kernels.PART, part)
 
-    monkeypatch.setattr(sharded_batches.ByValues, "__call__", by_place)
+    monkeypatch.setattr(batch_kernels.ByValues, "__call__", by_place)
     wrong = released(Parted(), carry=False)
     assert not same(right, wrong)
     assert wrong.specification != right.specification

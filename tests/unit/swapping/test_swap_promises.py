@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -14,7 +15,8 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.swapping import ImputedStay, NoisyKey, PermutationSwapping, UnitMatching, VaryingRates
-from stirred.mechanisms.swapping.pipeline import frame as release_frame
+from stirred.mechanisms.swapping.pipeline import memory
+from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.records.participation import Released, released
 from stirred.mechanisms.swapping.variants.enumeration import outputs, swapping_law
 from stirred.spec import Budget, universe
@@ -168,16 +170,16 @@ def test_every_pair_of_three_records() -> None:
 def test_the_old_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels found among the records, as before: the same check finds pairs without any finite budget."""
 
-    def found_in_the_data(there: Census, roles: object, **settings: object) -> release_frame.Frame:
+    def found_in_the_data(there: Census, roles: object, **settings: object) -> Frame:
         frame = load(there, roles, **settings)
         kinds = {
             row for row in there.table("household", ["kind"])["kind"].to_pylist() if row not in (None, "0")
         }
         only = Released(column="kind", levels=tuple(sorted(kinds)), left_out=("0",))
-        return release_frame.replace(frame, only=only)
+        return replace(frame, only=only)
 
-    load = release_frame.load
-    monkeypatch.setattr("stirred.mechanisms.swapping.mechanism.load", found_in_the_data)
+    load = memory.load
+    monkeypatch.setattr(memory, "load", found_in_the_data)
     wrong, _ = broken("vacant named")
     assert wrong > 0
 

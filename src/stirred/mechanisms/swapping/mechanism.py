@@ -1,35 +1,34 @@
 """The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
-from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable, bounds
+from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.config import SwapConfig
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.numbers import tables
 from stirred.mechanisms.swapping.numbers.uncertainty import kept
-from stirred.mechanisms.swapping.pipeline import parts as sharded
-from stirred.mechanisms.swapping.pipeline.frame import Frame, load
-from stirred.mechanisms.swapping.pipeline.order import shuffled
-from stirred.mechanisms.swapping.pipeline.publish import publish, swapped_columns, table
+from stirred.mechanisms.swapping.pipeline import memory
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.pipeline.release import release, stated
 from stirred.mechanisms.swapping.records.columns import Column
-from stirred.mechanisms.swapping.records.size import size_of
 from stirred.mechanisms.swapping.roles import Roles, roles
-from stirred.spec import Bound, Ledger, SizeLaw, Specification
+from stirred.spec import Bound, SizeLaw, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -172,7 +171,7 @@ class PermutationSwapping(Mechanism):
 
     def frame(self, census: "Census") -> Frame:
         """The records of the census in memory, with their strata."""
-        return self.adapted(load(census, self.roles(census), untouched=self.untouched))
+        return self.adapted(memory.load(census, self.roles(census), untouched=self.untouched))
 
     def adapted(self, frame: Frame) -> Frame:
         """The records as this law uses them; a variant may exclude records from strata or use larger strata."""
@@ -189,12 +188,8 @@ class PermutationSwapping(Mechanism):
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
-        place = engine or cast(Engine, Local())
-        size = size_of(place.census(census), self.roles(census))
-        if not place.fits(size.memory):
-            return sharded.promise(self, census, engine=place, size=size)
-        frame = load(census, self.roles(census), untouched=self.untouched, along=False)
-        return self.promised(self.adapted(frame), census)
+        strata = stated(self, census, engine or Local())
+        return self.promised(strata.frame, strata.shapes, census)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Every bound on the loss that applies to these strata; a variant with another law has its own bounds."""
@@ -206,7 +201,6 @@ class PermutationSwapping(Mechanism):
         moves = draw(
             run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
         )
-        # the number of moved records is not part of the output: it is not counted, logged or published
         return swapped_columns(frame, moves, engine)
 
     def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
@@ -214,10 +208,10 @@ class PermutationSwapping(Mechanism):
         del run
         return cells
 
-    def promised(self, frame: Frame, census: "Census") -> Specification:
-        """The promise for these records."""
+    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """The promise for these strata."""
         return statement.specification(
-            frame, census, self.bounds, law=self.size_law(frame), depends=self.depends()
+            frame, shapes, census, self.bounds, law=self.size_law(frame), depends=self.depends()
         )
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
@@ -261,7 +255,7 @@ class PermutationSwapping(Mechanism):
         self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
     ) -> pa.Table:
         """Counts with unbiased estimate, standard error and interval, where the law has closed forms."""
-        asked, place = record_type or self.resolution, engine or cast(Engine, Local())
+        asked, place = record_type or self.resolution, engine or Local()
         if not self.closed_form or self.resolution not in release.microdata:
             return Mechanism.table(self, release, by, record_type=asked, engine=place)
         return finished(tables.uncertain(self, release, by, asked, place), by)
@@ -274,7 +268,7 @@ class PermutationSwapping(Mechanism):
         """Where the swaps fell."""
         if release is None or not self.closed_form or self.resolution not in release.microdata:
             return ()
-        return (tables.where_swaps_fell(self, release, engine or cast(Engine, Local())),)
+        return (tables.where_swaps_fell(self, release, engine or Local()),)
 
     def knobs(self) -> Sequence[Knob]:
         """The swap rate, up to one half."""
@@ -308,44 +302,4 @@ class PermutationSwapping(Mechanism):
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
         del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
-        place, report = engine or cast(Engine, Local()), progress or silent
-        size = size_of(place.census(census), self.roles(census))
-        if not place.fits(size.memory):
-            return sharded.release(self, census, key=key, engine=place, size=size, out=out, progress=report)
-        report("read", 0, 1)
-        frame = self.frame(census)
-        frame = replace(frame, known=statement.shapes(frame))
-        report("read", 1, 1)
-        promise = self.promised(frame, census)
-        margins = frame.margins()
-        report("digest", 0, 1)
-        digest, before = frame.digest(self.reader(key), place, margins)
-        run = self.bound(key, digest)
-        report("swap", 0, 1)
-        columns = self.swapped(frame, run, place)
-        report("swap", 1, 1)
-        microdata: dict[str, pa.Table | pads.Dataset] = {}
-        checks: tuple[Check, ...] = ()
-        if not self.microdata:
-            checks = statement.checked(frame, columns, margins, before)
-        if self.microdata:
-            report("order", 0, 1)
-            order = shuffled(run, frame.ids, place)
-            report("order", 1, 1)
-            microdata, checks = publish(
-                frame, columns, order, margins=margins, before=before, engine=place, out=out, progress=report
-            )
-        return Release(
-            mechanism=self.name,
-            parameters=self.parameters(),
-            specification=promise,
-            microdata=microdata,
-            tables={" × ".join(by): self.made_table(table(columns, by), run) for by in self.tables},
-            checks=checks,
-            ledger=Ledger().spend(by=self.name, on=self.resolution, budget=promise.budget),
-            notes=statement.notes(frame, self.rate),
-            input_digest=run.digest(b"input", digest).hex(),
-            private=key.private,
-            schema=census.schema,
-            folder=census.folder,
-        )
+        return release(self, census, key=key, engine=engine or Local(), out=out, progress=progress or silent)

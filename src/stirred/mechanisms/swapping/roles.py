@@ -35,6 +35,12 @@ class Roles:
         return (*self.match, *self.hold)
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that a swap reads."""
+        own = [name for name in (self.identifier, self.kind) if name]
+        return tuple(dict.fromkeys([*self.released, *own]))
+
+    @property
     def released(self) -> tuple[str, ...]:
         """The columns of the released records."""
         return (*self.match, *self.moving, *self.hold)

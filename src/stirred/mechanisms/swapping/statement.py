@@ -1,25 +1,13 @@
 """State the promise of a swap at the realised universe, from invariants: sizes and types of strata."""
 
-import hashlib
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from stirred.mechanisms.base import Check
 from stirred.mechanisms.swapping.budget.claim import StratumTable, claim
-from stirred.mechanisms.swapping.budget.more_types import UP_TO
-from stirred.mechanisms.swapping.draw.strata import MANY, Types, texts
-from stirred.mechanisms.swapping.numbers import closed_forms
-from stirred.mechanisms.swapping.pipeline import verify
+from stirred.mechanisms.swapping.budget.shapes import Shapes
+from stirred.mechanisms.swapping.numbers.closed_forms import weak_strata
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.verify import Fingerprint
-from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.participation import Where
 from stirred.spec import (
     Bound,
@@ -41,104 +29,12 @@ from stirred.spec.multiverse import plural
 if TYPE_CHECKING:
     from stirred.census import Census
 
-COUNTED = 20_000_000  # records in small strata whose margins are counted
 SHOWN = 3  # the largest number of held variables listed in the name of their table; more are listed in a note
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shapes:
-    """The strata by what the bounds use: one row per distinct shape, and the number of strata that have it."""
-
-    n: NDArray[np.int64]
-    hold_types: NDArray[np.int64]
-    swap_types: NDArray[np.int64]
-    hold_larger: NDArray[np.int64]
-    swap_larger: NDArray[np.int64]
-    strata: NDArray[np.int64]
-    margins: NDArray[np.object_]  # all margins of small strata with three and more types on both sides
-
-    @staticmethod
-    def merged(rows: pl.DataFrame) -> "Shapes":
-        """Join the shapes of several parts in one table with a row for each distinct shape."""
-        many = (pl.col("hold_types") >= MANY) & (pl.col("swap_types") >= MANY)
-        if not rows.filter(many & (pl.col("n") > UP_TO)).is_empty():
-            # a large stratum decides, and only Theorem B is known for it
-            rows = rows.with_columns(margins=pl.lit(""))
-        by = [name for name in rows.columns if name != "strata"]
-        distinct = rows.group_by(by).agg(pl.col("strata").sum()).sort(by)
-        numbers = {
-            name: distinct[name].to_numpy().astype(np.int64) for name in distinct.columns if name != "margins"
-        }
-        return Shapes(**numbers, margins=np.array(distinct["margins"].to_list(), np.object_))
-
-    @property
-    def b(self) -> int:
-        """The largest stratum that holds two distinct records (the paper's b); 0 if none does."""
-        alive = (self.n >= 2) & ((self.hold_types >= 2) | (self.swap_types >= 2))
-        return int(self.n[alive].max()) if alive.any() else 0
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the shapes: equal for censuses whose bounds are computed from the same numbers.
-
-        All of them are functions of the invariants, which are published, so the digest reveals nothing new.
-        """
-        columns = {field.name: getattr(self, field.name).tolist() for field in fields(self)}
-        return hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()
-
-    @property
-    def differing(self) -> int:
-        """The largest stratum in which two data sets of one universe can differ: two hold and two swap types."""
-        alive = (self.hold_types >= 2) & (self.swap_types >= 2)
-        return int(self.n[alive].max()) if alive.any() else 0
-
-
-def shapes(frame: Frame) -> Shapes:
-    """Count the shapes of all strata; with linked members, records are assumed to differ (their persons usually do)."""
-    if frame.known is not None:
-        return frame.known
-    sizes = frame.strata.sizes.astype(np.int64)
-    swap = frame.strata.types(frame.of(frame.roles.moving))
-    if frame.roles.members:
-        hold = Types(types=np.where(sizes >= 2, MANY, 1).astype(np.uint8), first_counts=frame.strata.sizes)
-    else:
-        hold = frame.strata.types(frame.of(frame.roles.hold))
-    # with more than two types margins are not used, so they do not distinguish shapes
-    rows = pl.DataFrame(
-        {
-            "n": sizes,
-            "hold_types": hold.types.astype(np.int64),
-            "swap_types": swap.types.astype(np.int64),
-            "hold_larger": np.where(hold.types == 2, _larger(hold, sizes), 0),
-            "swap_larger": np.where(swap.types == 2, _larger(swap, sizes), 0),
-            "margins": _margins(frame, sizes, (hold.types >= MANY) & (swap.types >= MANY)),
-        }
-    )
-    return Shapes.merged(rows.with_columns(strata=pl.lit(1, pl.Int64)))
-
-
-def _margins(frame: Frame, sizes: NDArray[np.int64], many: NDArray[np.bool_]) -> pl.Series:
-    """All margins of strata with three and more types, if all of these are small; otherwise they have no effect."""
-    found = np.full(sizes.size, "", np.object_)
-    if many.any() and sizes[many].max() <= UP_TO and sizes[many].sum() <= COUNTED:
-        swap = texts(frame.strata, frame.of(frame.roles.moving), many)
-        hold = (
-            ["*"] * len(swap)
-            if frame.roles.members
-            else texts(frame.strata, frame.of(frame.roles.hold), many)
-        )
-        found[many] = [f"{one}/{other}" for one, other in zip(hold, swap, strict=True)]
-    return pl.Series(found.tolist(), dtype=pl.String)
-
-
-def _larger(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    first = types.first_counts.astype(np.int64)
-    larger: NDArray[np.int64] = np.maximum(first, sizes - first)
-    return larger
 
 
 def specification(
     frame: Frame,
+    found: Shapes,
     census: "Census",
     bounding: Callable[[StratumTable], tuple[Bound, ...]],
     *,
@@ -150,17 +46,7 @@ def specification(
     ``law`` is the budget of other universes; ``depends`` says in words what it depends on where no law is known.
     """
     roles = frame.roles
-    found = shapes(frame)
-    all_bounds = bounding(
-        StratumTable.columns(
-            found.n,
-            found.hold_types,
-            found.swap_types,
-            found.hold_larger,
-            found.swap_larger,
-            margins=found.margins,
-        )
-    )
+    all_bounds = bounding(found.table)
     proved = any(bound.status == "proved" for bound in all_bounds)
     claimed = claim(all_bounds) if proved else all_bounds[0]
     singles = int(found.strata[found.n == 1].sum())
@@ -200,7 +86,7 @@ def _varies(frame: Frame, found: Shapes, law: SizeLaw | None, depends: str) -> B
 
 
 def _statistic(frame: Frame) -> LargestStratum:
-    """The statistic b of this swap; with linked members every two records are assumed to differ, as in ``shapes``."""
+    """The statistic b of this swap; with linked members every two records are assumed to differ, as in ``Frame.shapes``."""
     roles, only = frame.roles, frame.only
     without = [stay.where for stay in frame.stays]
     if only is not None and only.levels is None:
@@ -297,27 +183,8 @@ def _remarks(found: Shapes, budget: Budget) -> tuple[str, ...]:
     )
 
 
-def notes(frame: Frame, rate: Fraction) -> tuple[str, ...]:
+def notes(found: Shapes, rate: Fraction) -> tuple[str, ...]:
     """Warnings for the release: strata that are rarely swapped."""
-    found = shapes(frame)
-    sizes, places = np.unique(found.n, return_inverse=True)
-    counts = np.zeros(sizes.size, np.int64)
-    np.add.at(counts, places.ravel(), found.strata)
-    weak = closed_forms.weak_strata(sizes, rate, counts=counts)
+    sizes, counts = found.by_size()
+    weak = weak_strata(sizes, rate, counts=counts)
     return () if weak is None else (str(weak),)
-
-
-def checked(
-    frame: Frame,
-    columns: dict[str, Column],
-    margins: Sequence[verify.Margin],
-    before: Sequence[Fingerprint],
-) -> tuple[Check, ...]:
-    """Verify the invariants on swapped columns of which only tables are released."""
-    found = []
-    for margin, was in zip(margins, before, strict=True):
-        now = Fingerprint()
-        for start in range(0, frame.rows, 1 << 20):
-            now += Fingerprint.of(margin.scattered(columns, slice(start, min(start + (1 << 20), frame.rows))))
-        found.append(margin.check(was, now))
-    return verify.all_kept(found)

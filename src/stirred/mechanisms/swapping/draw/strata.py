@@ -8,7 +8,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.mechanisms.swapping.records.columns import Column, Digits, ranked, words
+from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.packing import Digits, digits_of, ranked
 
 OUT = np.uint32(0xFFFFFFFF)  # the stratum of a record that takes no part
 ROWS = 1 << 16
@@ -89,7 +90,7 @@ class StratumCodes:
             found.types[:] = 1
             found.first_counts[:] = self.sizes
             return found
-        packed = words(varying)
+        packed = digits_of(varying)
         number = packed[0] if len(packed) == 1 else Digits.of([ranked(varying)])
         firsts, seconds = np.empty(n, np.uint64), np.empty(n, np.uint64)
         full = 0
@@ -114,7 +115,7 @@ def texts(strata: StratumCodes, columns: Sequence[Column], chosen: NDArray[np.bo
     inside = strata.codes != OUT
     inside[inside] = chosen[strata.codes[inside]]
     rows = np.flatnonzero(inside)
-    packed = words([column for column in columns if column.span > 1])
+    packed = digits_of([column for column in columns if column.span > 1])
     number = packed[0] if len(packed) == 1 else Digits.of([ranked(columns)])
     types = np.empty(rows.size, np.uint64)
     at = 0

@@ -1,31 +1,25 @@
-"""The records of one swap in memory: columns, identifiers, strata and the linked members."""
+"""The records of one part of a swap in memory: columns, identifiers, strata and the linked members."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance import Key
 from stirred.compiled import compiled
-from stirred.engine import Engine
 from stirred.errors import DataError
+from stirred.mechanisms.swapping.budget.shapes import Shapes, shapes
+from stirred.mechanisms.swapping.draw.order import canonical_ids
 from stirred.mechanisms.swapping.draw.strata import StratumCodes, strata
-from stirred.mechanisms.swapping.pipeline.order import canonical_ids
-from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Margin
-from stirred.mechanisms.swapping.records.columns import Column, gather
-from stirred.mechanisms.swapping.records.digest import Digested, Looked, hashers, looked_up, sealed
-from stirred.mechanisms.swapping.records.members import Members, members
-from stirred.mechanisms.swapping.records.participation import Released, Stay, by_kind, refuse, released
+from stirred.mechanisms.swapping.pipeline.verify import KeptTable
+from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.members import Members
+from stirred.mechanisms.swapping.records.participation import Released, Stay, by_kind
 from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.swapping.values import identities
 
 if TYPE_CHECKING:
-    from stirred.census import Census
     from stirred.census.schema import Kinds
-    from stirred.mechanisms.swapping.statement import Shapes
-
-ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +33,6 @@ class Frame:
     members: tuple[Members, ...] = ()
     stays: tuple[Stay, ...] = ()  # records that never take part
     only: Released | None = None  # which records are released at all; None: all
-    known: "Shapes | None" = None  # of the strata of the whole census, if they were counted elsewhere
     levels: tuple[tuple[str, NDArray[Any]], ...] = ()  # codes of variables of which all levels must be known
 
     @property
@@ -56,48 +49,24 @@ class Frame:
         """Some columns by name."""
         return [self.columns[name] for name in names]
 
-    def kept(self) -> tuple[tuple[str, tuple[str, ...], Stay | None], ...]:
-        """What a swap keeps, as words and columns: match × swap, all held variables, and records that take no part."""
+    def kept(self) -> tuple[KeptTable, ...]:
+        """What a swap keeps: match × swap, all held variables, and the records that take no part."""
         roles = self.roles
         moved = (*roles.match, *roles.moving)
+        subject = f"{roles.record_type} records"
         return (
-            (f"{roles.record_type} records by {' × '.join(moved)}", moved, None),
-            (f"{roles.record_type} records by all held variables", roles.held, None),
-            *((stay.words(f"{roles.record_type} records"), roles.released, stay) for stay in self.stays),
+            KeptTable(f"{subject} by {' × '.join(moved)}", moved),
+            KeptTable(f"{subject} by all held variables", roles.held),
+            *(
+                KeptTable(stay.words(subject), roles.released, (stay.column, stay.levels))
+                for stay in self.stays
+            ),
         )
 
-    def margins(self) -> tuple[Margin, ...]:
-        """The tables whose cells must not change."""
-        return tuple(
-            Margin.of(
-                name,
-                self.of(columns),
-                only=None if stay is None else (self.columns[stay.column], stay.codes),
-            )
-            for name, columns, stay in self.kept()
-        )
-
-    def digest(
-        self, key: Key, engine: Engine, margins: tuple[Margin, ...]
-    ) -> tuple[bytes, list[Fingerprint]]:
-        """Compute in one pass the order-free keyed digest of all that is read and the fingerprint of each margin."""
-        both = hashers(key)
-        looked = [Looked.of(column, both) for column in self.of(self.read)]
-
-        def part(rows: slice) -> tuple[object, list[Fingerprint]]:
-            rows = slice(rows.start, min(rows.stop, self.rows))
-            total = key.multiset()
-            total.update([self.ids[rows], *looked_up(looked, rows)])
-            return total, [Fingerprint.of(margin.scattered(self.columns, rows)) for margin in margins]
-
-        whole = key.multiset()
-        prints = [Fingerprint() for _ in margins]
-        for total, found in engine.map(part, [slice(i, i + ROWS) for i in range(0, self.rows, ROWS)]):
-            whole.merge(total)  # type: ignore[arg-type]
-            prints = [a + b for a, b in zip(prints, found, strict=True)]
-        homes = Digested(self.roles.record_type, self.read, whole)
-        along = [group.digested(key, self.ids, engine) for group in self.members]
-        return sealed(key, homes, along), prints
+    def shapes(self) -> Shapes:
+        """Count the shapes of the strata; with linked members, records are assumed to differ (their persons usually do)."""
+        hold = None if self.roles.members else self.of(self.roles.hold)
+        return shapes(self.strata, hold, self.of(self.roles.moving))
 
 
 def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray[np.uint64]:
@@ -105,19 +74,11 @@ def _identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray
         # all that is read: records that differ only in whether they take part must differ in the digest
         return canonical_ids([columns[name].codes for name in sorted(columns)], rows)
     column = columns[roles.identifier]
-    if column.values is not None and column.values.null_count:
-        raise DataError(
-            f"{roles.identifier} is empty in some records",
-            why="an identifier names one record",
-            fix="fill the identifier in these records",
-        )
     if column.values is not None:
-        ids = identities(column.values, name=roles.identifier)[column.codes]
-    elif column.codes.dtype == np.int64:
-        ids = column.codes.view(np.uint64)
-    else:
-        ids = column.codes.astype(np.uint64, copy=False)
-    return ids
+        return identities(column.values, name=roles.identifier)[column.codes]
+    if column.codes.dtype == np.int64:
+        return column.codes.view(np.uint64)
+    return column.codes.astype(np.uint64, copy=False)
 
 
 @compiled
@@ -146,27 +107,14 @@ def require_unique(roles: Roles, repeated: int) -> None:
         )
 
 
-def needed(roles: Roles) -> list[str]:
-    """The columns that a swap reads."""
-    own = [name for name in (roles.identifier, roles.kind) if name]
-    return list(dict.fromkeys([*roles.released, *own]))
-
-
 def framed(
-    columns: dict[str, Column],
-    roles: Roles,
-    kinds: "Kinds | None",
-    *,
-    untouched: str,
-    only: Released | None = None,
+    columns: dict[str, Column], roles: Roles, kinds: "Kinds | None", *, only: Released | None = None
 ) -> Frame:
-    """Build the frame from records in memory, without linked records and without a check that identifiers are unique."""
+    """Build the frame from encoded records, without linked records and without a check that identifiers are unique."""
     if only is not None:
         columns, kinds = only.without(columns), None
     rows = next(iter(columns.values())).codes.size
     stay = by_kind(kinds, columns)
-    if stay is not None and untouched == "refuse":
-        refuse(stay, roles.record_type)
     part = None if stay is None or not stay.records else ~np.isin(columns[stay.column].codes, stay.codes)
     return Frame(
         roles=roles,
@@ -176,29 +124,3 @@ def framed(
         stays=() if stay is None else (stay,),
         only=only,
     )
-
-
-def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) -> Frame:
-    """Read once what a swap needs; without ``along``, linked records are skipped, because no promise depends on them."""
-    columns = gather(census, roles.record_type, needed(roles))
-    rows = next(iter(columns.values())).codes.size
-    if rows >= 2**32 - 1:
-        raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
-    record = census.schema.record(roles.record_type)
-    only = released(record, untouched)
-    frame = framed(columns, roles, record.kinds, untouched=untouched, only=only)
-    del columns
-    if roles.identifier:
-        require_unique(roles, repetitions(frame.ids))
-    groups = tuple(
-        members(
-            census,
-            record_type,
-            variables,
-            frame.columns[roles.identifier],
-            roles.moving + roles.match,
-            some_dropped=frame.only is not None,
-        )
-        for record_type, variables in (roles.members if along else ())
-    )
-    return replace(frame, members=groups)

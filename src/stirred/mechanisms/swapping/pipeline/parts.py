@@ -1,153 +1,362 @@
-"""Swap by flows and parts, for a census that does not fit in memory or is stored on a cluster.
+"""A census that does not fit in memory or is stored on a cluster: its records in flows and parts of an engine.
 
-The records are read once for the digest and the fingerprints of the invariants, exchanged by their match
-variables so that every stratum is complete in one part, swapped part by part, and exchanged again by the words
-that order the publication. Every random word is named by the identifier of a record, so parts change nothing: the
-bytes are those of the swap in memory for the same key.
+The records are read once for the digest and the fingerprints, exchanged by their match variables so that every stratum
+is complete in one part, swapped part by part, and exchanged again by the words that order the publication. Every random
+word is named by the identifier of a record, so parts change nothing: the bytes are those of the swap in memory.
 """
 
-from contextlib import ExitStack
-from dataclasses import replace
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
 
 from stirred.chance import Key
-from stirred.engine import Engine, Parts, Progress, silent
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.swapping import statement
-from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.part_batches import PART, ByOrder, ByValues
-from stirred.mechanisms.swapping.pipeline.part_publish import LOOKED, LookAtSwapped, Publisher
-from stirred.mechanisms.swapping.pipeline.part_reading import Sources, opened
-from stirred.mechanisms.swapping.pipeline.part_strata import SHAPE, SHAPED, Cells, Drawn, Shaped
-from stirred.mechanisms.swapping.pipeline.part_writing import Seen, look, steps, write
-from stirred.mechanisms.swapping.pipeline.publish import table
+from stirred.engine import Engine, Flow, Parts, Progress, Steps
+from stirred.errors import DataError, InputError
+from stirred.mechanisms.swapping.budget.shapes import NUMBERS, Shapes
+from stirred.mechanisms.swapping.pipeline import batch_kernels, part_kernels
+from stirred.mechanisms.swapping.pipeline.batch_kernels import (
+    PART,
+    SURVEYED,
+    ByOrder,
+    ByValues,
+    Work,
+    prints_of,
+)
+from stirred.mechanisms.swapping.pipeline.frame import Frame, require_unique
+from stirred.mechanisms.swapping.pipeline.part_kernels import LOOKED, STATED, Publisher
+from stirred.mechanisms.swapping.pipeline.publish import After, table
+from stirred.mechanisms.swapping.pipeline.source import Microdata, Stated, SwapLaw
+from stirred.mechanisms.swapping.pipeline.survey import Before
+from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Scatter, Verifier
 from stirred.mechanisms.swapping.records.columns import of_table
-from stirred.mechanisms.swapping.records.participation import by_kinds, refuse
+from stirred.mechanisms.swapping.records.digest import Digested, merged, sealed
+from stirred.mechanisms.swapping.records.members import LinkedType, linked_types, require_owners
+from stirred.mechanisms.swapping.records.participation import released
 from stirred.mechanisms.swapping.records.size import Size
-from stirred.spec import Ledger, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
-    from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 
 
-def release(
-    mechanism: "PermutationSwapping",
-    census: "Census",
-    *,
-    key: Key,
-    engine: Engine,
-    size: Size,
-    out: Path | None,
-    progress: Progress,
-) -> Release:
-    """Swap, order, verify and write, without ever holding the records in one place."""
-    with ExitStack() as held:
-        progress("read", 0, 1)
-        sources = opened(mechanism, census, engine, size, held)
-        progress("read", 1, 1)
-        progress("digest", 0, 1)
-        survey = sources.surveyed(mechanism.reader(key))
-        sources = sources.knowing_levels()
-        run = mechanism.bound(key, survey.digest)
-        progress("digest", 1, 1)
-        strata = _strata(mechanism, sources, engine, size, held)
-        frame, cells = _shaped(mechanism, sources, strata, progress)
-        promised = mechanism.promised(frame, census)
-        released = [survey.homes[0].rows, *(seen.rows for seen in survey.people)]
-        number = size.published(engine, released) if mechanism.microdata else 1
-        swapped = strata.map(Drawn(sources.job, run, number), sources.travelling)
-        if mechanism.microdata:
-            publisher = Publisher(
-                run=run, identifier=sources.identifier, released=frame.roles.released, linked=sources.linked
+def steps(progress: Progress, step: str) -> Steps:
+    """Progress of one step, as an engine reports it."""
+    return lambda done, total: progress(step, done, total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRecords:
+    """The records of a census in flows; nothing is read before it is needed."""
+
+    engine: Engine
+    size: Size
+    work: Work
+    frame: Frame  # without records: the roles and words of the mechanism
+    homes: Flow
+    people: tuple[Flow, ...]
+    linked: tuple[LinkedType, ...]
+    verifier: Verifier
+    scatter: Scatter  # divides records into parts
+    progress: Progress
+    held: ExitStack  # parts on disk, dropped at the end
+    rows: list[int]  # how many records each type has, once they are read
+    strata: list[Parts]  # records with complete strata, once they are exchanged
+
+    def survey(self, reader: Key) -> Before:
+        """Read all records once, batch by batch."""
+        identifier, read = self.frame.roles.identifier, self.work.read
+        found = self.homes.map(
+            batch_kernels.SurveyHomes(reader, self.work, self.verifier), SURVEYED
+        ).gathered()
+        if pc.sum(found["empty"]).as_py():
+            raise DataError(
+                f"{identifier} is empty in some records",
+                why="an identifier names one record",
+                fix="fill the identifier in these records",
             )
-            progress("swap", 0, 1)
-            people = [
-                flow.map(ByOrder(group.link, number, run), flow.schema.append(pa.field(PART, pa.int32())))
-                for flow, group in zip(sources.people, sources.linked, strict=True)
-            ]
-            placed = engine.exchange(swapped.flow(), *people, by=PART, parts=number).kept()
-            held.callback(placed.drop)
-            strata.drop()
-            progress("swap", 1, 1)
-            seen = look(placed, publisher, sources, progress)
-        else:
-            placed = swapped.kept(steps(progress, "swap"))
-            held.callback(placed.drop)
-            kernel = LookAtSwapped(sources.identifier, sources.looker)
-            found = placed.map(kernel, LOOKED).gathered(steps(progress, "verify"))
-            seen = Seen.of(found, sources, placed.number)
-        checks = seen.checks(frame, sources, survey, cells)
-        return Release(
-            mechanism=mechanism.name,
-            parameters=mechanism.parameters(),
-            specification=promised,
-            tables={
-                " × ".join(by): mechanism.made_table(_table(placed, sources, by), run)
-                for by in mechanism.tables
-            },
-            microdata=write(placed, publisher, seen, sources, out, progress) if mechanism.microdata else {},
-            checks=checks,
-            ledger=Ledger().spend(by=mechanism.name, on=mechanism.resolution, budget=promised.budget),
-            notes=statement.notes(frame, mechanism.rate),
-            input_digest=run.digest(b"input", survey.digest).hex(),
-            private=key.private,
-            schema=census.schema,
-            folder=census.folder,
+        own = _digested(reader, self.frame.roles.record_type, read, found, self.homes.schema, read)
+        homes = _added(found, self.verifier.number)
+        self.rows.append(homes[0].rows)
+        along, people = [], []
+        for flow, kind in zip(self.people, self.linked, strict=True):
+            kernel = batch_kernels.SurveyMembers(reader, kind, self.verifier.scatter)
+            found = flow.map(kernel, SURVEYED).gathered()
+            require_owners(pc.sum(found["empty"]).as_py() or 0, why="their link is empty")
+            names = (kind.link, *kind.variables)
+            along.append(_digested(reader, kind.record_type, names, found, flow.schema, kind.variables))
+            people += _added(found, 1)
+            self.rows.append(people[-1].rows)
+        return Before(digest=sealed(reader, own, along), homes=homes, people=people)
+
+    def stated(self) -> Stated:
+        """Exchange records by strata, and count these."""
+        parts = self.size.parts(self.engine, self.size.homes)
+        by = ByValues(self.work.law.meeting(self.frame), parts, self.scatter)
+        strata = self.engine.exchange(self.homes.map(by, self._travelling), by=PART, parts=parts).kept()
+        self.held.callback(strata.drop)
+        self.strata.append(strata)
+        kernel = part_kernels.StatePart(self.work, self.verifier)
+        found = strata.map(kernel, STATED).gathered(steps(self.progress, "strata")).to_pylist()
+        records = _sums(found, "stays", len(self.frame.stays))
+        stays = (replace(stay, records=n) for stay, n in zip(self.frame.stays, records, strict=True))
+        shapes = (
+            Shapes(
+                **{name: np.array(row[name], np.int64) for name in NUMBERS},
+                margins=np.array(row["margins"], np.object_),
+            )
+            for row in found
+        )
+        return Stated(
+            frame=replace(self.frame, stays=tuple(stays)),
+            shapes=Shapes.joined(shapes),
+            cells=tuple(_sums(found, "cells", len(self.verifier.tables))),
         )
 
+    @property
+    def _travelling(self) -> pa.Schema:
+        """The columns of records between two exchanges."""
+        return self.homes.schema.append(pa.field(PART, pa.int32()))
 
-def promise(
-    mechanism: "PermutationSwapping", census: "Census", *, engine: Engine, size: Size
-) -> Specification:
-    """What is promised, from the shapes of strata alone."""
-    with ExitStack() as held:
-        sources = opened(mechanism, census, engine, size, held, along=False)
-        strata = _strata(mechanism, sources, engine, size, held)
-        return mechanism.promised(_shaped(mechanism, sources, strata, silent)[0], census)
+    @contextmanager
+    def swapped(self, run: Key, out: Path | None) -> Iterator["PartSwapped"]:
+        """Draw part by part, exchange by the published order, and verify; records are written when they are asked for."""
+        (strata,) = self.strata
+        work, law = self._knowing_levels(), self.work.law
+        number = self.size.published(self.engine, self.rows) if law.microdata else 1
+        swapped = strata.map(part_kernels.SwapPart(work, run, number), self._travelling)
+        publisher = Publisher(work=work, run=run, released=self.frame.roles.released, linked=self.linked)
+        if law.microdata:
+            self.progress("swap", 0, 1)
+            people = [
+                flow.map(ByOrder(kind.link, number, run), flow.schema.append(pa.field(PART, pa.int32())))
+                for flow, kind in zip(self.people, self.linked, strict=True)
+            ]
+            placed = self.engine.exchange(swapped.flow(), *people, by=PART, parts=number).kept()
+            self.held.callback(placed.drop)
+            strata.drop()
+            self.progress("swap", 1, 1)
+            looked = placed.map(part_kernels.LookPart(publisher, self.verifier), LOOKED)
+        else:
+            placed = swapped.kept(steps(self.progress, "swap"))
+            self.held.callback(placed.drop)
+            looked = placed.map(part_kernels.LookSwapped(work, self.verifier), LOOKED)
+        found = looked.gathered(steps(self.progress, "verify")).to_pylist()
+        seen = PartSwapped(self, placed, publisher, found, out)
+        try:
+            seen.require_sound()
+            yield seen
+        except BaseException:
+            seen.discard()
+            raise
+
+    def _knowing_levels(self) -> Work:
+        """The work, with the levels that the law must know of the whole census."""
+        levels = []
+        for name in self.work.law.whole:
+            schema = pa.schema([self.homes.schema.field(name)])
+            found = self.homes.map(batch_kernels.Levels((name,)), schema).gathered().column(0).unique()
+            levels.append((name, found.take(pc.sort_indices(found))))
+        return replace(self.work, levels=tuple(levels))
 
 
-def _strata(
-    mechanism: "PermutationSwapping", sources: Sources, engine: Engine, size: Size, held: ExitStack
-) -> Parts:
-    """Records in parts, with every stratum complete in one part."""
-    parts = size.parts(engine, size.homes)
-    by = ByValues(mechanism.meeting(sources.frame), parts, sources.scatter)
-    found = engine.exchange(sources.homes.map(by, sources.travelling), by=PART, parts=parts).kept()
+class PartSwapped:
+    """Swapped records in parts of the published order."""
+
+    def __init__(
+        self,
+        source: PartRecords,
+        placed: Parts,
+        publisher: Publisher,
+        found: Sequence[dict[str, Any]],
+        out: Path | None,
+    ) -> None:
+        self.source, self.placed, self.publisher, self.found, self.out = source, placed, publisher, found, out
+        linked = len(source.linked)
+        self.rows = [0] * placed.number  # of each part
+        self.members = [[0] * placed.number for _ in range(linked)]  # of each linked type and part
+        self.repeated = self.lost = 0
+        for row in found:
+            part, numbers = row["part"], row["members"]
+            self.rows[part] = row["rows"]
+            for i in range(linked):
+                self.members[i][part] = numbers[2 * i]
+                self.lost += numbers[2 * i + 1]
+            self.repeated += row["repeated"]
+        number = source.verifier.number
+        prints = Fingerprint.sums(
+            (prints_of(row["prints"]) for row in found),
+            number + linked,
+        )
+        self.after = After(prints[:number], prints[number:])
+
+    def require_sound(self) -> None:
+        """Raise an error if identifiers repeat or linked records belong to no household."""
+        require_unique(self.source.frame.roles, self.repeated)
+        require_owners(self.lost)
+
+    def table(self, by: tuple[str, ...]) -> pa.Table:
+        """The cells of all parts, added up and sorted."""
+        schema = pa.schema([*(self.source.homes.schema.field(name) for name in by), ("count", pa.int64())])
+        cells = self.placed.map(part_kernels.CountPart(by), schema).gathered()
+        return table(of_table(cells, by), by, cells["count"].to_numpy())
+
+    def _jobs(self) -> dict[str, Parts]:
+        """The published parts of each record type."""
+        source, publisher = self.source, self.publisher
+        firsts, kinds = _firsts(self.rows), source.homes.schema
+        number = pa.field(source.frame.roles.identifier, pa.int64())
+        schema = pa.schema([number, *(kinds.field(name) for name in publisher.released)])
+        homes = self.placed.map(part_kernels.HomesPart(publisher, firsts), schema)
+        jobs = {source.frame.roles.record_type: homes}
+        for i, (kind, flow) in enumerate(zip(source.linked, source.people, strict=True)):
+            fields = {name: pa.field(name, pa.int64()) for name in (kind.identifier, kind.link) if name}
+            fields |= {name: kinds.field(name) for name in kind.refilled}
+            fields |= {name: flow.schema.field(name) for name in kind.variables}
+            kernel = part_kernels.MembersPart(publisher, firsts, i, _firsts(self.members[i]))
+            jobs[kind.record_type] = self.placed.map(kernel, pa.schema(list(fields.values())))
+        return jobs
+
+    def written(self) -> Microdata:
+        """Write records and linked records with their new numbers."""
+        if not self.source.work.law.microdata:
+            return {}
+        microdata: dict[str, pa.Table | pads.Dataset] = {}
+        for name, job in self._jobs().items():
+            own = name == self.source.frame.roles.record_type
+            step = steps(self.source.progress, "write" if own else f"write {name}")
+            microdata[name] = (
+                job.gathered(step) if self.out is None else job.write(self.out, _file(name), step)
+            )
+        return microdata
+
+    def discard(self) -> None:
+        """Delete everything that was written."""
+        if self.out is not None:
+            for name in (self.source.frame.roles.record_type, *(k.record_type for k in self.source.linked)):
+                path = self.out / f"{_file(name)}.parquet"
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                path.unlink(missing_ok=True)
+
+
+def _file(record_type: str) -> str:
+    return record_type.replace(" ", "_")
+
+
+def _firsts(rows: Sequence[int]) -> tuple[int, ...]:
+    """The first fresh number of each part."""
+    return tuple((1 + np.cumsum([0, *rows[:-1]])).tolist())
+
+
+def _sums(found: Sequence[dict[str, list[int]]], name: str, width: int) -> list[int]:
+    return [sum(row[name][i] for row in found) for i in range(width)]
+
+
+def _added(found: pa.Table, number: int) -> list[Fingerprint]:
+    return Fingerprint.sums(map(prints_of, found["prints"].to_pylist()), number)
+
+
+def _digested(
+    reader: Key,
+    record_type: str,
+    names: Sequence[str],
+    found: pa.Table,
+    schema: pa.Schema,
+    values: Sequence[str],
+) -> Digested:
+    """The sums of all batches as one digest."""
+    sums = zip(found["sum"].to_pylist(), found["rows"].to_pylist(), strict=True)
+    total = merged(reader, sums, [schema.field(name).type for name in values])
+    return Digested(record_type, tuple(names), total)
+
+
+def opened(
+    law: SwapLaw,
+    census: "Census",
+    engine: Engine,
+    size: Size,
+    progress: Progress,
+    held: ExitStack,
+    *,
+    along: bool,
+) -> PartRecords:
+    """Open the source; nothing is read yet. Not ``along``: without linked records."""
+    roles = law.roles(census)
+    if not roles.identifier:
+        raise InputError(
+            f"{roles.record_type} records have no identifier",
+            why="if a census does not fit in memory, only the identifier distinguishes records",
+            fix=f'name a column of unique numbers or texts in census.toml: [record.{roles.record_type}] id = "…"',
+        )
+    record = census.schema.record(roles.record_type)
+    only = released(record, law.untouched)
+    names = tuple(name for name in roles.needed if name != roles.identifier)
+    raw = engine.records(census, roles.record_type, [roles.identifier, *names])
+    identity = raw.schema.field(roles.identifier).type
+    work = Work(law=law, roles=roles, kinds=record.kinds if only is None else None, read=names)
+    frame = work.frame(_named_schema(raw.schema, roles.identifier, names).empty_table())
+    homes = raw.map(
+        batch_kernels.Named(roles.identifier, frame.read, identity, only),
+        _named_schema(raw.schema, roles.identifier, frame.read),
+    )
+    frame = replace(frame, only=only)
+    linked = linked_types(census, roles) if along else ()
+    scatter = Scatter.known(len(names) + 1)
+    people = []
+    for kind in linked:
+        own = engine.records(census, kind.record_type, [kind.link, *kind.variables])
+        schema = _named_schema(own.schema, kind.link, kind.variables)
+        flow = own.map(batch_kernels.Named(kind.link, kind.variables, identity), schema)
+        people.append(_only_of(homes, flow, frame, kind, engine, size, held, scatter) if only else flow)
+    widest = max(len(names), *(len(kind.variables) for kind in linked), 1)
+    return PartRecords(
+        engine=engine,
+        size=size,
+        work=replace(work, read=frame.read),
+        frame=frame,
+        homes=homes,
+        people=tuple(people),
+        linked=linked,
+        verifier=Verifier(frame.kept(), Scatter.fresh(widest + 1), bool(linked)),
+        scatter=scatter,
+        progress=progress,
+        held=held,
+        rows=[],
+        strata=[],
+    )
+
+
+def _named_schema(schema: pa.Schema, identifier: str, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([pa.field(identifier, pa.uint64()), *(schema.field(name) for name in names)])
+
+
+def _only_of(
+    homes: Flow,
+    people: Flow,
+    frame: Frame,
+    kind: LinkedType,
+    engine: Engine,
+    size: Size,
+    held: ExitStack,
+    scatter: Scatter,
+) -> Flow:
+    """The linked records of households that are left: one more exchange, by identifier."""
+    parts = size.parts(engine, size.homes + size.people)
+    where, identifier = pa.field(PART, pa.int32()), frame.roles.identifier
+    ids = pa.schema([homes.schema.field(identifier), where])
+    sides = (
+        homes.map(ByValues((identifier,), parts, scatter, keep=(identifier,)), ids),
+        people.map(ByValues((kind.link,), parts, scatter), people.schema.append(where)),
+    )
+    met = engine.exchange(*sides, by=PART, parts=parts)
+    found = met.map(part_kernels.OnlyOf(identifier, kind.link), people.schema).kept()
     held.callback(found.drop)
-    return found
-
-
-def _shaped(
-    mechanism: "PermutationSwapping", sources: Sources, strata: Parts, progress: Progress
-) -> tuple[Frame, list[int]]:
-    """The shapes of all strata, from which the promise is stated, and the numbers of cells that do not change."""
-    found = strata.map(Shaped(sources.job, sources.looker), SHAPED).gathered(steps(progress, "strata"))
-    kinds = {**dict.fromkeys(SHAPE, pl.Int64), "margins": pl.String}
-    rows = pl.DataFrame({name: _joined(found, name) for name in kinds}, schema=kinds)
-    frame = sources.frame
-    records = _added(found, "stays", len(frame.stays))
-    stays = tuple(replace(stay, records=n) for stay, n in zip(frame.stays, records, strict=True))
-    if mechanism.untouched == "refuse" and by_kinds(sources.job.kinds):
-        refuse(stays[0], frame.roles.record_type)
-    known = replace(frame, stays=stays, known=statement.Shapes.merged(rows))
-    return known, _added(found, "cells", len(sources.looker.margins))
-
-
-def _joined(found: pa.Table, name: str) -> list[int | str]:
-    return [entry for row in found[name].to_pylist() for entry in row]
-
-
-def _added(found: pa.Table, name: str, width: int) -> list[int]:
-    return [sum(row[i] for row in found[name].to_pylist()) for i in range(width)]
-
-
-def _table(placed: Parts, sources: Sources, by: tuple[str, ...]) -> pa.Table:
-    """The cells of all parts, added up and sorted as in memory."""
-    schema = pa.schema([*(sources.homes.schema.field(name) for name in by), ("count", pa.int64())])
-    cells = placed.map(Cells(by), schema).gathered()
-    return table(of_table(cells, by), by, cells["count"].to_numpy())
+    met.drop()
+    return found.flow()

@@ -1,9 +1,12 @@
-"""Verify the invariants on the output before it is released."""
+"""Verify the invariants: fingerprints of what a swap keeps, of the records before it and of the records to be published.
+
+Words of values are made with fresh random salts, once for a run: no data set can be made to collide, unequal multisets
+agree with probability about 2⁻⁶⁴, and a task that runs again finds the same numbers.
+"""
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -12,9 +15,14 @@ from numpy.typing import NDArray
 from stirred.compiled import compiled
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Check
-from stirred.mechanisms.swapping.records.columns import Column, Digits, words
+from stirred.mechanisms.swapping.records.columns import Codes, Column, level_codes
+from stirred.mechanisms.swapping.records.digest import CodeWords
+from stirred.mechanisms.swapping.records.members import Members
+from stirred.mechanisms.swapping.values import Hasher, Words
 
-COUNTED = 1 << 22  # rows up to which the cells of a margin are counted one by one
+ROWS = 1 << 18  # rows processed together
+COUNTED = 1 << 22  # rows of a part up to which the cells of a kept table are counted one by one
+HELD = 1  # the position of the table of all held variables among the kept tables
 MODULUS = 1 << 64
 
 
@@ -27,13 +35,20 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def fold(mixed: NDArray[np.uint64], numbers: NDArray[np.uint64], salt: np.uint64) -> None:
+def fold(mixed: Words, numbers: Codes, salt: np.uint64) -> None:
+    """Mix one more number into each word."""
     for i in range(numbers.size):
-        mixed[i] = _mixed(mixed[i] ^ _mixed(numbers[i] + salt))
+        mixed[i] = _mixed(mixed[i] ^ _mixed(np.uint64(numbers[i]) + salt))
 
 
 @compiled
-def _sum(mixed: NDArray[np.uint64]) -> tuple[np.uint64, np.uint64]:
+def _fold_looked(mixed: Words, codes: Codes, table: Words, salt: np.uint64) -> None:
+    for i in range(codes.size):
+        mixed[i] = _mixed(mixed[i] ^ _mixed(table[codes[i]] + salt))
+
+
+@compiled
+def _sum(mixed: Words) -> tuple[np.uint64, np.uint64]:
     first, second = np.uint64(0), np.uint64(0)
     for word in mixed:
         first += word
@@ -57,84 +72,188 @@ class Fingerprint:
         )
 
     @staticmethod
-    def of(mixed: NDArray[np.uint64]) -> "Fingerprint":
+    def of(mixed: Words) -> "Fingerprint":
         """The fingerprint of rows already scattered."""
         first, second = _sum(mixed)
         return Fingerprint(mixed.size, int(first), int(second))
 
+    @staticmethod
+    def sums(parts: Iterable[Sequence["Fingerprint"]], number: int) -> list["Fingerprint"]:
+        """The sums of several lists of fingerprints."""
+        total = [Fingerprint() for _ in range(number)]
+        for part in parts:
+            total = [a + b for a, b in zip(total, part, strict=True)]
+        return total
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Margin:
-    """A table whose cells must not change: compares multisets of rows without sorting them.
 
-    Salts are fresh random words, so no data set can be made to collide; unequal multisets agree with
-    probability about 2⁻⁶⁴.
-    """
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """One word for each row from some of its values: equal for equal values in any part."""
 
-    name: str
-    digits: tuple[Digits, ...]
-    salts: NDArray[np.uint64]
-    only: tuple[Column, NDArray[Any]] | None = None  # of the records with these codes; None: of all
+    hasher: Hasher
+    empty: int  # the word of an empty value
+    salts: tuple[int, ...]  # one for each place in a list of columns, and at the end one for identifiers
 
-    @classmethod
-    def of(
-        cls, name: str, columns: Sequence[Column], *, only: tuple[Column, NDArray[Any]] | None = None
-    ) -> "Margin":
-        """A margin over the given columns."""
-        digits = words(columns)
-        salts = np.frombuffer(secrets.token_bytes(8 * len(digits)), np.uint64)
-        return cls(name=name, digits=digits, salts=salts, only=only)
+    @staticmethod
+    def fresh(places: int) -> "Scatter":
+        """Make new random salts."""
+        words = np.frombuffer(secrets.token_bytes(8 * (places + 3)), np.uint64).tolist()
+        return Scatter(Hasher(words[0], words[1]), words[2], tuple(words[3:]))
 
-    def places(self, columns: Mapping[str, Column], rows: slice) -> NDArray[np.intp]:
-        """Which of some rows a restricted margin counts, from 0."""
-        assert self.only is not None
-        column, codes = self.only
-        return np.flatnonzero(np.isin(columns[column.name].codes[rows], codes))
+    @staticmethod
+    def known(places: int) -> "Scatter":
+        """Fixed salts: enough to divide records into parts, which are not published."""
+        step = 0x9E3779B97F4A7C15  # the odd number next to 2⁶⁴ over the golden ratio: its multiples are far apart
+        return Scatter(Hasher(), step, tuple((step * i) % 2**64 for i in range(2, places + 2)))
 
-    def scattered(self, columns: Mapping[str, Column], rows: slice) -> NDArray[np.uint64]:
-        """One word for each of some rows that the margin counts, equal for equal values."""
-        if self.only is not None:
-            chosen = (self.places(columns, rows) + rows.start).astype(np.uint32)
-            columns = {
-                c.name: columns[c.name].taken(chosen) for digits in self.digits for c in digits.columns
-            }
-            rows = slice(0, chosen.size)
-        mixed = np.zeros(rows.stop - rows.start, np.uint64)
-        for digits, salt in zip(self.digits, self.salts, strict=True):
-            fold(mixed, digits.on(columns).numbers(rows), salt)
+    def words(self, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, CodeWords]:
+        """The words of the values of some columns."""
+        return {
+            name: CodeWords.of(columns[name], (self.hasher,), nothing=self.empty)
+            for name in dict.fromkeys(names)
+        }
+
+    def rows(self, variables: Iterable[tuple[CodeWords, Codes]], rows: int) -> Words:
+        """The word of each row from the codes of its variables."""
+        mixed = np.zeros(rows, np.uint64)
+        for (words, codes), salt in zip(variables, self.salts, strict=False):
+            if words.tables:
+                _fold_looked(mixed, codes, words.tables[0], np.uint64(salt))
+            else:
+                fold(mixed, words.of_codes(codes)[0], np.uint64(salt))
         return mixed
 
-    def cells(self) -> int:
-        """How many cells are not empty; for large files a bound on that number."""
-        rows = self.digits[0].columns[0].codes.size if self.digits else 0
-        if self.only is not None:
-            own = {self.only[0].name: self.only[0]}
-            chosen = self.places(own, slice(0, rows)).astype(np.uint32)
-            parts = tuple(
-                replace(d, columns=tuple(column.taken(chosen) for column in d.columns)) for d in self.digits
-            )
-            return replace(self, digits=parts, only=None).cells()
-        if not self.digits or not rows:
-            return min(rows, 1)
-        if rows > COUNTED:
-            product = 1
-            for digits in self.digits:
-                product *= digits.range
-            return min(rows, product)
-        numbers = pl.DataFrame({str(i): digits.numbers() for i, digits in enumerate(self.digits)})
-        return numbers.n_unique()
-
-    def check(self, before: Fingerprint, after: Fingerprint) -> Check:
-        """The verdict for the release."""
-        return Check(invariant=self.name, kept=before == after, numbers=self.cells())
+    def named(self, mixed: Words, ids: Words) -> Fingerprint:
+        """The fingerprint of rows together with the identifiers of their owners (``mixed`` is overwritten)."""
+        fold(mixed, ids, np.uint64(self.salts[-1]))
+        return Fingerprint.of(mixed)
 
 
-def joined(owners: NDArray[np.uint64], packed: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """One word for each member from its owner's word and its own packed words."""
-    mixed = owners.copy()
-    for w in range(packed.shape[1]):
-        fold(mixed, np.ascontiguousarray(packed[:, w]), np.uint64(w + 1))
-    return mixed
+@dataclass(frozen=True, slots=True)
+class KeptTable:
+    """A table whose cells a swap must not change."""
+
+    name: str
+    columns: tuple[str, ...]
+    only: tuple[str, tuple[str, ...]] | None = None  # of the records with one of these levels; None: of all
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """Makes fingerprints of all kept tables, and of records with all that they must keep."""
+
+    tables: tuple[KeptTable, ...]
+    scatter: Scatter
+    linked: bool  # whether linked records move along: then identifiers with all that is held are compared too
+
+    @property
+    def number(self) -> int:
+        """How many fingerprints there are of records of the swapped type."""
+        return len(self.tables) + self.linked
+
+    def reader(self, columns: Mapping[str, Column]) -> "KeptReader":
+        """Prepare to read rows of these columns, or of other rows with the same codes."""
+        names = [name for table in self.tables for name in table.columns]
+        levels = [
+            None if table.only is None else level_codes(columns[table.only[0]], table.only[1])
+            for table in self.tables
+        ]
+        return KeptReader(self, self.scatter.words(columns, names), levels)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReader:
+    """Reads the kept tables from rows whose values have known words."""
+
+    verifier: Verifier
+    words: dict[str, CodeWords]
+    levels: list[NDArray[np.generic] | None]  # of each kept table: codes of the records it counts; None: all
+
+    def _read(
+        self, columns: Mapping[str, Column], rows: slice
+    ) -> Iterator[tuple[NDArray[np.intp] | None, Words]]:
+        """Of each kept table, the rows that it counts (None: all) and a word for each of them."""
+        scatter = self.verifier.scatter
+        for table, levels in zip(self.verifier.tables, self.levels, strict=True):
+            places, number = None, rows.stop - rows.start
+            if table.only is not None and levels is not None:
+                places = np.flatnonzero(np.isin(columns[table.only[0]].codes[rows], levels))
+                number = places.size
+            codes = (columns[name].codes[rows] for name in table.columns)
+            chosen = (some if places is None else some[places] for some in codes)
+            yield places, scatter.rows(zip(map(self.words.get, table.columns), chosen, strict=True), number)  # type: ignore[arg-type]
+
+    def prints(self, columns: Mapping[str, Column], rows: slice, ids: Words) -> list[Fingerprint]:
+        """The fingerprint of each kept table; with linked records, at the end that of identifiers with all that is held.
+
+        Of a record that takes no part its place is held too.
+        """
+        found: list[Fingerprint] = []
+        linked = self.verifier.linked
+        held = np.zeros(rows.stop - rows.start if linked else 0, np.uint64)
+        for i, (places, words) in enumerate(self._read(columns, rows)):
+            found.append(Fingerprint.of(words))
+            if linked and i >= HELD:
+                held[slice(None) if places is None else places] = words
+        if linked:
+            found.append(self.verifier.scatter.named(held, ids))
+        return found
+
+    def cells(self, columns: Mapping[str, Column], rows: int) -> list[int]:
+        """How many cells of each kept table are not empty; of a very large one, a bound on that number."""
+        words: list[list[Words]] = [[np.empty(0, np.uint64)] for _ in self.verifier.tables]
+        counted = [0 for _ in self.verifier.tables]
+        for part in slices(rows):
+            for i, (_, some) in enumerate(self._read(columns, part)):
+                counted[i] += some.size
+                if rows <= COUNTED or self.levels[i] is not None:
+                    words[i].append(some)
+        return [
+            min(number, _product(columns[name].span for name in table.columns))
+            if number > COUNTED
+            else pl.Series(np.concatenate(some)).n_unique()
+            if table.columns
+            else 0
+            for table, number, some in zip(self.verifier.tables, counted, words, strict=True)
+        ]
+
+
+def _product(numbers: Iterable[int]) -> int:
+    product = 1
+    for number in numbers:
+        product *= number
+    return product
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReader:
+    """Makes the fingerprint of linked records, each with the identifier of its household."""
+
+    scatter: Scatter
+    words: dict[str, CodeWords]
+
+    @staticmethod
+    def of(scatter: Scatter, group: Members) -> "MemberReader":
+        """Read packed members."""
+        return MemberReader(
+            scatter,
+            {
+                digit.name: CodeWords.of_digit(
+                    digit, (scatter.hasher,), holds_empty=digit.name in group.empty, nothing=scatter.empty
+                )
+                for digit in group.digits
+            },
+        )
+
+    def prints(self, codes: Mapping[str, Codes], owners: Words) -> Fingerprint:
+        """The fingerprint of members from their codes and the identifiers of their households."""
+        variables = ((self.words[name], codes[name]) for name in self.words)
+        return self.scatter.named(self.scatter.rows(variables, owners.size), owners)
+
+
+def slices(rows: int, size: int = ROWS) -> list[slice]:
+    """All rows, some at a time."""
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
 def all_kept(checks: Sequence[Check]) -> tuple[Check, ...]:

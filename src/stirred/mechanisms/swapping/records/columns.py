@@ -1,6 +1,6 @@
-"""Hold records as narrow columns of codes, with only the columns that a swap needs."""
+"""Encode records as narrow columns of codes, with only the columns that a swap needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
-from stirred.errors import DataError, InputError
+from stirred.errors import DataError
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -93,7 +92,7 @@ def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
     return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
 
 
-def plain(array: pa.Array) -> pa.Array:
+def canonical(array: pa.Array) -> pa.Array:
     """Values without a dictionary and without −0.0: it sorts equal to 0.0, so the order of the input could remain."""
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -135,7 +134,7 @@ class _Gatherer:
                     (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
                 )
             return
-        coded = plain(array).dictionary_encode(null_encoding="encode")
+        coded = canonical(array).dictionary_encode(null_encoding="encode")
         self.codes[start:stop] = coded.indices.to_numpy(zero_copy_only=False)
         self.parts.append((start, stop, coded.dictionary))
 
@@ -195,83 +194,3 @@ def of_table(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
             gatherer.add(chunk)
         found[name] = gatherer.column().measured()
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Digits:
-    """Combine several columns as the digits of one number, exactly and without collisions."""
-
-    columns: tuple[Column, ...]
-    lows: tuple[int, ...]
-    spans: tuple[int, ...]
-
-    @classmethod
-    def of(cls, columns: Sequence[Column]) -> "Digits":
-        """Digits of the given columns, each as wide as its own range."""
-        return cls(tuple(columns), tuple(c.low for c in columns), tuple(c.span for c in columns))
-
-    @property
-    def range(self) -> int:
-        """How many numbers the digits can write."""
-        product = 1
-        for span in self.spans:
-            product *= span
-        return product
-
-    @property
-    def fits(self) -> bool:
-        """Whether every number fits a 64-bit word."""
-        return self.range <= 2**64
-
-    def on(self, columns: Mapping[str, Column]) -> "Digits":
-        """The same digits for other records, with the same positions and widths, so that numbers can be compared."""
-        return replace(self, columns=tuple(columns[column.name] for column in self.columns))
-
-    def numbers(self, rows: slice = slice(None)) -> NDArray[np.uint64]:
-        """The number of each row."""
-        n = len(range(*rows.indices(self.columns[0].codes.size))) if self.columns else 0
-        total = np.zeros(n, np.uint64)
-        for column, low, span in zip(self.columns, self.lows, self.spans, strict=True):
-            if span == 1:
-                continue
-            _append(total, column.codes[rows], np.uint64(low % 2**64), np.uint64(span % 2**64))
-        return total
-
-
-@compiled
-def _append(total: NDArray[np.uint64], codes: Codes, low: np.uint64, span: np.uint64) -> None:
-    """Write one more digit behind each number; modulo 2⁶⁴ the difference is right for signed codes too."""
-    for i in range(total.size):
-        total[i] = total[i] * span + (np.uint64(codes[i]) - low)
-
-
-def ranked(columns: Sequence[Column]) -> Column:
-    """Columns joined into one of dense ranks, exact for any width: the fallback where digits overflow a word."""
-    current: Column | None = None
-    for column in columns:
-        pair = (column,) if current is None else (current, column)
-        digits = Digits.of(pair)
-        if not digits.fits:
-            dense = [Column(name=c.name, codes=_dense(c.codes), type=pa.uint32()) for c in pair]
-            digits = Digits.of(dense)
-        current = Column(name=column.name, codes=_dense(digits.numbers()), type=pa.uint32())
-    assert current is not None
-    return current
-
-
-def _dense(numbers: Codes) -> NDArray[np.uint32]:
-    return np.unique(numbers, return_inverse=True)[1].astype(np.uint32).ravel()
-
-
-def words(columns: Sequence[Column]) -> tuple[Digits, ...]:
-    """The columns packed into as few 64-bit words as hold them exactly."""
-    packed: list[list[Column]] = [[]]
-    room = 2**64
-    for column in columns:
-        span = column.span
-        if span > room:
-            packed.append([])
-            room = 2**64
-        packed[-1].append(column)
-        room //= span
-    return tuple(Digits.of(group) for group in packed if group)

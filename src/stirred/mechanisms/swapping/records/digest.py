@@ -1,4 +1,4 @@
-"""Digest all values that a run reads; the digest is the same on every engine and for every file layout.
+"""Read encoded values as 64-bit words, and digest all that a run reads; both are the same on every engine and file layout.
 
 Rows go into a keyed multiset digest as words (values.py); the names of the columns are sealed with the sums.
 """
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.chance.multiset import MultisetDigest
 from stirred.mechanisms.swapping.records.columns import Codes, Column
-from stirred.mechanisms.swapping.values import Hasher, Words, is_text, missing, null_bits
+from stirred.mechanisms.swapping.records.packing import Digit
+from stirred.mechanisms.swapping.values import Hasher, Words, is_text, null_bits
 
-Hashers = tuple[Hasher, Hasher]
+Hashers = tuple[Hasher, ...]
 
 
 def hashers(key: Key) -> Hashers:
@@ -23,53 +24,70 @@ def hashers(key: Key) -> Hashers:
     return Hasher.of(key, "text", "first"), Hasher.of(key, "text", "second")
 
 
-def value_tables(values: pa.Array, both: Hashers) -> tuple[Words, ...]:
-    """The words of each listed value, and of the empty one at the end; codes are positions in this table."""
-    nothing = np.zeros(1, np.uint64)
-    used = both if is_text(values.type) else both[:1]
-    return tuple(np.concatenate([hasher.words(values), nothing]) for hasher in used)
-
-
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """A column whose words are looked up by its codes."""
+class CodeWords:
+    """The words of one variable by its codes: looked up in tables, or the code plus ``low`` where the codes are numbers."""
 
-    codes: Codes
-    tables: tuple[Words, ...]  # none: the codes are the values
-    empty: int  # the code of the empty value; -1: there is none
+    tables: tuple[Words, ...]
+    low: int = 0
+    empty: int = -1  # the code of the empty value; -1: there is none
+    nothing: int = 0  # the word of the empty value
 
     @staticmethod
-    def of(column: Column, both: Hashers) -> "Looked":
-        """Look up the values of a column."""
+    def of(column: Column, both: Hashers, *, nothing: int = 0) -> "CodeWords":
+        """The words of a column; its empty value is the last."""
         if column.values is None:
-            return Looked(column.codes, (), -1)
-        empty = int(np.flatnonzero(missing(column.values))[0]) if column.values.null_count else -1
-        return Looked(column.codes, value_tables(column.values, both), empty)
+            return CodeWords(())
+        empty = len(column.values) - 1 if column.values.null_count else -1
+        return CodeWords(_tables(column.values, empty, both, nothing), 0, empty, nothing)
 
-    def words(self, rows: slice) -> tuple[list[Codes], NDArray[np.bool_] | None]:
-        """The words of some rows, and which of them are empty."""
-        codes = self.codes[rows]
-        found = [table[codes] for table in self.tables] or [codes]
-        return found, codes == self.empty if self.empty >= 0 else None
+    @staticmethod
+    def of_digit(digit: Digit, both: Hashers, *, holds_empty: bool, nothing: int = 0) -> "CodeWords":
+        """The words of a packed variable; its empty value is the last digit."""
+        empty = digit.span - 1 if holds_empty else -1
+        if digit.values is None:
+            return CodeWords((), digit.low, empty, nothing)
+        return CodeWords(_tables(digit.values, empty, both, nothing), 0, empty, nothing)
+
+    def gone(self, codes: Codes) -> NDArray[np.bool_] | None:
+        """Which values are empty; None where none can be."""
+        if self.empty < 0:
+            return None
+        found: NDArray[np.bool_] = codes == codes.dtype.type(self.empty)
+        return found
+
+    def of_codes(self, codes: Codes) -> list[Codes]:
+        """The words of some codes: two of a text under two hashers, one of anything else."""
+        if self.tables:
+            return [table[codes] for table in self.tables]
+        if self.empty < 0 and not self.low:
+            return [codes]
+        words = codes.astype(np.uint64) + np.uint64(self.low % 2**64)
+        gone = self.gone(codes)
+        if gone is not None:
+            words[gone] = np.uint64(self.nothing)
+        return [words]
 
 
-def looked_up(columns: Sequence[Looked], rows: slice) -> list[Codes]:
-    """The words of some rows of several columns, with the bits of the empty ones at the end."""
+def _tables(values: pa.Array, empty: int, both: Hashers, nothing: int) -> tuple[Words, ...]:
+    used = both if is_text(values.type) else both[:1]
+    found = []
+    for hasher in used:
+        table = hasher.words(values)
+        if empty >= 0:
+            table = np.append(table[:empty], np.uint64(nothing))
+        found.append(table)
+    return tuple(found)
+
+
+def row_words(variables: Iterable[tuple[CodeWords, Codes]], rows: int) -> list[Codes]:
+    """The words of several variables, with the bits of the empty ones at the end."""
     found: list[Codes] = []
     gone: list[NDArray[np.bool_] | None] = []
-    for column in columns:
-        words, empty = column.words(rows)
-        found += words
-        gone.append(empty)
-    return found + list(null_bits(gone, rows.stop - rows.start))
-
-
-def merged_sums(key: Key, parts: Iterable[tuple[bytes, int]], *, width: int) -> MultisetDigest:
-    """Add the digests (sum, number of rows) of several workers under the same key."""
-    whole = key.multiset()
-    for amount, rows in parts:
-        whole.merge_part(amount, rows=rows, width=width)
-    return whole
+    for words, codes in variables:
+        found += words.of_codes(codes)
+        gone.append(words.gone(codes))
+    return found + list(null_bits(gone, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +102,16 @@ class Digested:
         """What is sealed."""
         names = (self.record_type, *self.names)
         return (str(len(names)).encode(), *(name.encode() for name in names), self.total.value())
+
+
+def merged(key: Key, parts: Iterable[tuple[bytes, int]], kinds: Sequence[pa.DataType]) -> MultisetDigest:
+    """Add the digests (sum, number of rows) of several processes under one key; ``kinds`` are the types of the values."""
+    # the words of a row: its identifier, one for each value, two for a text, and the bits of empty values
+    width = 1 + sum(2 if is_text(kind) else 1 for kind in kinds) + len(range(0, max(len(kinds), 1), 64))
+    whole = key.multiset()
+    for amount, rows in parts:
+        whole.merge_part(amount, rows=rows, width=width)
+    return whole
 
 
 def sealed(key: Key, homes: Digested, along: Sequence[Digested]) -> bytes:

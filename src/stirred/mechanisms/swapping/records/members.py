@@ -4,7 +4,7 @@ They are read once, packed into a few 64-bit words each and grouped by their hou
 sorted by content, so that nothing of the order of the input remains.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.chance import Key
-from stirred.chance.multiset import MultisetDigest
-from stirred.chance.words import comparable, null_bits
 from stirred.compiled import compiled
-from stirred.engine import Engine
 from stirred.errors import DataError
 from stirred.mechanisms.swapping.records.columns import Column
-from stirred.mechanisms.swapping.records.digest import Digested, hashers, value_tables
-from stirred.mechanisms.swapping.records.packing import Digit, Words, layout, packed_words, unpacked
-from stirred.mechanisms.swapping.values import comparable, null_bits
+from stirred.mechanisms.swapping.records.packing import Digit, Words, packed_words, unpacked
+from stirred.mechanisms.swapping.values import comparable, one
 
 if TYPE_CHECKING:
     from stirred.census import Census
+    from stirred.mechanisms.swapping.roles import Roles
 
-ROWS = 1 << 16  # households whose members are digested together: their words stay in the cache
 NOWHERE = np.uint32(0xFFFFFFFF)
 
 
@@ -104,18 +99,6 @@ class Owners:
         self.order = np.argsort(ids).astype(np.uint32)
         self.sorted = ids[self.order]
 
-    def rows(self, links: NDArray[Any]) -> NDArray[np.uint32]:
-        """The rows of the linked households; a link that names no household is an error."""
-        found = self.found(links)
-        lost = int((found == NOWHERE).sum())
-        if lost:
-            raise DataError(
-                f"{lost:,} records belong to no household",
-                why="their link names no household in the census",
-                fix="correct the link, or add the households",
-            )
-        return found
-
     def found(self, links: NDArray[Any]) -> NDArray[np.uint32]:
         """The rows of the linked households, NOWHERE if there is none."""
         if not self.sorted.size:
@@ -132,17 +115,44 @@ class Owners:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
-    """All records of one linked type, packed and grouped by the record they belong to."""
+class LinkedType:
+    """A linked record type: its columns, and the variables that its records take from their household."""
 
     record_type: str
     link: str
     identifier: str
+    variables: tuple[str, ...]
     refilled: tuple[str, ...]  # variables of the household that are also in the members' own file
+
+
+def linked_types(census: "Census", roles: "Roles") -> tuple[LinkedType, ...]:
+    """The record types that move with the swapped one."""
+    found = []
+    for record_type, variables in roles.members:
+        record, there = census.schema.record(record_type), census.columns(record_type)
+        refilled = tuple(name for name in roles.moving + roles.match if name in there)
+        found.append(
+            LinkedType(
+                record_type=record_type,
+                link=record.household,
+                identifier=record.id,
+                variables=variables,
+                refilled=refilled,
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """All records of one linked type, packed and grouped by the record they belong to."""
+
+    kind: LinkedType
     digits: tuple[Digit, ...]
     empty: frozenset[str]
     starts: NDArray[np.int64]
     words: Words
+    lost: int  # records whose link names no household here: they are left out
 
     def batches(
         self, order: NDArray[np.uint32], *, rows: int = 1 << 18
@@ -155,48 +165,29 @@ class Members:
             _collect(part, self.starts, self.words, start, out, owner)
             yield owner, out
 
-    def arrays(self, packed: Words) -> dict[str, pa.Array]:
-        """The variables of packed members."""
-        result = {
-            digit.name: digit.decode(numbers, holds_empty=digit.name in self.empty)
-            for digit, numbers in unpacked(self.digits, packed)
+    def codes(self, packed: Words) -> dict[str, Words]:
+        """The digits of packed members by variable."""
+        found = {digit.name: numbers for digit, numbers in unpacked(self.digits, packed)}
+        return {digit.name: found[digit.name] for digit in self.digits}
+
+    def arrays(self, codes: dict[str, Words]) -> dict[str, pa.Array]:
+        """The variables of members from their digits."""
+        return {
+            digit.name: digit.decode(codes[digit.name], holds_empty=digit.name in self.empty)
+            for digit in self.digits
         }
-        return {digit.name: result[digit.name] for digit in self.digits}
 
-    def digested(self, key: Key, ids: NDArray[np.uint64], engine: Engine) -> Digested:
-        """All members by value, each with the household it belongs to, in no order."""
-        both = hashers(key)
-        tables = {d.name: value_tables(d.values, both) for d in self.digits if d.values is not None}
 
-        def some(start: int) -> MultisetDigest:
-            total = key.multiset()
-            stop = min(start + ROWS, ids.size)
-            part = slice(int(self.starts[start]), int(self.starts[stop]))
-            if part.stop > part.start:
-                owners = np.repeat(ids[start:stop], np.diff(self.starts[start : stop + 1]))
-                total.update([owners, *self._value_words(self.words[part], tables)])
-            return total
-
-        whole = key.multiset()
-        for total in engine.map(some, range(0, ids.size, ROWS)):
-            whole.merge(total)
-        return Digested(self.record_type, (self.link, *(digit.name for digit in self.digits)), whole)
-
-    def _value_words(self, packed: Words, tables: dict[str, tuple[Words, ...]]) -> list[Words]:
-        """The values of packed members as words, with the bits of the empty ones at the end."""
-        found: dict[str, list[Words]] = {}
-        gone: dict[str, NDArray[np.bool_] | None] = {}
-        for digit, numbers in unpacked(self.digits, packed):
-            empty = numbers == np.uint64(digit.span - 1) if digit.name in self.empty else None
-            if digit.name in tables:
-                found[digit.name] = [table[numbers] for table in tables[digit.name]]
-            else:
-                found[digit.name] = [numbers + np.uint64(digit.low % 2**64)]
-                if empty is not None:
-                    found[digit.name][0][empty] = 0
-            gone[digit.name] = empty
-        words = [word for digit in self.digits for word in found[digit.name]]
-        return words + null_bits([gone[digit.name] for digit in self.digits], packed.shape[0])
+def require_owners(lost: int, *, why: str = "their link names no household in the census") -> None:
+    """Raise an error if linked records belong to no household."""
+    if lost:
+        raise DataError(
+            f"{lost:,} records belong to no household",
+            why=why,
+            fix="correct the link, or add the households"
+            if "names" in why
+            else "fill the link column, or remove these records",
+        )
 
 
 def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
@@ -216,25 +207,9 @@ def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
     return found
 
 
-def grouped(owners: NDArray[np.uint32], words: Words, rows: int) -> tuple[NDArray[np.int64], Words]:
-    """Members grouped by household and sorted by content: the start of each household, and the words."""
-    counts = np.zeros(rows, np.uint32)
-    _count(owners, counts)
-    starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    placed = np.empty((owners.size, words.shape[1]), np.uint64)
-    _place(owners, words, starts[:-1].copy(), placed)
-    _sort(starts, placed)
-    return starts, placed
-
-
 def _links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
     """Links as codes of the households' identifiers; a link that names no household is -1."""
-    if array.null_count:
-        raise DataError(
-            f"{array.null_count:,} records belong to no household",
-            why="their link is empty",
-            fix="fill the link column, or remove these records",
-        )
+    require_owners(array.null_count, why="their link is empty")
     array = comparable(array, owner.type if owner.values is None else owner.values.type, name=name)
     if owner.values is None:
         return np.asarray(array.to_numpy(zero_copy_only=False))
@@ -242,48 +217,38 @@ def _links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
 
 
 def members(
-    census: "Census",
-    record_type: str,
-    names: Sequence[str],
+    kind: LinkedType,
+    read: Callable[[Sequence[str]], Iterable[pa.RecordBatch | pa.Table]],
+    layout: tuple[Sequence[Digit], frozenset[str]],
     owner: Column,
-    moving: Sequence[str],
     *,
     some_dropped: bool = False,
 ) -> Members:
-    """Read and group the linked records; ``owner`` holds the identifiers of the households in row order.
+    """Group linked records by household and sort them by content; ``read`` gives batches of the named columns.
 
-    ``some_dropped`` says that households were left out: their members are left out with them.
+    ``owner`` holds the identifiers of the households in row order. ``some_dropped`` says that households were left out:
+    the digits of their members must not be published.
     """
-    record = census.schema.record(record_type)
-    link = record.household
-    digits, empty = layout(census, record_type, names)
+    digits, empty = layout
     owners_of = Owners(owner.codes)
-    rows_of = owners_of.found if some_dropped else owners_of.rows
-    counts = np.zeros(owner.codes.size, np.uint32)
-    for batch in census.batches(record_type, [link]):
-        owners = rows_of(_links(batch.column(0), owner, link))
-        _count(owners[owners != NOWHERE] if some_dropped else owners, counts)
+    counts, lost = np.zeros(owner.codes.size, np.uint32), 0
+    for batch in read([kind.link]):
+        owners = owners_of.found(_links(one(batch.column(0)), owner, kind.link))
+        there = owners[owners != NOWHERE]
+        lost += owners.size - there.size
+        _count(there, counts)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     width = 1 + max((digit.word for digit in digits), default=0)
     placed = np.zeros((int(starts[-1]), width), np.uint64)
     cursor = starts[:-1].copy()
-    for batch in census.batches(record_type, [link, *names]):
-        owners = rows_of(_links(batch.column(link), owner, link))
+    for batch in read([kind.link, *kind.variables]):
+        owners = owners_of.found(_links(one(batch.column(kind.link)), owner, kind.link))
         words = packed_words(digits, batch, width)
-        if some_dropped:
-            owners, words = owners[owners != NOWHERE], words[owners != NOWHERE]
+        if lost:
+            there = owners != NOWHERE
+            owners, words = owners[there], words[there]
         _place(owners, words, cursor, placed)
     _sort(starts, placed)
     if some_dropped:
         digits = _only_used(digits, placed)
-    there = census.columns(record_type)
-    return Members(
-        record_type=record_type,
-        link=link,
-        identifier=record.id,
-        refilled=tuple(name for name in moving if name in there),
-        digits=tuple(digits),
-        empty=empty,
-        starts=starts,
-        words=placed,
-    )
+    return Members(kind=kind, digits=tuple(digits), empty=empty, starts=starts, words=placed, lost=lost)

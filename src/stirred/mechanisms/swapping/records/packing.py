@@ -1,4 +1,4 @@
-"""Pack variables of linked records as digits of a few 64-bit words, exactly and in the order of the values."""
+"""Pack variables as digits of a few 64-bit words, exactly: columns of records, and all variables of linked records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,90 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.mechanisms.swapping.records.columns import plain
+from stirred.compiled import compiled
+from stirred.mechanisms.swapping.records.columns import Codes, Column, canonical
 from stirred.mechanisms.swapping.values import one
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Combine several columns as the digits of one number, exactly and without collisions."""
+
+    columns: tuple[Column, ...]
+    lows: tuple[int, ...]
+    spans: tuple[int, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> "Digits":
+        """Digits of the given columns, each as wide as its own range."""
+        return cls(tuple(columns), tuple(c.low for c in columns), tuple(c.span for c in columns))
+
+    @property
+    def range(self) -> int:
+        """How many numbers the digits can write."""
+        product = 1
+        for span in self.spans:
+            product *= span
+        return product
+
+    @property
+    def fits(self) -> bool:
+        """Whether every number fits a 64-bit word."""
+        return self.range <= 2**64
+
+    def numbers(self, rows: slice = slice(None)) -> NDArray[np.uint64]:
+        """The number of each row."""
+        n = len(range(*rows.indices(self.columns[0].codes.size))) if self.columns else 0
+        total = np.zeros(n, np.uint64)
+        for column, low, span in zip(self.columns, self.lows, self.spans, strict=True):
+            if span == 1:
+                continue
+            _append(total, column.codes[rows], np.uint64(low % 2**64), np.uint64(span % 2**64))
+        return total
+
+
+@compiled
+def _append(total: NDArray[np.uint64], codes: Codes, low: np.uint64, span: np.uint64) -> None:
+    """Write one more digit behind each number; modulo 2⁶⁴ the difference is right for signed codes too."""
+    for i in range(total.size):
+        total[i] = total[i] * span + (np.uint64(codes[i]) - low)
+
+
+def ranked(columns: Sequence[Column]) -> Column:
+    """Columns joined into one of dense ranks, exact for any width: the fallback where digits overflow a word."""
+    current: Column | None = None
+    for column in columns:
+        pair = (column,) if current is None else (current, column)
+        digits = Digits.of(pair)
+        if not digits.fits:
+            dense = [Column(name=c.name, codes=_dense(c.codes), type=pa.uint32()) for c in pair]
+            digits = Digits.of(dense)
+        current = Column(name=column.name, codes=_dense(digits.numbers()), type=pa.uint32())
+    assert current is not None
+    return current
+
+
+def _dense(numbers: Codes) -> NDArray[np.uint32]:
+    return np.unique(numbers, return_inverse=True)[1].astype(np.uint32).ravel()
+
+
+def digits_of(columns: Sequence[Column]) -> tuple[Digits, ...]:
+    """The columns packed into as few 64-bit words as hold them exactly."""
+    packed: list[list[Column]] = [[]]
+    room = 2**64
+    for column in columns:
+        span = column.span
+        if span > room:
+            packed.append([])
+            room = 2**64
+        packed[-1].append(column)
+        room //= span
+    return tuple(Digits.of(group) for group in packed if group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +116,7 @@ class Digit:
             filled = array.fill_null(self.low + self.span - 1) if array.null_count else array
             numbers: Words = filled.to_numpy(zero_copy_only=False).astype(np.uint64)
             return numbers - np.uint64(self.low % 2**64)
-        places = pc.index_in(plain(array), value_set=self.values).fill_null(len(self.values))
+        places = pc.index_in(canonical(array), value_set=self.values).fill_null(len(self.values))
         digits: Words = places.to_numpy(zero_copy_only=False).astype(np.uint64)
         return digits
 
@@ -104,7 +181,8 @@ def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[li
         )
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type).unique().sort()
-        values = plain(one(column))
+        values = canonical(column.combine_chunks())
+        values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
         found.add(name, values.type, len(values) + gap, 0, values)
     return found.digits, frozenset(name for name in names if facts[f"{name}\x00empty"])
 
@@ -120,7 +198,7 @@ def layout_of(table: pa.Table, names: Sequence[str]) -> tuple[list[Digit], froze
             low = reach["min"] or 0
             found.add(name, column.type, (reach["max"] or 0) - low + 1 + gap, low, None)
             continue
-        values = plain(one(column)).unique().drop_null()
+        values = canonical(one(column)).unique().drop_null()
         values = values.take(pc.sort_indices(values))
         found.add(name, values.type, len(values) + gap, 0, values)
     return found.digits, frozenset(name for name in names if table.column(name).null_count)

@@ -4,7 +4,7 @@ The schema alone decides who takes part. A level that only records show would ma
 meaning of the promise, depend on the data.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import PrivacyError
+from stirred.mechanisms.released import staying_levels
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
 from stirred.spec import Margin
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from stirred.census.codebook.schema import Kinds, RecordSchema
 
 Where = dict[str, tuple[str, ...]]
+BY_KIND = "take no part by their kind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +47,11 @@ class Stay:
         return f"{self.records:,} {record_type} records {self.why}: they are never swapped and published as they are"
 
 
-def by_kinds(kinds: "Kinds | None") -> bool:
-    """Whether the schema marks records that never take part by their kind."""
-    return kinds is not None and bool(kinds.vacant or kinds.group_quarters)
-
-
 def by_kind(kinds: "Kinds | None", columns: dict[str, Column]) -> Stay | None:
     """Vacant units and group quarters, if the schema distinguishes kinds; listed even if the census has none."""
-    if kinds is None or not by_kinds(kinds):
+    levels = staying_levels(kinds)
+    if kinds is None or not levels:
         return None
-    levels = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
     column = columns[kinds.column]
     codes = level_codes(column, levels)
     return Stay(
@@ -62,7 +59,7 @@ def by_kind(kinds: "Kinds | None", columns: dict[str, Column]) -> Stay | None:
         levels=levels,
         codes=codes,
         records=int(np.isin(column.codes, codes).sum()),
-        why="take no part by their kind",
+        why=BY_KIND,
     )
 
 
@@ -152,10 +149,9 @@ def released(record: "RecordSchema", untouched: str) -> Released | None:
     The levels that take part are those of occupied homes and housing units; without these, the declared levels of the
     variable except vacant units and group quarters.
     """
-    kinds = record.kinds
-    if untouched != "drop" or kinds is None or not by_kinds(kinds):
+    kinds, others = record.kinds, staying_levels(record.kinds)
+    if untouched != "drop" or kinds is None or not others:
         return None
-    others = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
     named = tuple(str(level) for level in (*kinds.occupied, *kinds.housing_units))
     for variable in record.variables:
         if variable.name == kinds.column and not named:
@@ -163,11 +159,12 @@ def released(record: "RecordSchema", untouched: str) -> Released | None:
     return Released(column=kinds.column, levels=named or None, left_out=others)
 
 
-def refuse(stay: Stay, record_type: str) -> None:
-    """Raise an error if records would be published unchanged."""
-    if stay.records:
+def refuse_staying(stays: Sequence[Stay], record_type: str) -> None:
+    """Raise an error if vacant units or group quarters would be published unchanged."""
+    records = sum(stay.records for stay in stays if stay.why == BY_KIND)
+    if records:
         raise PrivacyError(
-            f"{stay.records:,} {record_type} records would be published untouched",
+            f"{records:,} {record_type} records would be published untouched",
             why="they are vacant units or group quarters, which the swap never moves",
             fix='untouched="publish" lists them among the invariants, untouched="drop" leaves them out',
         )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stirred.engine import Engine
-from stirred.mechanisms.swapping.pipeline.frame import needed
 from stirred.mechanisms.swapping.roles import Roles
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ def size_of(census: "Census", roles: Roles) -> Size:
     rows = census.count(roles.record_type)
     kind = census.scan(roles.record_type).collect_schema().get(roles.identifier)
     named = NAMES if kind == pl.String else 0
-    homes = rows * (_width(census, roles.record_type, needed(roles), CODE) + BESIDE + named)
-    widths = [_width(census, roles.record_type, needed(roles), TEXT) + BESIDE]
+    homes = rows * (_width(census, roles.record_type, roles.needed, CODE) + BESIDE + named)
+    widths = [_width(census, roles.record_type, roles.needed, TEXT) + BESIDE]
     along, people, most = 0, 0, rows
     for record_type, variables in roles.members:
         names = [census.schema.record(record_type).household, *variables]

@@ -25,7 +25,8 @@ from stirred.mechanisms.swapping.draw.strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
-from stirred.mechanisms.swapping.records.columns import Column, ranked
+from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.packing import ranked
 from stirred.mechanisms.swapping.variants.budgets import unit_matching_rates, variant_bounds
 from stirred.spec import Bound, SizeLaw
 from stirred.spec.numbers.numerals import fraction_of

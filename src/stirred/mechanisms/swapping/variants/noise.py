@@ -10,11 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance import Key, discrete_gaussian
-from stirred.engine import Engine
+from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable
+from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.config import NoisyKeyConfig, NoisyTablesConfig
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.draw.selection import coins
@@ -23,6 +24,7 @@ from stirred.mechanisms.swapping.draw.strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.pipeline.release import stated
 from stirred.mechanisms.swapping.records.columns import Column, of_table
 from stirred.mechanisms.swapping.variants.budgets import variant_bounds
 from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, SizeLaw, Specification
@@ -160,9 +162,9 @@ class NoisyTables(PermutationSwapping):
         del frame
         return SizeLaw("by-size", self.rate)
 
-    def promised(self, frame: Frame, census: "Census") -> Specification:
+    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
         """The swap's promise, with a note on the noise's own."""
-        swap = PermutationSwapping.promised(self, frame, census)
+        swap = PermutationSwapping.promised(self, frame, shapes, census)
         own = self._noise(swap, frame)
         told = (
             f"with the same invariants the noise alone keeps ρ² = {own.rho_squared.exact} (D_nor: zCDP), whatever the swap "
@@ -175,8 +177,10 @@ class NoisyTables(PermutationSwapping):
 
         T counts the tables with a variable that moves and one that is held; the others are invariants.
         """
-        frame = self.frame(census)
-        return self._noise(PermutationSwapping.promised(self, frame, census), frame)
+        strata = stated(self, census, Local())
+        return self._noise(
+            PermutationSwapping.promised(self, strata.frame, strata.shapes, census), strata.frame
+        )
 
     def _noise(self, swap: Specification, frame: Frame) -> Specification:
         moving, hold = {*frame.roles.moving}, {*frame.roles.hold}

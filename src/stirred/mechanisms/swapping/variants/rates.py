@@ -18,13 +18,15 @@ from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.budget.by_size import Rate
 from stirred.mechanisms.swapping.budget.claim import StratumTable
+from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.config import ImputedStayConfig, VaryingRatesConfig
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes, stratum_sizes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
-from stirred.mechanisms.swapping.records.columns import Column, Digits, level_codes, ranked
+from stirred.mechanisms.swapping.records.columns import Column, level_codes
+from stirred.mechanisms.swapping.records.packing import Digits, ranked
 from stirred.mechanisms.swapping.records.participation import Stay
 from stirred.mechanisms.swapping.variants.budgets import inner_rate, largest_rare_count, variant_bounds
 from stirred.spec import Bound, SizeLaw, Specification
@@ -117,7 +119,7 @@ class VaryingRates(PermutationSwapping):
         more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
         return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
 
-    def promised(self, frame: Frame, census: "Census") -> Specification:
+    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
         """The promise, if the rates depend only on released variables."""
         for name in (self.by, *self.rarity):
             if name and name not in frame.roles.released:
@@ -129,6 +131,7 @@ class VaryingRates(PermutationSwapping):
         # levels that move with a swap variable are not held, although they are not named
         return statement.specification(
             frame,
+            shapes,
             census,
             lambda strata: self.bounds(strata, held=frame.roles.held),
             law=self.size_law(frame),

@@ -14,6 +14,7 @@ from stirred.engine import Engine
 from stirred.mechanisms.swapping.draw.selection import WordSource
 
 ROWS = 1 << 16
+LABEL = "order"
 
 
 @compiled
@@ -48,18 +49,22 @@ def _sort_buckets(words: NDArray[np.uint64], starts: NDArray[np.int64], rows: ND
     return equal
 
 
-def shuffled(
-    words: WordSource, ids: NDArray[np.uint64], engine: Engine, *, label: str = "order"
-) -> NDArray[np.uint32]:
-    """Rows in a random order that depends on the words and the set of identifiers only."""
-    n = ids.size
-    first = np.empty(n, np.uint64)
+def order_words(words: WordSource, ids: NDArray[np.uint64], engine: Engine) -> NDArray[np.uint64]:
+    """The word by which each record is sorted for publication."""
+    first = np.empty(ids.size, np.uint64)
 
     def fill(part: slice) -> None:
-        first[part] = words.blocks(label, ids[part])[:, 0]
+        first[part] = words.blocks(LABEL, ids[part])[:, 0]
 
-    for _ in engine.map(fill, [slice(i, min(i + ROWS, n)) for i in range(0, n, ROWS)]):
+    for _ in engine.map(fill, [slice(i, min(i + ROWS, ids.size)) for i in range(0, ids.size, ROWS)]):
         pass
+    return first
+
+
+def shuffled(words: WordSource, ids: NDArray[np.uint64], engine: Engine) -> NDArray[np.uint32]:
+    """Rows in a random order that depends on the words and the set of identifiers only."""
+    n = ids.size
+    first = order_words(words, ids, engine)
     bits = max(0, min(24, int(n).bit_length() - 9))  # about 256 to 512 records a bucket
     shift = np.uint64(64 - bits) if bits else np.uint64(63)
     counts = np.zeros((1 << bits) if bits else 2, np.int64)
@@ -73,7 +78,7 @@ def shuffled(
         return _sort_buckets(first, starts[edges[k] : edges[k + 1] + 1], rows)
 
     if sum(engine.map(sort, range(16))):
-        _part_equals(words, label, ids, first, rows)
+        _part_equals(words, ids, first, rows)
     return rows
 
 
@@ -89,7 +94,6 @@ def _equals(words: NDArray[np.uint64], rows: NDArray[np.uint32], places: NDArray
 
 def _part_equals(
     words: WordSource,
-    label: str,
     ids: NDArray[np.uint64],
     first: NDArray[np.uint64],
     rows: NDArray[np.uint32],
@@ -104,7 +108,7 @@ def _part_equals(
         while stop < rows.size and first[rows[stop]] == first[rows[i]]:
             stop += 1
         tied = rows[start:stop]
-        second = words.blocks(label, ids[tied])[:, 1]
+        second = words.blocks(LABEL, ids[tied])[:, 1]
         tied[:] = tied[np.lexsort((ids[tied], second))]
 
 

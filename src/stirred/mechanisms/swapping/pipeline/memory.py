@@ -1,0 +1,239 @@
+"""A census that fits in memory: one part, held as a frame, without an exchange and without files of its own."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.engine.local_flow import GROUP
+from stirred.errors import DataError
+from stirred.mechanisms.swapping.pipeline.frame import Frame, framed, repetitions, require_unique
+from stirred.mechanisms.swapping.pipeline.publish import After, Publication, table
+from stirred.mechanisms.swapping.pipeline.source import Microdata, Stated, SwapLaw
+from stirred.mechanisms.swapping.pipeline.survey import (
+    ROWS,
+    Before,
+    HomeSurvey,
+    MemberSurvey,
+    SurveyPart,
+    added,
+)
+from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, Scatter, Verifier, slices
+from stirred.mechanisms.swapping.records.columns import Column, gather
+from stirred.mechanisms.swapping.records.digest import Digested, sealed
+from stirred.mechanisms.swapping.records.members import Members, linked_types, members, require_owners
+from stirred.mechanisms.swapping.records.packing import layout
+from stirred.mechanisms.swapping.records.participation import released
+from stirred.mechanisms.swapping.roles import Roles
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) -> Frame:
+    """Read once what a swap needs; without ``along``, linked records are skipped, because no promise depends on them."""
+    columns = gather(census, roles.record_type, roles.needed)
+    rows = next(iter(columns.values())).codes.size
+    if rows >= 2**32 - 1:
+        raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
+    record = census.schema.record(roles.record_type)
+    frame = framed(columns, roles, record.kinds, only=released(record, untouched))
+    del columns
+    if roles.identifier:
+        require_unique(roles, repetitions(frame.ids))
+    groups = []
+    for kind in linked_types(census, roles) if along else ():
+        group = members(
+            kind,
+            lambda names: census.batches(kind.record_type, list(names)),  # noqa: B023
+            layout(census, kind.record_type, kind.variables),
+            frame.columns[roles.identifier],
+            some_dropped=frame.only is not None,
+        )
+        if frame.only is None:
+            require_owners(group.lost)
+        groups.append(group)
+    return replace(frame, members=tuple(groups))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecords:
+    """The records of a census in memory."""
+
+    law: SwapLaw
+    frame: Frame
+    kept: KeptReader
+    engine: Engine
+    progress: Progress
+
+    @staticmethod
+    def of(
+        law: SwapLaw, census: "Census", engine: Engine, progress: Progress, *, along: bool
+    ) -> "MemoryRecords":
+        """Read the census."""
+        frame = law.adapted(load(census, law.roles(census), untouched=law.untouched, along=along))
+        widest = max(len(frame.read), *(len(group.digits) for group in frame.members), 1)
+        verifier = Verifier(frame.kept(), Scatter.fresh(widest + 1), bool(frame.members))
+        return MemoryRecords(law, frame, verifier.reader(frame.columns), engine, progress)
+
+    def survey(self, reader: Key) -> Before:
+        """Digest and fingerprints of all records, in slices."""
+        frame = self.frame
+        homes = HomeSurvey.of(reader, frame.columns, frame.ids, frame.read, self.kept)
+        parts = self.engine.map(homes.some, slices(frame.rows, ROWS))
+        total, prints = added(reader, parts, self.kept.verifier.number)
+        own = Digested(frame.roles.record_type, frame.read, total)
+        along, people = [], []
+        for group in frame.members:
+            total, found = added(reader, self._members(reader, group), 1)
+            names = (group.kind.link, *group.kind.variables)
+            along.append(Digested(group.kind.record_type, names, total))
+            people += found
+        return Before(digest=sealed(reader, own, along), homes=prints, people=people)
+
+    def _members(self, reader: Key, group: Members) -> Iterator[SurveyPart]:
+        survey = MemberSurvey.of_members(reader, group, self.kept.verifier.scatter)
+
+        def some(homes: slice) -> SurveyPart:
+            starts = group.starts[homes.start : homes.stop + 1]
+            owners = np.repeat(self.frame.ids[homes], np.diff(starts))
+            return survey.some(group.codes(group.words[starts[0] : starts[-1]]), owners)
+
+        return self.engine.map(some, slices(self.frame.rows, ROWS))
+
+    def stated(self) -> Stated:
+        """The strata of the one part."""
+        self.progress("strata", 0, 1)
+        cells = self.kept.cells(self.frame.columns, self.frame.rows)
+        found = Stated(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(cells))
+        self.progress("strata", 1, 1)
+        return found
+
+    @contextmanager
+    def swapped(self, run: Key, out: Path | None) -> Iterator["MemorySwapped"]:
+        """Draw, then write and verify in one pass over the published order."""
+        self.progress("swap", 0, 1)
+        columns = self.law.swapped(self.frame, run, self.engine)
+        # the number of moved records is not part of the output: it is not counted, logged or published
+        self.progress("swap", 1, 1)
+        destinations: list[Destination] = []
+        after = After([Fingerprint() for _ in range(self.kept.verifier.number)])
+        try:
+            if self.law.microdata:
+                microdata = self._published(columns, run, out, after, destinations)
+            else:
+                microdata = {}
+                for rows in slices(self.frame.rows):
+                    found = self.kept.prints(columns, rows, self.frame.ids[rows])
+                    after.homes = [a + b for a, b in zip(after.homes, found, strict=True)]
+            yield MemorySwapped(columns, after, microdata)
+        except BaseException:
+            for destination in destinations:
+                destination.discard()
+            raise
+
+    def _published(
+        self,
+        columns: dict[str, Column],
+        run: Key,
+        out: Path | None,
+        after: After,
+        destinations: list["Destination"],
+    ) -> dict[str, pa.Table | pads.Dataset]:
+        """Write the records in their published order, and make the fingerprints of what is written."""
+        roles = self.frame.roles
+        self.progress("order", 0, 1)
+        publication = Publication.of(self.frame, columns, run, self.engine)
+        self.progress("order", 1, 1)
+        destinations.append(Destination(out, roles.record_type, [roles.identifier]))
+        for batch in publication.home_batches(kept=self.kept, after=after, progress=self.progress):
+            destinations[-1].add(batch)
+        microdata = {roles.record_type: destinations[-1].close()}
+        for group in self.frame.members:
+            kind, done = group.kind, 0
+            destinations.append(Destination(out, kind.record_type, [kind.identifier, kind.link]))
+            for batch in publication.member_batches(group, scatter=self.kept.verifier.scatter, after=after):
+                destinations[-1].add(batch)
+                done += batch.num_rows
+                self.progress(f"write {kind.record_type}", done, group.words.shape[0])
+            microdata[kind.record_type] = destinations[-1].close()
+        return microdata
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySwapped:
+    """Swapped records in memory, already written."""
+
+    columns: dict[str, Column]
+    after: After
+    microdata: Microdata
+
+    def table(self, by: tuple[str, ...]) -> pa.Table:
+        """The contingency table of some variables, sorted."""
+        return table(self.columns, by)
+
+    def written(self) -> Microdata:
+        """What was written."""
+        return self.microdata
+
+
+class Destination:
+    """Where the batches of one record type go: memory, or one Parquet file, written while the next batch is made."""
+
+    def __init__(self, out: Path | None, name: str, counted: Sequence[str] = ()) -> None:
+        self.counted = [column for column in counted if column]  # ascending numbers: their steps are stored
+        self.path = None if out is None else out / f"{name.replace(' ', '_')}.parquet"
+        self.batches: list[pa.RecordBatch] = []
+        self.writer: pq.ParquetWriter | None = None
+        self.hand = ThreadPoolExecutor(1)  # one thread: batches are written in the order in which they arrive
+        self.writing: Future[None] | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add one batch; its schema has no metadata of the input."""
+        if self.path is None:
+            self.batches.append(batch)
+            return
+        if self.writer is None:
+            others = [name for name in batch.schema.names if name not in self.counted]
+            steps = dict.fromkeys(self.counted, "DELTA_BINARY_PACKED")
+            self.writer = pq.ParquetWriter(
+                self.path,
+                batch.schema,
+                compression="snappy",
+                use_dictionary=others,
+                column_encoding=steps or None,
+            )
+        self._finish()  # never more than one batch waits in memory
+        self.writing = self.hand.submit(self.writer.write_batch, batch, row_group_size=GROUP)
+
+    def _finish(self) -> None:
+        if self.writing is not None:
+            self.writing.result()
+            self.writing = None
+
+    def close(self) -> pa.Table | pads.Dataset:
+        """All that was written."""
+        if self.path is None:
+            return pa.Table.from_batches(self.batches)
+        self._finish()
+        self.hand.shutdown()
+        if self.writer is not None:
+            self.writer.close()
+        return pads.dataset(self.path)
+
+    def discard(self) -> None:
+        """Delete everything that was written."""
+        self.hand.shutdown()
+        if self.writer is not None:
+            self.writer.close()
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""A swap from census to release: survey, state, draw, publish, verify. The steps are the same wherever the records lie."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress, silent
+from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.swapping import statement
+from stirred.mechanisms.swapping.pipeline import parts
+from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
+from stirred.mechanisms.swapping.pipeline.publish import After
+from stirred.mechanisms.swapping.pipeline.source import RecordSource, Stated, SwapLaw
+from stirred.mechanisms.swapping.pipeline.survey import Before
+from stirred.mechanisms.swapping.pipeline.verify import all_kept
+from stirred.mechanisms.swapping.records.participation import refuse_staying
+from stirred.mechanisms.swapping.records.size import size_of
+from stirred.spec import Ledger
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@contextmanager
+def opened(
+    law: SwapLaw, census: "Census", engine: Engine, *, progress: Progress = silent, along: bool = True
+) -> Iterator[RecordSource]:
+    """The records of a census: in memory where they fit, in parts elsewhere. Not ``along``: without linked records."""
+    roles = law.roles(census)
+    size = size_of(engine.census(census), roles)
+    with ExitStack() as held:
+        progress("read", 0, 1)
+        source: RecordSource
+        if engine.fits(size.memory):
+            source = MemoryRecords.of(law, census, engine, progress, along=along)
+        else:
+            source = parts.opened(law, census, engine, size, progress, held, along=along)
+        progress("read", 1, 1)
+        yield source
+
+
+def stated(law: SwapLaw, census: "Census", engine: Engine) -> Stated:
+    """The strata of a census, from which the promise is stated; linked records are not read."""
+    with opened(law, census, engine, along=False) as source:
+        return _counted(law, source)
+
+
+def _counted(law: SwapLaw, source: RecordSource) -> Stated:
+    found = source.stated()
+    if law.untouched == "refuse":
+        refuse_staying(found.frame.stays, found.frame.roles.record_type)
+    return found
+
+
+def release(
+    law: SwapLaw, census: "Census", *, key: Key, engine: Engine, out: Path | None, progress: Progress
+) -> Release:
+    """Swap, order, verify and write; with ``out`` the records go to Parquet files in that folder."""
+    with opened(law, census, engine, progress=progress) as source:
+        progress("digest", 0, 1)
+        before = source.survey(law.reader(key))
+        run = law.bound(key, before.digest)
+        progress("digest", 1, 1)
+        strata = _counted(law, source)
+        promise = law.promised(strata.frame, strata.shapes, census)
+        with source.swapped(run, out) as swapped:
+            checks = compared(strata, before, swapped.after)
+            tables = {" × ".join(by): law.made_table(swapped.table(by), run) for by in law.tables}
+            return Release(
+                mechanism=law.name,
+                parameters=law.parameters(),
+                specification=promise,
+                tables=tables,
+                microdata=swapped.written(),
+                checks=checks,
+                ledger=Ledger().spend(by=law.name, on=law.resolution, budget=promise.budget),
+                notes=statement.notes(strata.shapes, law.rate),
+                input_digest=run.digest(b"input", before.digest).hex(),
+                private=key.private,
+                schema=census.schema,
+                folder=census.folder,
+            )
+
+
+def compared(strata: Stated, before: Before, after: After) -> tuple[Check, ...]:
+    """Compare the invariants before and after; one that is not kept is an error."""
+    frame = strata.frame
+    kept = frame.kept()
+    found = [
+        Check(invariant=table.name, kept=was == now, numbers=cells)
+        for table, was, now, cells in zip(kept, before.homes, after.homes, strata.cells, strict=False)
+    ]
+    place = ", with the place of those not swapped" if frame.stays else ""
+    for (record_type, _), was, now in zip(frame.roles.members, before.people, after.people, strict=True):
+        # identifiers are unique, so both together show that every member is still in its household
+        same = was == now and before.homes[len(kept)] == after.homes[len(kept)]
+        told = (
+            f"{record_type} records by all their variables and all held variables of their "
+            f"{frame.roles.record_type}{place}"
+        )
+        found.append(Check(invariant=told, kept=same, numbers=now.rows))
+    return all_kept(found)

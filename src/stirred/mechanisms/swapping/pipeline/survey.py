@@ -1,0 +1,109 @@
+"""Read records before the swap: their keyed digest and the fingerprints of what the swap keeps, in one pass."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.chance.multiset import MultisetDigest
+from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, MemberReader, Scatter
+from stirred.mechanisms.swapping.records.columns import Codes, Column
+from stirred.mechanisms.swapping.records.digest import CodeWords, hashers, row_words
+from stirred.mechanisms.swapping.records.members import Members
+
+ROWS = 1 << 16  # rows digested together: their words stay in the cache
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyPart:
+    """Digest sum and fingerprints of some records."""
+
+    total: MultisetDigest
+    prints: list[Fingerprint]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """All that is known of the records before the swap."""
+
+    digest: bytes
+    homes: list[Fingerprint]  # of the kept tables, and at the end of identifiers with all that is held
+    people: list[Fingerprint]  # of each linked type, with the identifiers they belong to
+
+
+@dataclass(frozen=True, slots=True)
+class HomeSurvey:
+    """Digests records of the swapped type and makes their fingerprints."""
+
+    key: Key
+    columns: Mapping[str, Column]
+    ids: NDArray[np.uint64]
+    words: Mapping[str, CodeWords]
+    kept: KeptReader
+
+    @staticmethod
+    def of(
+        key: Key,
+        columns: Mapping[str, Column],
+        ids: NDArray[np.uint64],
+        names: Sequence[str],
+        kept: KeptReader,
+    ) -> "HomeSurvey":
+        """Prepare to read these records."""
+        both = hashers(key)
+        words = {name: CodeWords.of(columns[name], both) for name in names}
+        return HomeSurvey(key, columns, ids, words, kept)
+
+    def some(self, rows: slice) -> SurveyPart:
+        """Some of the records."""
+        total = self.key.multiset()
+        variables = ((words, self.columns[name].codes[rows]) for name, words in self.words.items())
+        total.update([self.ids[rows], *row_words(variables, rows.stop - rows.start)])
+        return SurveyPart(total, self.kept.prints(self.columns, rows, self.ids[rows]))
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSurvey:
+    """Digests linked records, each with the identifier of its household, and makes their fingerprint."""
+
+    key: Key
+    words: Mapping[str, CodeWords]
+    reader: MemberReader
+
+    @staticmethod
+    def of_members(key: Key, group: Members, scatter: Scatter) -> "MemberSurvey":
+        """Prepare to read packed members."""
+        both = hashers(key)
+        words = {
+            digit.name: CodeWords.of_digit(digit, both, holds_empty=digit.name in group.empty)
+            for digit in group.digits
+        }
+        return MemberSurvey(key, words, MemberReader.of(scatter, group))
+
+    @staticmethod
+    def of_columns(
+        key: Key, columns: Mapping[str, Column], names: Sequence[str], scatter: Scatter
+    ) -> "MemberSurvey":
+        """Prepare to read members as columns."""
+        both = hashers(key)
+        words = {name: CodeWords.of(columns[name], both) for name in names}
+        return MemberSurvey(key, words, MemberReader(scatter, scatter.words(columns, names)))
+
+    def some(self, codes: Mapping[str, Codes], owners: NDArray[np.uint64]) -> SurveyPart:
+        """Some of the members, from their codes and the identifiers of their households."""
+        total = self.key.multiset()
+        if owners.size:
+            variables = ((words, codes[name]) for name, words in self.words.items())
+            total.update([owners, *row_words(variables, owners.size)])
+        return SurveyPart(total, [self.reader.prints(codes, owners)])
+
+
+def added(key: Key, parts: Iterable[SurveyPart], number: int) -> tuple[MultisetDigest, list[Fingerprint]]:
+    """The digest and the fingerprints of all parts together."""
+    whole, prints = key.multiset(), [Fingerprint() for _ in range(number)]
+    for part in parts:
+        whole.merge(part.total)
+        prints = [a + b for a, b in zip(prints, part.prints, strict=True)]
+    return whole, prints
