@@ -22,7 +22,6 @@ from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.numbers.closed_forms import mean_table
-from stirred.mechanisms.swapping.statement import shapes
 
 TENURES: Final = ("owned", "rented")
 # Table 1 of the paper, last columns: one draw at p = 50 %
@@ -139,7 +138,7 @@ def table_1940(
     release = mechanism.release(census, key=Key.for_tests(seed))
     before = county_table(census.counts("household", ["county", "tenure"]))
     after = county_table(release.tables["county × tenure"])
-    b = shapes(mechanism.frame(census)).b
+    b = mechanism.frame(census).shapes().b
     cells = [
         np.array([row for pair in sorted(table.items()) for row in pair[1]], float)
         for table in (before, after)
@@ -245,5 +244,5 @@ def table_rates(*, ipums: Path | None = None) -> dict[str, object]:
         rows.append(
             {"rate": str(rate), "epsilon": bounds["Theorem 1"], "paper_epsilon": printed, "bounds": bounds}
         )
-    b = shapes(swapping(Fraction(1, 2)).frame(census)).b
+    b = swapping(Fraction(1, 2)).frame(census).shapes().b
     return {"name": "table-rates", "source": source, "b": b, "rows": rows}
