@@ -126,14 +126,15 @@ class Publisher:
         identifier = self.work.roles.identifier
         columns = of_table(records, [identifier, *names])
         ids = columns[identifier].codes
+        order = shuffled(self.run, ids, here())
         groups = tuple(_grouped(kind, own, columns[identifier]) for kind, own in people)
         return Publication(
             identifier=identifier,
             released=self.released,
             read=self.work.read,
             columns=columns,
-            ids=ids,
-            order=shuffled(self.run, ids, here()),
+            ids=ids[order],
+            order=order,
             members=groups,
             engine=here(),
         )

@@ -49,7 +49,7 @@ class Publication:
     released: tuple[str, ...]
     read: tuple[str, ...]  # the released variables, and those that decide who takes part
     columns: dict[str, Column]
-    ids: NDArray[np.uint64]
+    ids: NDArray[np.uint64]  # in the published order, where linked records move along; else empty
     order: NDArray[np.uint32]
     members: tuple[Members, ...]
     engine: Engine
@@ -57,13 +57,14 @@ class Publication:
     @staticmethod
     def of(frame: Frame, columns: dict[str, Column], run: Key, engine: Engine) -> "Publication":
         """Put the records of a frame in their published order."""
+        order = shuffled(run, frame.ids, engine)
         return Publication(
             identifier=frame.roles.identifier,
             released=frame.roles.released,
             read=frame.read,
             columns=columns,
-            ids=frame.ids,
-            order=shuffled(run, frame.ids, engine),
+            ids=frame.ids[order] if frame.members else frame.ids[:0],
+            order=order,
             members=frame.members,
             engine=engine,
         )
@@ -77,9 +78,9 @@ class Publication:
             yield start, dict(zip(names, columns, strict=True))
 
     def _seen(self, start: int, taken: dict[str, Column], kept: KeptReader, after: After) -> None:
-        ids = self.order[start : start + GROUP]
-        for part in slices(ids.size):
-            found = kept.prints(taken, part, self.ids[ids[part]])
+        ids = self.ids[start : start + GROUP]
+        for part in slices(min(GROUP, self.order.size - start)):
+            found = kept.prints(taken, part, ids[part])
             after.homes = [a + b for a, b in zip(after.homes, found, strict=True)]
 
     def look(self, kept: KeptReader, after: After) -> None:
@@ -89,7 +90,7 @@ class Publication:
         for group in self.members:
             reader, seen = MemberReader.of(kept.verifier.scatter, group), Fingerprint()
             for owner, packed in group.batches(self.order):
-                seen += reader.prints(group.codes(packed), self.ids[self.order[owner]])
+                seen += reader.prints(group.codes(packed), self.ids[owner])
             after.people.append(seen)
 
     def home_batches(
@@ -123,15 +124,15 @@ class Publication:
         seen = Fingerprint()
         kind = group.kind
         for owner, packed in group.batches(self.order):
-            rows, codes = self.order[owner], group.codes(packed)
+            codes = group.codes(packed)
             if reader is not None:
-                seen += reader.prints(codes, self.ids[rows])
+                seen += reader.prints(codes, self.ids[owner])
             arrays: dict[str, pa.Array] = {}
             if kind.identifier:
                 arrays[kind.identifier] = pa.array(np.arange(first, first + owner.size, dtype=np.int64))
             arrays[kind.link] = pa.array(owner + first_home)
             for name in kind.refilled:
-                arrays[name] = self.columns[name].taken(rows).arrow()
+                arrays[name] = self.columns[name].taken(self.order[owner]).arrow()
             arrays |= group.arrays(codes)
             first += owner.size
             yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))

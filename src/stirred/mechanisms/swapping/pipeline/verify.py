@@ -7,6 +7,7 @@ agree with probability about 2⁻⁶⁴, and a task that runs again finds the sa
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from stirred.mechanisms.base import Check
 from stirred.mechanisms.swapping.records.columns import Codes, Column, level_codes
 from stirred.mechanisms.swapping.records.digest import CodeWords
 from stirred.mechanisms.swapping.records.members import Members
+from stirred.mechanisms.swapping.records.packing import digits_of
 from stirred.mechanisms.swapping.values import Hasher, Words
 
 ROWS = 1 << 18  # rows processed together
@@ -35,16 +37,25 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def fold(mixed: Words, numbers: Codes, salt: np.uint64) -> None:
-    """Mix one more number into each word."""
-    for i in range(numbers.size):
-        mixed[i] = _mixed(mixed[i] ^ _mixed(np.uint64(numbers[i]) + salt))
+def _add(total: Words, codes: Codes, salt: np.uint64, empty: int, nothing: np.uint64) -> None:
+    """Add the scattered word of one more number to each row; ``empty`` is the code of the word ``nothing``, or -1."""
+    for i in range(codes.size):
+        if empty >= 0 and codes[i] == empty:
+            total[i] += _mixed(nothing)
+        else:
+            total[i] += _mixed(np.uint64(codes[i]) + salt)
 
 
 @compiled
-def _fold_looked(mixed: Words, codes: Codes, table: Words, salt: np.uint64) -> None:
+def _add_looked(total: Words, codes: Codes, table: Words, salt: np.uint64) -> None:
     for i in range(codes.size):
-        mixed[i] = _mixed(mixed[i] ^ _mixed(table[codes[i]] + salt))
+        total[i] += _mixed(table[codes[i]] + salt)
+
+
+@compiled
+def _mix(total: Words) -> None:
+    for i in range(total.size):
+        total[i] = _mixed(total[i])
 
 
 @compiled
@@ -113,20 +124,30 @@ class Scatter:
             for name in dict.fromkeys(names)
         }
 
-    def rows(self, variables: Iterable[tuple[CodeWords, Codes]], rows: int) -> Words:
-        """The word of each row from the codes of its variables."""
-        mixed = np.zeros(rows, np.uint64)
+    def rows(
+        self, variables: Iterable[tuple[CodeWords, Codes]], rows: int, owners: Words | None = None
+    ) -> Words:
+        r"""The word of each row from the codes of its variables, and from the identifier of its owner where that is given.
+
+        It is $M(\sum_i M(v_i + s_i))$ with the bijection M and a salt for each place.
+        """
+        total = np.zeros(rows, np.uint64)
         for (words, codes), salt in zip(variables, self.salts, strict=False):
             if words.tables:
-                _fold_looked(mixed, codes, words.tables[0], np.uint64(salt))
+                _add_looked(total, codes, words.tables[0], np.uint64(salt))
             else:
-                fold(mixed, words.of_codes(codes)[0], np.uint64(salt))
-        return mixed
+                shift, nothing = ((number + salt) % MODULUS for number in (words.low, words.nothing))
+                _add(total, codes, np.uint64(shift), words.empty, np.uint64(nothing))
+        if owners is not None:
+            _add(total, owners, np.uint64(self.salts[-1]), -1, np.uint64(0))
+        _mix(total)
+        return total
 
-    def named(self, mixed: Words, ids: Words) -> Fingerprint:
-        """The fingerprint of rows together with the identifiers of their owners (``mixed`` is overwritten)."""
-        fold(mixed, ids, np.uint64(self.salts[-1]))
-        return Fingerprint.of(mixed)
+    def named(self, words: Words, ids: Words) -> Fingerprint:
+        """The fingerprint of words together with identifiers (``words`` is overwritten)."""
+        _add(words, ids, np.uint64(self.salts[-1]), -1, np.uint64(0))
+        _mix(words)
+        return Fingerprint.of(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,28 +222,22 @@ class KeptReader:
 
     def cells(self, columns: Mapping[str, Column], rows: int) -> list[int]:
         """How many cells of each kept table are not empty; of a very large one, a bound on that number."""
-        words: list[list[Words]] = [[np.empty(0, np.uint64)] for _ in self.verifier.tables]
-        counted = [0 for _ in self.verifier.tables]
-        for part in slices(rows):
-            for i, (_, some) in enumerate(self._read(columns, part)):
-                counted[i] += some.size
-                if rows <= COUNTED or self.levels[i] is not None:
-                    words[i].append(some)
-        return [
-            min(number, _product(columns[name].span for name in table.columns))
-            if number > COUNTED
-            else pl.Series(np.concatenate(some)).n_unique()
-            if table.columns
-            else 0
-            for table, number, some in zip(self.verifier.tables, counted, words, strict=True)
-        ]
+        found: list[int] = []
+        for table, levels in zip(self.verifier.tables, self.levels, strict=True):
+            chosen = [columns[name] for name in table.columns]
+            number = rows
+            if table.only is not None and levels is not None:
+                places = np.flatnonzero(np.isin(columns[table.only[0]].codes, levels)).astype(np.uint32)
+                chosen, number = [column.taken(places) for column in chosen], places.size
+            found.append(_cells(chosen, number) if chosen else 0)
+        return found
 
 
-def _product(numbers: Iterable[int]) -> int:
-    product = 1
-    for number in numbers:
-        product *= number
-    return product
+def _cells(columns: Sequence[Column], rows: int) -> int:
+    digits = digits_of(columns)
+    if rows > COUNTED:
+        return min(rows, prod(group.range for group in digits))
+    return pl.DataFrame({str(i): group.numbers() for i, group in enumerate(digits)}).n_unique()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +263,7 @@ class MemberReader:
     def prints(self, codes: Mapping[str, Codes], owners: Words) -> Fingerprint:
         """The fingerprint of members from their codes and the identifiers of their households."""
         variables = ((self.words[name], codes[name]) for name in self.words)
-        return self.scatter.named(self.scatter.rows(variables, owners.size), owners)
+        return Fingerprint.of(self.scatter.rows(variables, owners.size, owners))
 
 
 def slices(rows: int, size: int = ROWS) -> list[slice]:

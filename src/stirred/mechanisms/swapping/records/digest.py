@@ -62,7 +62,7 @@ class CodeWords:
             return [table[codes] for table in self.tables]
         if self.empty < 0 and not self.low:
             return [codes]
-        words = codes.astype(np.uint64) + np.uint64(self.low % 2**64)
+        words = codes.astype(np.uint64, copy=False) + np.uint64(self.low % 2**64)
         gone = self.gone(codes)
         if gone is not None:
             words[gone] = np.uint64(self.nothing)
