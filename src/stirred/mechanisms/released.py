@@ -8,11 +8,19 @@ import pyarrow.dataset as pads
 
 from stirred.census import Schema
 from stirred.census.geography import attach
-from stirred.census.schema import Kinds
 from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.participation import takes_part
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released_parts import Records, counts
+from stirred.mechanisms.released_parts import (
+    TAKES,
+    UNIT,
+    ReleasedRecords,
+    StratumKernel,
+    cells,
+    counts,
+    frame_of,
+)
 
 MEASURES = ("count", "estimate", "standard_error", "low", "high")
 
@@ -22,7 +30,7 @@ def lazy(data: "pa.Table | pads.Dataset") -> pl.LazyFrame:
     if isinstance(data, pads.Dataset):
         files: list[str] = data.files
         return pl.scan_parquet(files)
-    return pl.DataFrame(pl.from_arrow(data)).lazy()
+    return frame_of(data).lazy()
 
 
 def schema_of(release: Release) -> Schema:
@@ -57,18 +65,6 @@ def joined(release: Release, schema: Schema, record_type: str) -> pl.LazyFrame:
     return own.join(home.select(wanted), left_on=record.household, right_on=other.id, how="left")
 
 
-def staying_levels(kinds: Kinds | None) -> tuple[str, ...]:
-    """The kinds of records that never take part in a swap: vacant units and group quarters."""
-    return () if kinds is None else tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
-
-
-def takes_part(kinds: Kinds | None, there: Sequence[str]) -> pl.Expr:
-    """Whether a record takes part in a swap; one with an empty kind does."""
-    if kinds is None or kinds.column not in there:
-        return pl.lit(True)
-    return ~pl.col(kinds.column).cast(pl.String).is_in(staying_levels(kinds)).fill_null(False)
-
-
 def taking_part(schema: Schema, record_type: str, records: pl.LazyFrame) -> pl.LazyFrame:
     """The records that take part in a swap."""
     kinds = schema.record(record_type).kinds
@@ -94,9 +90,9 @@ def with_variables(release: Release, record_type: str, by: Sequence[str]) -> pl.
     return frame
 
 
-def parts_of(release: Release, record_type: str, engine: Engine) -> Records:
-    """The same records, to be counted in parts."""
-    return Records(
+def records_of(release: Release, record_type: str, engine: Engine) -> ReleasedRecords:
+    """The released records of a type, to be counted in memory or in parts."""
+    return ReleasedRecords(
         engine=engine,
         release=release,
         schema=schema_of(release),
@@ -105,19 +101,48 @@ def parts_of(release: Release, record_type: str, engine: Engine) -> Records:
     )
 
 
-def cells(frame: pl.LazyFrame, by: Sequence[str]) -> pl.DataFrame:
-    """How many records each cell has, sorted."""
-    keys = list(by)
-    counted = frame.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
-    return counted.sort(keys, nulls_last=False).collect()
-
-
 def counted(release: Release, by: Sequence[str], *, record_type: str, engine: Engine) -> pl.DataFrame:
-    """The table of counts alone, in memory or in parts."""
+    """How many records each cell has, sorted."""
     frame = with_variables(release, record_type, by)
-    records = parts_of(release, record_type, engine)
-    whole = engine.fits(records.size(len(frame.collect_schema())))
-    return cells(frame, by) if whole else counts(records, by)
+    records = records_of(release, record_type, engine)
+    if not records.fit(len(frame.collect_schema())):
+        return counts(records, by)
+    return cells(frame, by).sort(list(by), nulls_last=False).collect()
+
+
+def in_strata(
+    release: Release,
+    kernel: StratumKernel,
+    *,
+    record_type: str,
+    resolution: str,
+    areas: Sequence[str],
+    engine: Engine,
+) -> pl.DataFrame:
+    """The rows that a kernel makes of whole strata: of all at once in memory, or part by part.
+
+    ``resolution`` is the record type whose records make the strata, ``areas`` are codes beside the spine that they need.
+    """
+    schema, by = schema_of(release), kernel.by
+    home = schema.record(resolution)
+    records = records_of(release, record_type, engine)
+    frame = with_variables(release, record_type, by)
+    columns = len(frame.collect_schema()) if by else len(kernel.strata) + 1
+    # members that are swapped by themselves have no household to meet, so their tables are made in memory
+    if not records.fit(columns) and not (by and home.linked_to):
+        return records.in_strata(kernel)
+    units = lazy(release.microdata[resolution])
+    if areas and release.folder is not None:
+        units = attach(schema, units, list(areas), release.folder)
+    link = home.id if record_type == resolution else schema.record(record_type).household
+    own = frame.select(pl.col(link).alias(UNIT), *by) if by else pl.LazyFrame()
+    marks = [pl.lit(True).alias(TAKES), *([pl.col(home.id).alias(UNIT)] if by else [])]
+    taking = taking_part(schema, resolution, units).with_columns(marks).select(kernel.columns)
+    return kernel.of(_collected(taking), _collected(own))
+
+
+def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
+    return pl.DataFrame(frame.collect())
 
 
 def finished(frame: pl.DataFrame, by: Sequence[str]) -> pa.Table:

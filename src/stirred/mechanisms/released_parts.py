@@ -1,23 +1,25 @@
-"""Tables of released records that do not fit in memory: counted where they lie, in parts, to the same numbers.
+"""Released records that do not fit in memory: counted where they lie, in parts, to the same numbers.
 
 A table of linked records first meets its households (one exchange by household). What comes back are cells, never records.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.census import Schema
 from stirred.census.geography import attach
+from stirred.census.schema import Kinds
 from stirred.engine import Engine, Flow
 from stirred.engine.placing import PART, Placed
+from stirred.mechanisms.participation import takes_part
 from stirred.mechanisms.release import Release
 
-UNIT, TAKES = "unit", "__takes"
+UNIT, TAKES, KIND = "unit", "__takes", "__kind"
 WIDTH = 16  # bytes a value takes on its way, on average
 
 
@@ -47,7 +49,7 @@ class Chosen:
 
     columns: tuple[str, ...]
     unit: str
-    still: tuple[str, tuple[str, ...]] | None  # the column and the levels of records that never take part
+    kinds: Kinds | None  # of records that never take part
     areas: tuple[Schema, tuple[str, ...], Path] | None
     part_by: tuple[str, ...]
     parts: int
@@ -56,30 +58,31 @@ class Chosen:
         frame = frame_of(table)
         if self.areas is not None:
             schema, names, folder = self.areas
-            found = attach(schema, frame.lazy(), list(names), folder).collect()
-            assert isinstance(found, pl.DataFrame)
-            frame = found
-        takes = pl.lit(True)
-        if self.still is not None:
-            takes = ~pl.col(self.still[0]).cast(pl.String).is_in(list(self.still[1]))
+            frame = pl.DataFrame(attach(schema, frame.lazy(), list(names), folder).collect())
+        takes = takes_part(self.kinds, frame.columns)
         unit = [pl.col(self.unit).alias(UNIT)] if self.unit else []
         return _placed(frame.select(*unit, *self.columns, takes.alias(TAKES)), self.part_by, self.parts)
 
 
+def cells(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """How many rows each cell has."""
+    return frame.group_by(list(keys)).agg(pl.len().cast(pl.Int64).alias("count"))
+
+
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountCells:
     """The cells of some rows."""
 
     keys: tuple[str, ...]
     parts: int
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        cells = frame_of(table).group_by(list(self.keys)).agg(pl.len().cast(pl.Int64).alias("count"))
-        return _placed(cells, self.keys, self.parts)
+        found = cells(frame_of(table).lazy(), self.keys).collect()
+        return _placed(pl.DataFrame(found), self.keys, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddCells:
     """Cells of one part, added up."""
 
     keys: tuple[str, ...]
@@ -106,20 +109,51 @@ class Met:
         )
         both = pl.concat(
             [
-                first.select(names).with_columns(pl.lit(0, pl.Int8).alias("__kind")),
-                joined.select(names).with_columns(pl.lit(1, pl.Int8).alias("__kind")),
+                first.select(names).with_columns(pl.lit(0, pl.Int8).alias(KIND)),
+                joined.select(names).with_columns(pl.lit(1, pl.Int8).alias(KIND)),
             ]
         )
         return _placed(both, self.part_by, self.parts)
 
 
-def rows(data: "pa.Table | pads.Dataset") -> int:
-    """How many records there are, from the footers of the files."""
-    return int(data.num_rows if isinstance(data, pa.Table) else data.count_rows())
+@dataclass(frozen=True, slots=True)
+class StratumKernel(ABC):
+    """Makes rows of whole strata from the records that take part and from the records that a table counts."""
+
+    by: tuple[str, ...]
+    match: tuple[str, ...]
+    swap: tuple[str, ...]
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The variables that make strata and places."""
+        return tuple(dict.fromkeys([*self.match, *self.swap]))
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the records that take part; without a table and without strata they are only counted."""
+        return [*([UNIT] if self.by else []), *self.strata] or [TAKES]
+
+    @abstractmethod
+    def of(self, units: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+        """The rows; ``units`` and ``counted`` have the column ``unit``, which names the record that is swapped."""
+
+    @abstractmethod
+    def schema(self, kinds: pa.Schema) -> pa.Schema:
+        """The columns of the rows."""
+
+    def __call__(self, _: int, table: pa.Table) -> pa.Table:
+        frame = frame_of(table)
+        units, counted = frame.filter(TAKES), frame
+        if KIND in frame.columns:
+            units, counted = units.filter(pl.col(KIND) == 0), frame.filter(pl.col(KIND) == 1)
+        return arrow_of(
+            self.of(units.select(self.columns), counted.select(UNIT, *self.by) if self.by else counted)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class ReleasedRecords:
     """Released records of a type, with what a table asks of them, and of their households where they are linked."""
 
     engine: Engine
@@ -128,13 +162,19 @@ class Records:
     record_type: str
     folder: Path | None
 
-    def size(self, columns: int) -> int:
+    def _size(self, columns: int) -> int:
         """About how many bytes so many columns of the records take."""
-        return rows(self.release.microdata[self.record_type]) * columns * WIDTH
+        data = self.release.microdata[self.record_type]
+        rows = int(data.num_rows if isinstance(data, pa.Table) else data.count_rows())
+        return rows * columns * WIDTH
+
+    def fit(self, columns: int) -> bool:
+        """Whether so many columns of the records fit in memory."""
+        return self.engine.fits(self._size(columns))
 
     def parts(self, columns: int) -> int:
-        """Into how many parts the records are cut."""
-        return self.engine.parts_for(self.size(columns))
+        """Into how many parts the records are divided."""
+        return self.engine.parts_for(self._size(columns))
 
     @property
     def home(self) -> str:
@@ -151,13 +191,10 @@ class Records:
         there = data.schema.names
         lacking = tuple(name for name in columns if name not in there)
         unit = record.id if record_type != self.record_type or not self.home else record.household
-        kinds = record.kinds
-        still = None
-        if kinds is not None and kinds.column in there:
-            levels = tuple(str(level) for level in (*kinds.vacant, *kinds.group_quarters))
-            still = (kinds.column, levels)
         areas = (self.schema, lacking, self.folder) if lacking and self.folder is not None else None
-        kernel = Chosen(tuple(columns), unit if unit in there else "", still, areas, tuple(part_by), parts)
+        kernel = Chosen(
+            tuple(columns), unit if unit in there else "", record.kinds, areas, tuple(part_by), parts
+        )
         flow = self.engine.released(data)
         sample = kernel(flow.schema.empty_table())
         return flow.map(kernel, sample.schema)
@@ -178,8 +215,18 @@ class Records:
         sample = kernel(0, homes.schema.empty_table(), records.schema.empty_table())
         return self.engine.exchange(homes, records, by=PART, parts=parts).map(kernel, sample.schema).flow()
 
+    def in_strata(self, kernel: StratumKernel) -> pl.DataFrame:
+        """The rows that a kernel makes of parts in which whole strata meet (one exchange by match variables)."""
+        parts = self.parts(len(kernel.strata) + len(kernel.by) + 3)
+        if kernel.by:
+            flow = self.met(kernel.by, kernel.strata, kernel.match, parts)
+        else:
+            flow = self.chosen(self.record_type, kernel.strata, kernel.match, parts)
+        met = self.engine.exchange(flow, by=PART, parts=parts)
+        return frame_of(met.map(kernel, kernel.schema(flow.schema)).gathered())
 
-def counts(records: Records, by: Sequence[str]) -> pl.DataFrame:
+
+def counts(records: ReleasedRecords, by: Sequence[str]) -> pl.DataFrame:
     """The table of counts, sorted."""
     keys = tuple(by)
     parts = records.parts(len(keys) + 2)
@@ -189,10 +236,10 @@ def counts(records: Records, by: Sequence[str]) -> pl.DataFrame:
     if not plain:
         flow = flow.map(_only_records, flow.schema)
     schema = cells_schema(flow.schema, keys, ("count",))
-    cells = flow.map(Counted(keys, parts), schema.append(pa.field(PART, pa.int32())))
-    found = records.engine.exchange(cells, by=PART, parts=parts).map(Added(keys), schema).gathered()
+    cells = flow.map(CountCells(keys, parts), schema.append(pa.field(PART, pa.int32())))
+    found = records.engine.exchange(cells, by=PART, parts=parts).map(AddCells(keys), schema).gathered()
     return frame_of(found).sort(list(keys), nulls_last=False)
 
 
 def _only_records(table: pa.Table) -> pa.Table:
-    return arrow_of(frame_of(table).filter(pl.col("__kind") == 1))
+    return arrow_of(frame_of(table).filter(pl.col(KIND) == 1))

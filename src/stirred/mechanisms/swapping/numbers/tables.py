@@ -1,78 +1,123 @@
 """Tables of a swap's release with the uncertainty of every cell, and where the swaps fell: public numbers alone."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
 
 import polars as pl
+import pyarrow as pa
 
 from stirred.census import Schema
 from stirred.census.geography import attach
 from stirred.engine import Engine
 from stirred.mechanisms.exhibits import Exhibit, Series
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released import cells, lazy, parts_of, schema_of, taking_part, with_variables
-from stirred.mechanisms.released_parts import UNIT, counts
-from stirred.mechanisms.swapping.numbers import tables_parts
+from stirred.mechanisms.released import counted, in_strata, lazy, schema_of
+from stirred.mechanisms.released_parts import StratumKernel, cells_schema
 from stirred.mechanisms.swapping.numbers.closed_forms import effective_rate
-from stirred.mechanisms.swapping.numbers.uncertainty import exact, kept, table_uncertainty
-
-if TYPE_CHECKING:
-    from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.numbers.uncertainty import exact, finished, kept, parted
 
 MOST_POINTS = 400  # of a line in the report
 
 
-def moving(mechanism: "PermutationSwapping", schema: Schema) -> list[str]:
+class SwapChoice(Protocol):
+    """What tables need to know of a swap."""
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """The match variables."""
+        ...
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """The swap variables."""
+        ...
+
+    @property
+    def rate(self) -> Fraction:
+        """The swap rate."""
+        ...
+
+    @property
+    def resolution(self) -> str:
+        """The record type that is swapped."""
+        ...
+
+
+def moving(choice: SwapChoice, schema: Schema) -> list[str]:
     """The variables that move: those swapped, and the levels of geography that move along."""
-    return [*mechanism.swap, *(level for level in schema.spine if level not in mechanism.match)]
+    return [*choice.swap, *(level for level in schema.spine if level not in choice.match)]
+
+
+@dataclass(frozen=True, slots=True)
+class Moments(StratumKernel):
+    """Counts and moments of the cells of whole strata."""
+
+    rate: Fraction
+
+    def of(self, units: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+        """The counts, estimates and variances that these strata add to the cells."""
+        return parted(units, counted, by=self.by, match=self.match, swap=self.swap, rate=self.rate)
+
+    def schema(self, kinds: pa.Schema) -> pa.Schema:
+        """The cells with whole numbers."""
+        return cells_schema(kinds, self.by, ("count", "estimate", "variance"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes(StratumKernel):
+    """How many strata of each size there are."""
+
+    def of(self, units: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+        """Sizes, and the number of strata that have each."""
+        del counted
+        size = pl.len().cast(pl.Int64).alias("__size")
+        sizes = units.group_by(list(self.match)).agg(size) if self.match else units.select(size)
+        sizes = sizes.select(size=pl.col("__size")).filter(pl.col("size") > 0)
+        return sizes.group_by("size").agg(strata=pl.len().cast(pl.Int64))
+
+    def schema(self, kinds: pa.Schema) -> pa.Schema:
+        """Two whole numbers."""
+        del kinds
+        return pa.schema([("size", pa.int64()), ("strata", pa.int64())])
 
 
 def uncertain(
-    mechanism: "PermutationSwapping", release: Release, by: Sequence[str], record_type: str, engine: Engine
+    choice: SwapChoice, release: Release, by: Sequence[str], record_type: str, engine: Engine
 ) -> pl.DataFrame:
     """Count, unbiased estimate, standard error and 95 % interval of every cell."""
-    schema = schema_of(release)
-    frame = with_variables(release, record_type, by)
-    records = parts_of(release, record_type, engine)
-    whole = engine.fits(records.size(len(frame.collect_schema())))
-    home = schema.record(mechanism.resolution)
-    link = home.id if record_type == mechanism.resolution else schema.record(record_type).household
-    swap = moving(mechanism, schema)
-    off_spine = [off.name for off in schema.geography.off_spine if off.of in swap and off.name in by]
-    units = lazy(release.microdata[mechanism.resolution])
-    if off_spine and release.folder is not None:
-        units = attach(schema, units, off_spine, release.folder)
+    schema, swap = schema_of(release), moving(choice, schema_of(release))
+    areas = [off.name for off in schema.geography.off_spine if off.of in swap and off.name in by]
+    units = lazy(release.microdata[choice.resolution])
+    if areas and release.folder is not None:
+        units = attach(schema, units, areas, release.folder)
     names = units.collect_schema().names()
-    swap = [name for name in dict.fromkeys([*swap, *off_spine]) if name in names]
-    if kept(by, match=mechanism.match, swap=swap):
-        return exact(cells(frame, by) if whole else counts(records, by))
-    if not whole and not home.linked_to:  # members that are swapped by themselves are counted in memory
-        return tables_parts.uncertain(records, by, match=mechanism.match, swap=swap, rate=mechanism.rate)
-    counted = frame.select(pl.col(link).alias(UNIT), *by).collect()
-    taking = taking_part(schema, mechanism.resolution, units)
-    swapped = taking.select(pl.col(home.id).alias(UNIT), *mechanism.match, *swap).collect()
-    return table_uncertainty(swapped, counted, by=by, match=mechanism.match, swap=swap, rate=mechanism.rate)
+    swap = [name for name in dict.fromkeys([*swap, *areas]) if name in names]
+    if kept(by, match=choice.match, swap=swap):
+        return exact(counted(release, by, record_type=record_type, engine=engine))
+    kernel = Moments(tuple(by), choice.match, tuple(swap), choice.rate)
+    found = in_strata(
+        release, kernel, record_type=record_type, resolution=choice.resolution, areas=areas, engine=engine
+    )
+    return finished([found], list(by))
 
 
-def strata(mechanism: "PermutationSwapping", release: Release, engine: Engine) -> pl.DataFrame:
+def strata(choice: SwapChoice, release: Release, engine: Engine) -> pl.DataFrame:
     """How many strata of each size there are; sizes of strata are invariants."""
-    schema = schema_of(release)
-    records = parts_of(release, mechanism.resolution, engine)
-    if not engine.fits(records.size(len(mechanism.match) + 1)):
-        return tables_parts.strata(records, mechanism.match)
-    units = taking_part(schema, mechanism.resolution, lazy(release.microdata[mechanism.resolution]))
-    match = [pl.col(name).alias(f"match {index}") for index, name in enumerate(mechanism.match)]
-    sizes = units.group_by(match).agg(pl.len().alias("size")) if match else units.select(size=pl.len())
-    return sizes.group_by("size").agg(pl.len().alias("strata")).sort("size").collect()
+    own = choice.resolution
+    kernel = Sizes((), choice.match, ())
+    found = in_strata(release, kernel, record_type=own, resolution=own, areas=(), engine=engine)
+    return found.group_by("size").agg(pl.col("strata").sum()).sort("size")
 
 
-def where_swaps_fell(mechanism: "PermutationSwapping", release: Release, engine: Engine) -> Exhibit:
+def where_swaps_fell(choice: SwapChoice, release: Release, engine: Engine) -> Exhibit:
     """The effective rate by stratum size."""
-    found = strata(mechanism, release, engine)
+    found = strata(choice, release, engine)
     sizes, number = found["size"].to_list(), found["strata"].to_list()
-    effective = [float(q) for q in effective_rate(found["size"].to_numpy(), mechanism.rate)]
+    effective = [float(q) for q in effective_rate(found["size"].to_numpy(), choice.rate)]
     records = [size * many for size, many in zip(sizes, number, strict=True)]
-    weak = sum(r for r, q in zip(records, effective, strict=True) if q < float(mechanism.rate) / 2)
+    weak = sum(r for r, q in zip(records, effective, strict=True) if q < float(choice.rate) / 2)
     rows = [{"stratum size": s, "effective rate": q} for s, q in zip(sizes, effective, strict=True) if s > 0]
     if len(rows) > MOST_POINTS:
         rows = rows[:: max(1, len(rows) // MOST_POINTS)]
@@ -88,7 +133,7 @@ def where_swaps_fell(mechanism: "PermutationSwapping", release: Release, engine:
     )
     return Exhibit(
         title="Where the swaps fell",
-        finding=f"At a swap rate of {mechanism.rate} a record in a large stratum moves with about that probability; in "
+        finding=f"At a swap rate of {choice.rate} a record in a large stratum moves with about that probability; in "
         f"small strata it moves less. {100 * weak / max(sum(records), 1):.1f} % of the records lie in strata where the "
         "effective rate is below half of it.",
         parts=(series,) if rows else (),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import PrivacyError
-from stirred.mechanisms.released import staying_levels
+from stirred.mechanisms.participation import staying_levels
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
 from stirred.spec import Margin
 
