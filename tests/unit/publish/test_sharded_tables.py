@@ -17,7 +17,8 @@ from stirred.engine.placing import PART
 from stirred.mechanisms import released_parts
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers import tables_parts
+from stirred.mechanisms.swapping.numbers.tables import Moments, strata
+from stirred.mechanisms.swapping.numbers.uncertainty import finished
 from stirred.publish.answers import assessment
 from stirred.publish.plan import TablePlan, parse
 
@@ -96,7 +97,7 @@ def test_in_parts_as_in_memory(table: TablePlan, match: list[str], parts: int) -
 def test_counts_of_records_whose_uncertainty_is_unknown() -> None:
     _, release = swapped(["state"])
     schema = census().schema
-    records = released_parts.Records(
+    records = released_parts.ReleasedRecords(
         engine=Narrow(), release=release, schema=schema, record_type="person", folder=None
     )
     people, homes = (pl.DataFrame(pl.from_arrow(release.microdata[name])) for name in ("person", "household"))
@@ -109,29 +110,27 @@ def test_a_stratum_cut_in_two_is_seen() -> None:
     """The mutant: records of one stratum in several parts have other moments."""
     mechanism, release = swapped([])
     schema = census().schema
-    records = released_parts.Records(
+    records = released_parts.ReleasedRecords(
         engine=Narrow(), release=release, schema=schema, record_type="household", folder=None
     )
     flow = records.chosen("household", ["county", "tract", "tenure"], (released_parts.UNIT,), 5)
-    kernel = tables_parts.Moments(("tract", "tenure"), (), ("county", "tract"), mechanism.rate)
+    kernel = Moments(("tract", "tenure"), (), ("county", "tract"), mechanism.rate)
     cut = [
         kernel(0, table)
         for table in (flow.gathered().filter(pa.compute.equal(flow.gathered()[PART], p)) for p in range(5))
     ]
-    wrong = tables_parts.finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
-    right = TABLES[1].made(release, mechanism)
+    wrong = finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
+    right = tabulate(release, TABLES[1], mechanism)
     assert wrong["standard_error"].to_list() != right["standard_error"].to_pylist()
 
 
 @pytest.mark.parametrize("match", [("state", "size"), ()], ids=["strata", "one stratum"])
 def test_sizes_of_strata(match: tuple[str, ...]) -> None:
-    _, release = swapped(["state"])
-    records = released_parts.Records(
-        engine=Narrow(), release=release, schema=census().schema, record_type="household", folder=None
-    )
+    mechanism, release = swapped(list(match))
     homes = pl.DataFrame(pl.from_arrow(release.microdata["household"])).filter(pl.col("kind") == 1)
     sizes = Counter(Counter(homes.select(match).rows()).values()) if match else {homes.height: 1}
-    assert dict(tables_parts.strata(records, match).rows()) == dict(sizes)
+    for engine in (Local(), Narrow()):
+        assert dict(strata(mechanism, release, engine).rows()) == dict(sizes)
 
 
 PLAN = """title = "t"

@@ -21,9 +21,8 @@ from stirred.census import Census
 from stirred.engine import Engine, Local
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.released import joined, parts_of, taking_part
-from stirred.mechanisms.released_parts import counts
-from stirred.publish.plan.description import Plan, Questions
+from stirred.mechanisms.released import counted, joined, taking_part
+from stirred.publish.plan import Plan, Questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,7 @@ class Sides:
 
     def _after(self, keys: list[str]) -> pl.DataFrame:
         release = replace(self.release, schema=self.census.schema, folder=self.census.folder)
-        found = parts_of(release, self.record_type, self.engine)
-        if not self.engine.fits(found.size(len(keys) + 1)):
-            return counts(found, keys)
-        cells = joined(self.release, self.census.schema, self.record_type).group_by(keys)
-        return cells.agg(pl.len().cast(pl.Int64).alias("count")).collect(engine="streaming")
+        return counted(release, keys, record_type=self.record_type, engine=self.engine)
 
 
 def assessment(
