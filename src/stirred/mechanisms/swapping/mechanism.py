@@ -240,16 +240,9 @@ class PermutationSwapping(Mechanism):
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop at a rate that protects nothing, and at a choice of variables that would undo the swap."""
-        del engine
+        del engine  # no record is read
         self.refuse_degenerate()
-        self.roles(census)
-
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
-        """The variables of the swapped records and of those that travel along; without records, those of the tables."""
-        if not self.microdata:
-            return {self.resolution: tuple({name: None for by in self.tables for name in by})}
-        roles = self.roles(census)
-        return {self.resolution: roles.released, **dict(roles.members)}
+        self.adapted(memory.outline(census, self.roles(census)))
 
     def table(
         self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None

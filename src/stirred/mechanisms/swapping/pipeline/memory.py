@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
@@ -28,7 +29,7 @@ from stirred.mechanisms.swapping.pipeline.survey import (
     added,
 )
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, Scatter, Verifier, slices
-from stirred.mechanisms.swapping.records.columns import Column, gather
+from stirred.mechanisms.swapping.records.columns import Column, gather, of_table
 from stirred.mechanisms.swapping.records.digest import Digested, sealed
 from stirred.mechanisms.swapping.records.members import Members, linked_types, members, require_owners
 from stirred.mechanisms.swapping.records.packing import layout
@@ -63,6 +64,13 @@ def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) 
             require_owners(group.lost)
         groups.append(group)
     return replace(frame, members=tuple(groups))
+
+
+def outline(census: "Census", roles: Roles) -> Frame:
+    """The frame of a census without its records: enough to refuse a choice of variables."""
+    head = census.scan(roles.record_type, list(roles.needed)).limit(0).collect()
+    table = pl.DataFrame(head).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return framed(of_table(table, roles.needed), roles, census.schema.record(roles.record_type).kinds)
 
 
 @dataclass(frozen=True, slots=True)

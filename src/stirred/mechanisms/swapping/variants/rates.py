@@ -119,8 +119,8 @@ class VaryingRates(PermutationSwapping):
         more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
         return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
 
-    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """The promise, if the rates depend only on released variables."""
+    def adapted(self, frame: Frame) -> Frame:
+        """The records, if the rates depend only on released variables."""
         for name in (self.by, *self.rarity):
             if name and name not in frame.roles.released:
                 raise InputError(
@@ -128,6 +128,10 @@ class VaryingRates(PermutationSwapping):
                     why="the law is stated for rates that are functions of released variables",
                     fix=did_you_mean(name, frame.roles.released),
                 )
+        return frame
+
+    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """The promise at the smallest and the largest rate."""
         # levels that move with a swap variable are not held, although they are not named
         return statement.specification(
             frame,
