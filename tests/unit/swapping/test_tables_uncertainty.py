@@ -1,11 +1,28 @@
 """Intervals of swapped tables: exact cells, zero cells, and coverage over repeated swaps by an independent sampler."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import polars as pl
 
-from stirred.mechanisms.swapping.numbers.uncertainty import table_uncertainty
+from stirred.mechanisms.swapping.numbers.uncertainty import exact, finished, kept, parted
+
+
+def table_uncertainty(
+    units: pl.DataFrame,
+    counted: pl.DataFrame,
+    *,
+    by: Sequence[str],
+    match: Sequence[str],
+    swap: Sequence[str],
+    rate: Fraction,
+) -> pl.DataFrame:
+    """Every cell with count, estimate, standard error and interval; exact where the swap keeps the table."""
+    if kept(by, match=match, swap=swap):
+        published = counted.group_by(by).agg(pl.len().cast(pl.Int64).alias("count"))
+        return exact(published.sort(by, nulls_last=False))
+    return finished([parted(units, counted, by=by, match=match, swap=swap, rate=rate)], list(by))
 
 
 def swap(rng: np.random.Generator, stratum: np.ndarray, place: np.ndarray, p: float) -> np.ndarray:

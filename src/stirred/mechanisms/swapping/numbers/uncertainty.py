@@ -16,34 +16,6 @@ _GRAIN = (
 )  # moments are added as whole numbers of 2⁻²⁰: the sum does not depend on the order of the strata
 
 
-def table_uncertainty(
-    units: pl.DataFrame,
-    counted: pl.DataFrame,
-    *,
-    by: Sequence[str],
-    match: Sequence[str],
-    swap: Sequence[str],
-    rate: Fraction,
-) -> pl.DataFrame:
-    """For each cell of the table ``by``: count as published, unbiased estimate, standard error and 95 % interval.
-
-    ``units`` has a row per record that takes part in the swap (columns ``unit``, match and swap variables); ``counted`` a
-    row per record the table counts (column ``unit`` and the ``by`` variables); those of other units are exact. Both come
-    from the *released* file. Cells that the swap keeps exactly (Proposition 4) have standard error 0.
-
-    >>> units = pl.DataFrame({"unit": [0, 1, 2], "size": [1, 1, 1], "county": ["a", "a", "b"]})
-    >>> counted = units.with_columns(pl.Series("tenure", ["o", "r", "r"]))
-    >>> t = table_uncertainty(units, counted, by=["county"], match=["size"], swap=["county"], rate=Fraction(1, 20))
-    >>> t.select("county", "count", "standard_error").rows()
-    [('a', 2, 0.0), ('b', 1, 0.0)]
-    """
-    keys = list(by)
-    if kept(by, match=match, swap=swap):
-        published = counted.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
-        return exact(published.sort(keys, nulls_last=False))
-    return finished([parted(units, counted, by=by, match=match, swap=swap, rate=rate)], keys)
-
-
 def kept(by: Sequence[str], *, match: Sequence[str], swap: Sequence[str]) -> bool:
     """Whether the swap keeps the table exactly: nothing in it moves, or all that stays is matched (Proposition 4)."""
     held = {name for name in by if name not in set(swap)}
@@ -65,7 +37,19 @@ def parted(
     swap: Sequence[str],
     rate: Fraction,
 ) -> pl.DataFrame:
-    """The counts and moments of whole strata, as whole numbers: those of other strata can be added by ``finished``."""
+    """The counts and moments of whole strata, as whole numbers: those of other strata can be added by ``finished``.
+
+    ``units`` has a row per record that takes part in the swap (columns ``unit``, match and swap variables); ``counted`` a
+    row per record the table counts (column ``unit`` and the ``by`` variables); those of other units are exact. Both come
+    from the *released* file.
+
+    >>> units = pl.DataFrame({"unit": [0, 1, 2], "size": [1, 1, 1], "county": ["a", "a", "b"]})
+    >>> counted = units.with_columns(pl.Series("tenure", ["o", "r", "r"]))
+    >>> by = ["county", "tenure"]
+    >>> moments = parted(units, counted, by=by, match=["size"], swap=["county"], rate=Fraction(1, 20))
+    >>> finished([moments], by).select(*by, "count").rows()
+    [('a', 'o', 1), ('a', 'r', 1), ('b', 'o', 0), ('b', 'r', 1)]
+    """
     keys = list(by)
     moving = [name for name in keys if name in set(swap)]
     held = [name for name in keys if name not in set(swap)]

@@ -38,7 +38,12 @@ from stirred.mechanisms.swapping.pipeline.survey import Before
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Scatter, Verifier
 from stirred.mechanisms.swapping.records.columns import of_table
 from stirred.mechanisms.swapping.records.digest import Digested, merged, sealed
-from stirred.mechanisms.swapping.records.members import LinkedType, linked_types, require_owners
+from stirred.mechanisms.swapping.records.members import (
+    LinkedType,
+    linked_types,
+    require_links,
+    require_owners,
+)
 from stirred.mechanisms.swapping.records.participation import released
 from stirred.mechanisms.swapping.records.size import Size
 
@@ -88,7 +93,7 @@ class PartRecords:
         for flow, kind in zip(self.people, self.linked, strict=True):
             kernel = batch_kernels.SurveyMembers(reader, kind, self.verifier.scatter)
             found = flow.map(kernel, SURVEYED).gathered()
-            require_owners(pc.sum(found["empty"]).as_py() or 0, why="their link is empty")
+            require_links(pc.sum(found["empty"]).as_py() or 0)
             names = (kind.link, *kind.variables)
             along.append(_digested(reader, kind.record_type, names, found, flow.schema, kind.variables))
             people += _added(found, 1)

@@ -10,7 +10,7 @@ from stirred.chance import Key
 from stirred.chance.multiset import MultisetDigest
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, MemberReader, Scatter
 from stirred.mechanisms.swapping.records.columns import Codes, Column
-from stirred.mechanisms.swapping.records.digest import CodeWords, hashers, row_words
+from stirred.mechanisms.swapping.records.digest import CodeWords, digest_words, hashers
 from stirred.mechanisms.swapping.records.members import Members
 
 ROWS = 1 << 16  # rows digested together: their words stay in the cache
@@ -60,7 +60,7 @@ class HomeSurvey:
         """Some of the records."""
         total = self.key.multiset()
         variables = ((words, self.columns[name].codes[rows]) for name, words in self.words.items())
-        total.update([self.ids[rows], *row_words(variables, rows.stop - rows.start)])
+        total.update([self.ids[rows], *digest_words(variables, rows.stop - rows.start)])
         return SurveyPart(total, self.kept.prints(self.columns, rows, self.ids[rows]))
 
 
@@ -96,7 +96,7 @@ class MemberSurvey:
         total = self.key.multiset()
         if owners.size:
             variables = ((words, codes[name]) for name, words in self.words.items())
-            total.update([owners, *row_words(variables, owners.size)])
+            total.update([owners, *digest_words(variables, owners.size)])
         return SurveyPart(total, [self.reader.prints(codes, owners)])
 
 

@@ -200,9 +200,10 @@ class KeptReader:
             if table.only is not None and levels is not None:
                 places = np.flatnonzero(np.isin(columns[table.only[0]].codes[rows], levels))
                 number = places.size
-            codes = (columns[name].codes[rows] for name in table.columns)
-            chosen = (some if places is None else some[places] for some in codes)
-            yield places, scatter.rows(zip(map(self.words.get, table.columns), chosen, strict=True), number)  # type: ignore[arg-type]
+            codes = {name: columns[name].codes[rows] for name in table.columns}
+            if places is not None:
+                codes = {name: some[places] for name, some in codes.items()}
+            yield places, scatter.rows(((self.words[name], some) for name, some in codes.items()), number)
 
     def prints(self, columns: Mapping[str, Column], rows: slice, ids: Words) -> list[Fingerprint]:
         """The fingerprint of each kept table; with linked records, at the end that of identifiers with all that is held.

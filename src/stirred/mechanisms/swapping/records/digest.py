@@ -80,7 +80,7 @@ def _tables(values: pa.Array, empty: int, both: Hashers, nothing: int) -> tuple[
     return tuple(found)
 
 
-def row_words(variables: Iterable[tuple[CodeWords, Codes]], rows: int) -> list[Codes]:
+def digest_words(variables: Iterable[tuple[CodeWords, Codes]], rows: int) -> list[Codes]:
     """The words of several variables, with the bits of the empty ones at the end."""
     found: list[Codes] = []
     gone: list[NDArray[np.bool_] | None] = []

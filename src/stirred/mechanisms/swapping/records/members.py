@@ -178,15 +178,23 @@ class Members:
         }
 
 
-def require_owners(lost: int, *, why: str = "their link names no household in the census") -> None:
-    """Raise an error if linked records belong to no household."""
+def require_owners(lost: int) -> None:
+    """Raise an error if the links of some records name no household."""
     if lost:
         raise DataError(
             f"{lost:,} records belong to no household",
-            why=why,
-            fix="correct the link, or add the households"
-            if "names" in why
-            else "fill the link column, or remove these records",
+            why="their link names no household in the census",
+            fix="correct the link, or add the households",
+        )
+
+
+def require_links(empty: int) -> None:
+    """Raise an error if some records have no link."""
+    if empty:
+        raise DataError(
+            f"{empty:,} records belong to no household",
+            why="their link is empty",
+            fix="fill the link column, or remove these records",
         )
 
 
@@ -209,7 +217,7 @@ def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
 
 def _links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
     """Links as codes of the households' identifiers; a link that names no household is -1."""
-    require_owners(array.null_count, why="their link is empty")
+    require_links(array.null_count)
     array = comparable(array, owner.type if owner.values is None else owner.values.type, name=name)
     if owner.values is None:
         return np.asarray(array.to_numpy(zero_copy_only=False))

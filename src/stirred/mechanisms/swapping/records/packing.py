@@ -66,16 +66,15 @@ def _append(total: NDArray[np.uint64], codes: Codes, low: np.uint64, span: np.ui
 
 def ranked(columns: Sequence[Column]) -> Column:
     """Columns joined into one of dense ranks, exact for any width: the fallback where digits overflow a word."""
-    current: Column | None = None
+    joined: list[Column] = []
     for column in columns:
-        pair = (column,) if current is None else (current, column)
+        pair = (*joined, column)
         digits = Digits.of(pair)
         if not digits.fits:
             dense = [Column(name=c.name, codes=_dense(c.codes), type=pa.uint32()) for c in pair]
             digits = Digits.of(dense)
-        current = Column(name=column.name, codes=_dense(digits.numbers()), type=pa.uint32())
-    assert current is not None
-    return current
+        joined = [Column(name=column.name, codes=_dense(digits.numbers()), type=pa.uint32())]
+    return joined[0]
 
 
 def _dense(numbers: Codes) -> NDArray[np.uint32]:

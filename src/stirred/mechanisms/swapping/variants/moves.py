@@ -1,6 +1,6 @@
 """Variants of the PSA that change how selected records move: no vacuous swaps, near places, other strata.
 
-The laws and their proofs are in proof.md; budgets come from variants_accounting.
+The laws and their proofs are in proof.md; budgets come from budgets.py.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Variants of the PSA that change which records may move: rates that vary by record, and imputed records that stay.
 
-The laws and their proofs are in proof.md; budgets come from variants_accounting.
+The laws and their proofs are in proof.md; budgets come from budgets.py.
 """
 
 from collections.abc import Mapping, Sequence
