@@ -118,11 +118,11 @@ class MemoryRecords:
 
         return self.engine.map(some, slices(self.frame.rows, ROWS))
 
-    def stated(self) -> Stated:
+    def stated(self, *, cells: bool) -> Stated:
         """The strata of the one part."""
         self.progress("strata", 0, 1)
-        cells = self.kept.cells(self.frame.columns, self.frame.rows)
-        found = Stated(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(cells))
+        numbers = self.kept.cells(self.frame.columns, self.frame.rows) if cells else ()
+        found = Stated(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(numbers))
         self.progress("strata", 1, 1)
         return found
 

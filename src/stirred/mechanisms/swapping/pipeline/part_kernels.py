@@ -55,7 +55,7 @@ class StatePart:
     """The shapes of the strata of a part, the records that stay, and the cells that do not change, in one row."""
 
     work: Work
-    verifier: Verifier
+    verifier: Verifier | None  # None: cells are not counted
 
     def __call__(self, part: int, records: pa.Table) -> pa.Table:
         del part
@@ -65,9 +65,9 @@ class StatePart:
         found = frame.shapes()
         row = {name: [getattr(found, name)] for name in NUMBERS}
         row["stays"] = [np.array([stay.records for stay in frame.stays], np.int64)]
-        row["cells"] = [
-            np.array(self.verifier.reader(frame.columns).cells(frame.columns, frame.rows), np.int64)
-        ]
+        kept = None if self.verifier is None else self.verifier.reader(frame.columns)
+        cells = [] if kept is None else kept.cells(frame.columns, frame.rows)
+        row["cells"] = [np.array(cells, np.int64)]
         row["margins"] = [found.margins.tolist()]
         return pa.table({name: pa.array(row[name], STATED.field(name).type) for name in row}, schema=STATED)
 

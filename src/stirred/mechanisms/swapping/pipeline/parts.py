@@ -100,14 +100,14 @@ class PartRecords:
             self.rows.append(people[-1].rows)
         return Before(digest=sealed(reader, own, along), homes=homes, people=people)
 
-    def stated(self) -> Stated:
+    def stated(self, *, cells: bool) -> Stated:
         """Exchange records by strata, and count these."""
         parts = self.size.parts(self.engine, self.size.homes)
         by = ByValues(self.work.law.meeting(self.frame), parts, self.scatter)
         strata = self.engine.exchange(self.homes.map(by, self._travelling), by=PART, parts=parts).kept()
         self.held.callback(strata.drop)
         self.strata.append(strata)
-        kernel = part_kernels.StatePart(self.work, self.verifier)
+        kernel = part_kernels.StatePart(self.work, self.verifier if cells else None)
         found = strata.map(kernel, STATED).gathered(steps(self.progress, "strata")).to_pylist()
         records = _sums(found, "stays", len(self.frame.stays))
         stays = (replace(stay, records=n) for stay, n in zip(self.frame.stays, records, strict=True))
@@ -121,7 +121,7 @@ class PartRecords:
         return Stated(
             frame=replace(self.frame, stays=tuple(stays)),
             shapes=Shapes.joined(shapes),
-            cells=tuple(_sums(found, "cells", len(self.verifier.tables))),
+            cells=tuple(_sums(found, "cells", len(self.verifier.tables) if cells else 0)),
         )
 
     @property

@@ -44,11 +44,11 @@ def opened(
 def stated(law: SwapLaw, census: "Census", engine: Engine) -> Stated:
     """The strata of a census, from which the promise is stated; linked records are not read."""
     with opened(law, census, engine, along=False) as source:
-        return _counted(law, source)
+        return _stated(law, source, cells=False)
 
 
-def _counted(law: SwapLaw, source: RecordSource) -> Stated:
-    found = source.stated()
+def _stated(law: SwapLaw, source: RecordSource, *, cells: bool) -> Stated:
+    found = source.stated(cells=cells)
     if law.untouched == "refuse":
         refuse_staying(found.frame.stays, found.frame.roles.record_type)
     return found
@@ -63,7 +63,7 @@ def release(
         before = source.survey(law.reader(key))
         run = law.bound(key, before.digest)
         progress("digest", 1, 1)
-        strata = _counted(law, source)
+        strata = _stated(law, source, cells=True)
         promise = law.promised(strata.frame, strata.shapes, census)
         with source.swapped(run, out) as swapped:
             checks = compared(strata, before, swapped.after)

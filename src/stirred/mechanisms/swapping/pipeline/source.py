@@ -107,7 +107,7 @@ class Stated:
 
     frame: Frame  # roles and records that stay; without records where these lie in parts
     shapes: Shapes
-    cells: tuple[int, ...]  # of each kept table
+    cells: tuple[int, ...]  # of each kept table; none where nothing is verified
 
 
 class SwappedRecords(Protocol):
@@ -134,8 +134,8 @@ class RecordSource(Protocol):
         """Read all records once: their digest and fingerprints."""
         ...
 
-    def stated(self) -> Stated:
-        """Count the strata."""
+    def stated(self, *, cells: bool) -> Stated:
+        """Count the strata, and the ``cells`` of the kept tables where they will be verified."""
         ...
 
     def swapped(self, run: Key, out: Path | None) -> AbstractContextManager[SwappedRecords]:
