@@ -2,12 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
 
 from stirred.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from stirred.census import Census
+
+
+class SwapChoice(Protocol):
+    """The choice of variables and rate of a swap."""
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """The match variables."""
+        ...
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """The swap variables."""
+        ...
+
+    @property
+    def rate(self) -> Fraction:
+        """The swap rate."""
+        ...
+
+    @property
+    def resolution(self) -> str:
+        """The record type that is swapped."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

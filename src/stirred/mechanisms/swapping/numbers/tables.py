@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import polars as pl
 import pyarrow as pa
@@ -17,32 +16,9 @@ from stirred.mechanisms.released import counted, in_strata, lazy, schema_of
 from stirred.mechanisms.released_parts import StratumKernel, cells_schema
 from stirred.mechanisms.swapping.numbers.closed_forms import effective_rate
 from stirred.mechanisms.swapping.numbers.uncertainty import exact, finished, kept, parted
+from stirred.mechanisms.swapping.roles import SwapChoice
 
 MOST_POINTS = 400  # of a line in the report
-
-
-class SwapChoice(Protocol):
-    """What tables need to know of a swap."""
-
-    @property
-    def match(self) -> tuple[str, ...]:
-        """The match variables."""
-        ...
-
-    @property
-    def swap(self) -> tuple[str, ...]:
-        """The swap variables."""
-        ...
-
-    @property
-    def rate(self) -> Fraction:
-        """The swap rate."""
-        ...
-
-    @property
-    def resolution(self) -> str:
-        """The record type that is swapped."""
-        ...
 
 
 def moving(choice: SwapChoice, schema: Schema) -> list[str]:

@@ -127,8 +127,9 @@ class MemoryRecords:
         return found
 
     @contextmanager
-    def swapped(self, run: Key, out: Path | None) -> Iterator["MemorySwapped"]:
+    def swapped(self, run: Key, before: Before, out: Path | None) -> Iterator["MemorySwapped"]:
         """Draw, then write and verify in one pass over the published order."""
+        del before
         self.progress("swap", 0, 1)
         columns = self.law.swapped(self.frame, run, self.engine)
         # the number of moved records is not part of the output: it is not counted, logged or published

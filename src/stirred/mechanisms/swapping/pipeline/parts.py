@@ -56,7 +56,7 @@ def steps(progress: Progress, step: str) -> Steps:
     return lambda done, total: progress(step, done, total)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PartRecords:
     """The records of a census in flows; nothing is read before it is needed."""
 
@@ -71,8 +71,7 @@ class PartRecords:
     scatter: Scatter  # divides records into parts
     progress: Progress
     held: ExitStack  # parts on disk, dropped at the end
-    rows: list[int]  # how many records each type has, once they are read
-    strata: list[Parts]  # records with complete strata, once they are exchanged
+    strata: Parts | None = None  # records with complete strata, once they are exchanged
 
     def survey(self, reader: Key) -> Before:
         """Read all records once, batch by batch."""
@@ -88,7 +87,6 @@ class PartRecords:
             )
         own = _digested(reader, self.frame.roles.record_type, read, found, self.homes.schema, read)
         homes = _added(found, self.verifier.number)
-        self.rows.append(homes[0].rows)
         along, people = [], []
         for flow, kind in zip(self.people, self.linked, strict=True):
             kernel = batch_kernels.SurveyMembers(reader, kind, self.verifier.scatter)
@@ -97,18 +95,12 @@ class PartRecords:
             names = (kind.link, *kind.variables)
             along.append(_digested(reader, kind.record_type, names, found, flow.schema, kind.variables))
             people += _added(found, 1)
-            self.rows.append(people[-1].rows)
         return Before(digest=sealed(reader, own, along), homes=homes, people=people)
 
     def stated(self, *, cells: bool) -> Stated:
-        """Exchange records by strata, and count these."""
-        parts = self.size.parts(self.engine, self.size.homes)
-        by = ByValues(self.work.law.meeting(self.frame), parts, self.scatter)
-        strata = self.engine.exchange(self.homes.map(by, self._travelling), by=PART, parts=parts).kept()
-        self.held.callback(strata.drop)
-        self.strata.append(strata)
+        """Count the strata, part by part."""
         kernel = part_kernels.StatePart(self.work, self.verifier if cells else None)
-        found = strata.map(kernel, STATED).gathered(steps(self.progress, "strata")).to_pylist()
+        found = self._exchanged().map(kernel, STATED).gathered(steps(self.progress, "strata")).to_pylist()
         records = _sums(found, "stays", len(self.frame.stays))
         stays = (replace(stay, records=n) for stay, n in zip(self.frame.stays, records, strict=True))
         shapes = (
@@ -124,17 +116,27 @@ class PartRecords:
             cells=tuple(_sums(found, "cells", len(self.verifier.tables) if cells else 0)),
         )
 
+    def _exchanged(self) -> Parts:
+        """Records in parts with complete strata, exchanged once."""
+        if self.strata is None:
+            parts = self.size.parts(self.engine, self.size.homes)
+            by = ByValues(self.work.law.meeting(self.frame), parts, self.scatter)
+            flow = self.homes.map(by, self._travelling)
+            self.strata = self.engine.exchange(flow, by=PART, parts=parts).kept()
+            self.held.callback(self.strata.drop)
+        return self.strata
+
     @property
     def _travelling(self) -> pa.Schema:
         """The columns of records between two exchanges."""
         return self.homes.schema.append(pa.field(PART, pa.int32()))
 
     @contextmanager
-    def swapped(self, run: Key, out: Path | None) -> Iterator["PartSwapped"]:
+    def swapped(self, run: Key, before: Before, out: Path | None) -> Iterator["PartSwapped"]:
         """Draw part by part, exchange by the published order, and verify; records are written when they are asked for."""
-        (strata,) = self.strata
-        work, law = self._knowing_levels(), self.work.law
-        number = self.size.published(self.engine, self.rows) if law.microdata else 1
+        strata, work, law = self._exchanged(), self._knowing_levels(), self.work.law
+        rows = [before.homes[0].rows, *(group.rows for group in before.people)]
+        number = self.size.published(self.engine, rows) if law.microdata else 1
         swapped = strata.map(part_kernels.SwapPart(work, run, number), self._travelling)
         publisher = Publisher(work=work, run=run, released=self.frame.roles.released, linked=self.linked)
         if law.microdata:
@@ -333,8 +335,6 @@ def opened(
         scatter=scatter,
         progress=progress,
         held=held,
-        rows=[],
-        strata=[],
     )
 
 

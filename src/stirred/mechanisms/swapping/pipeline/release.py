@@ -65,7 +65,7 @@ def release(
         progress("digest", 1, 1)
         strata = _stated(law, source, cells=True)
         promise = law.promised(strata.frame, strata.shapes, census)
-        with source.swapped(run, out) as swapped:
+        with source.swapped(run, before, out) as swapped:
             checks = compared(strata, before, swapped.after)
             tables = {" × ".join(by): law.made_table(swapped.table(by), run) for by in law.tables}
             return Release(

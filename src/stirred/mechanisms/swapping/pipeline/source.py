@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +16,7 @@ from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import After
 from stirred.mechanisms.swapping.pipeline.survey import Before
 from stirred.mechanisms.swapping.records.columns import Column
-from stirred.mechanisms.swapping.roles import Roles
+from stirred.mechanisms.swapping.roles import Roles, SwapChoice
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
@@ -26,22 +25,12 @@ if TYPE_CHECKING:
 Microdata = Mapping[str, pa.Table | pads.Dataset]
 
 
-class SwapLaw(Protocol):
+class SwapLaw(SwapChoice, Protocol):
     """The part of a swapping mechanism that a release calls."""
 
     @property
     def name(self) -> str:
         """The name of the mechanism."""
-        ...
-
-    @property
-    def resolution(self) -> str:
-        """The record type that is swapped."""
-        ...
-
-    @property
-    def rate(self) -> Fraction:
-        """The swap rate."""
         ...
 
     @property
@@ -138,6 +127,6 @@ class RecordSource(Protocol):
         """Count the strata, and the ``cells`` of the kept tables where they will be verified."""
         ...
 
-    def swapped(self, run: Key, out: Path | None) -> AbstractContextManager[SwappedRecords]:
+    def swapped(self, run: Key, before: Before, out: Path | None) -> AbstractContextManager[SwappedRecords]:
         """Draw, and publish in ``out`` (None: in memory); what was written is deleted if an error occurs in the block."""
         ...
