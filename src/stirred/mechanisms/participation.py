@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from stirred.census.schema import Kinds
+from stirred.census.codebook.schema import Kinds
 
 
 def staying_levels(kinds: Kinds | None) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.census import Schema
+from stirred.census.codebook.schema import Kinds
 from stirred.census.geography import attach
-from stirred.census.schema import Kinds
 from stirred.engine import Engine, Flow
 from stirred.engine.placing import PART, Placed
 from stirred.mechanisms.participation import takes_part

@@ -19,7 +19,7 @@ from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.numbers.tables import Moments, strata
 from stirred.mechanisms.swapping.numbers.uncertainty import finished
-from stirred.publish.answers import assessment
+from stirred.publish.compare.answers import assessment
 from stirred.publish.plan import TablePlan, parse
 
 SCHEMA: dict[str, Any] = {
@@ -120,7 +120,7 @@ def test_a_stratum_cut_in_two_is_seen() -> None:
         for table in (flow.gathered().filter(pa.compute.equal(flow.gathered()[PART], p)) for p in range(5))
     ]
     wrong = finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
-    right = tabulate(release, TABLES[1], mechanism)
+    right = TABLES[1].made(release, mechanism)
     assert wrong["standard_error"].to_list() != right["standard_error"].to_pylist()
 
 

@@ -15,8 +15,8 @@ from stirred.mechanisms.swapping.budget.by_size import (
     theorem_1,
     tight,
 )
-from stirred.spec.budget import Budget
-from stirred.spec.derangements import EXACT_UP_TO, derangements, step_ratio_bound
+from stirred.spec.laws.derangements import EXACT_UP_TO, derangements, step_ratio_bound
+from stirred.spec.numbers.budget import Budget
 
 RATES = [Fraction(p) for p in ("1/100", "1/3", "1/2", "61/100", "7/10", "9/10", "99/100")]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stirred.chance import Key
-from stirred.chance.bernoulli import threshold
+from stirred.chance.samplers.bernoulli import threshold
 from stirred.engine import Local
 from stirred.mechanisms.swapping.draw import selection
 from stirred.mechanisms.swapping.draw.derangement import multiply_high

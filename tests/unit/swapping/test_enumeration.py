@@ -24,8 +24,8 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     tabulate,
     universe,
 )
-from stirred.spec.budget import Budget
-from stirred.spec.derangements import derangements
+from stirred.spec.laws.derangements import derangements
+from stirred.spec.numbers.budget import Budget
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(4, 5)]
 SIX = [  # margins of six records: the paper's witness, all different, repeated values, two types

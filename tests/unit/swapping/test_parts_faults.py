@@ -12,7 +12,7 @@ import pytest
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.chance.words import Hasher, Words, identities, row_words, siphash
+from stirred.chance.words import Hasher, identities, row_words, siphash
 from stirred.engine import Local
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.errors import DataError, PrivacyError
@@ -23,7 +23,6 @@ from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.pipeline import batch_kernels, part_kernels
 from stirred.mechanisms.swapping.records.members import Members
 from stirred.mechanisms.swapping.records.size import size_of
-from stirred.mechanisms.swapping.values import Hasher, identities, row_words, siphash
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},

@@ -18,7 +18,7 @@ from stirred.mechanisms.swapping.budget.two_types import (
     reduced,
     smallest_ratio,
 )
-from stirred.spec.budget import Budget
+from stirred.spec.numbers.budget import Budget
 
 ODDS = [Fraction(o) for o in ("1/999", "1/99", "1/19", "1/3", "1", "2", "9", "99")]
 D = [1, 0, 1, 2, 9, 44, 265, 1854, 14833, 133496, 1334961, 14684570, 176214841, 2290792932, 32071101049]

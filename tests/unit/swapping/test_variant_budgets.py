@@ -37,7 +37,7 @@ from stirred.mechanisms.swapping.variants.laws import (
     rarity_law,
     unit_matching_law,
 )
-from stirred.spec.budget import Budget
+from stirred.spec.numbers.budget import Budget
 
 RATES = [
     (Fraction(1, 20), Fraction(1, 10)),

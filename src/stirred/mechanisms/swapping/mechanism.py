@@ -1,7 +1,7 @@
 """The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -243,6 +243,13 @@ class PermutationSwapping(Mechanism):
         del engine  # no record is read
         self.refuse_degenerate()
         self.adapted(memory.outline(census, self.roles(census)))
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """The variables of the swapped records and of those that travel along; without records, those of the tables."""
+        if not self.microdata:
+            return {self.resolution: tuple({name: None for by in self.tables for name in by})}
+        roles = self.roles(census)
+        return {self.resolution: roles.released, **dict(roles.members)}
 
     def table(
         self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None

@@ -18,8 +18,8 @@ from math import ceil, comb, inf, lcm, log, prod
 
 from stirred.mechanisms.swapping.budget.by_size import Rate, odds, rate_of
 from stirred.mechanisms.swapping.budget.reduction import partial_derangements
-from stirred.spec.budget import Budget
-from stirred.spec.derangements import derangements
+from stirred.spec.laws.derangements import derangements
+from stirred.spec.numbers.budget import Budget
 
 UP_TO = 40  # records: larger strata keep Theorem B
 MOST_STATES = 3_000  # vectors t for one stratum, up to the order of types of equal size

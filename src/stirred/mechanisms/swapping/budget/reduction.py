@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.spec.derangements import derangements
+from stirred.spec.laws.derangements import derangements
 
 Floats = NDArray[np.float64]
 DIRECT_UP_TO = 1_000_000  # products of a convolution that is summed directly; beyond, by fast transform

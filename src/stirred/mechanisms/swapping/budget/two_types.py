@@ -16,8 +16,8 @@ import numpy as np
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.budget.by_size import HALF, Rate, odds, rate_of, stratum_of, tight
 from stirred.mechanisms.swapping.budget.reduction import Ratio, ratio_exact, ratio_interval
-from stirred.spec.budget import Budget
-from stirred.spec.derangements import derangements
+from stirred.spec.laws.derangements import derangements
+from stirred.spec.numbers.budget import Budget
 
 CLOSED_UP_TO = Fraction(2, 3)  # the swap rate up to which the closed form is proved (o ≤ 2)
 FRACTIONS_UP_TO = 24  # records up to which the reduction is evaluated in fractions

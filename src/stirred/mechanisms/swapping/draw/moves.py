@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.bernoulli import threshold
+from stirred.chance.samplers.bernoulli import threshold
 from stirred.engine import Engine, Local, Progress
 from stirred.mechanisms.swapping.draw.derangement import derange, group, sort_groups, spread
 from stirred.mechanisms.swapping.draw.selection import Selection, WordSource, select

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.bernoulli import Threshold, threshold
+from stirred.chance.samplers.bernoulli import Threshold, threshold
 from stirred.compiled import compiled
 from stirred.engine import Engine
 from stirred.mechanisms.swapping.draw.strata import OUT

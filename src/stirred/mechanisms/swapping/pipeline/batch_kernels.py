@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.chance import Key
+from stirred.chance.words import Hasher, Words, comparable, missing, one
 from stirred.engine import Local
 from stirred.engine.placing import PART as PART
 from stirred.mechanisms.swapping.draw.order import order_words
@@ -24,10 +25,9 @@ from stirred.mechanisms.swapping.records.columns import Codes, Column, of_table
 from stirred.mechanisms.swapping.records.members import LinkedType
 from stirred.mechanisms.swapping.records.participation import Released
 from stirred.mechanisms.swapping.roles import Roles
-from stirred.mechanisms.swapping.values import Hasher, Words, comparable, missing, one
 
 if TYPE_CHECKING:
-    from stirred.census.schema import Kinds
+    from stirred.census.codebook.schema import Kinds
 
 WORDS = pa.list_(pa.uint64())
 SURVEYED = pa.schema([("rows", pa.int64()), ("empty", pa.int64()), ("sum", pa.binary()), ("prints", WORDS)])

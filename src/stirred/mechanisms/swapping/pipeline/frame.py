@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.chance.words import identities
 from stirred.compiled import compiled
 from stirred.errors import DataError
 from stirred.mechanisms.swapping.budget.shapes import Shapes, shapes
@@ -16,10 +17,9 @@ from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.members import Members
 from stirred.mechanisms.swapping.records.participation import Released, Stay, by_kind
 from stirred.mechanisms.swapping.roles import Roles
-from stirred.mechanisms.swapping.values import identities
 
 if TYPE_CHECKING:
-    from stirred.census.schema import Kinds
+    from stirred.census.codebook.schema import Kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

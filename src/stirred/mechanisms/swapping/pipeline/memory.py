@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.engine.local_flow import GROUP
+from stirred.engine.local.flow import GROUP
 from stirred.errors import DataError
 from stirred.mechanisms.swapping.pipeline.frame import Frame, framed, repetitions, require_unique
 from stirred.mechanisms.swapping.pipeline.publish import After, Publication, table
-from stirred.mechanisms.swapping.pipeline.source import Microdata, Stated, SwapLaw
+from stirred.mechanisms.swapping.pipeline.source import Microdata, StatedStrata, SwapLaw
 from stirred.mechanisms.swapping.pipeline.survey import (
     ROWS,
     Before,
@@ -118,11 +118,11 @@ class MemoryRecords:
 
         return self.engine.map(some, slices(self.frame.rows, ROWS))
 
-    def stated(self, *, cells: bool) -> Stated:
+    def stated(self, *, cells: bool) -> StatedStrata:
         """The strata of the one part."""
         self.progress("strata", 0, 1)
         numbers = self.kept.cells(self.frame.columns, self.frame.rows) if cells else ()
-        found = Stated(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(numbers))
+        found = StatedStrata(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(numbers))
         self.progress("strata", 1, 1)
         return found
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.chance import Key
+from stirred.chance.words import Words, one
 from stirred.engine.placing import PART
 from stirred.engine.plain import plain
 from stirred.mechanisms.swapping.budget.shapes import NUMBERS
@@ -19,7 +20,6 @@ from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Verifier, s
 from stirred.mechanisms.swapping.records.columns import Column, canonical, of_table
 from stirred.mechanisms.swapping.records.members import LinkedType, Members, members
 from stirred.mechanisms.swapping.records.packing import layout_of
-from stirred.mechanisms.swapping.values import Words, one
 
 INTEGERS = pa.list_(pa.int64())
 STATED = pa.schema(

@@ -33,7 +33,7 @@ from stirred.mechanisms.swapping.pipeline.batch_kernels import (
 from stirred.mechanisms.swapping.pipeline.frame import Frame, require_unique
 from stirred.mechanisms.swapping.pipeline.part_kernels import LOOKED, STATED, Publisher
 from stirred.mechanisms.swapping.pipeline.publish import After, table
-from stirred.mechanisms.swapping.pipeline.source import Microdata, Stated, SwapLaw
+from stirred.mechanisms.swapping.pipeline.source import Microdata, StatedStrata, SwapLaw
 from stirred.mechanisms.swapping.pipeline.survey import Before
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Scatter, Verifier
 from stirred.mechanisms.swapping.records.columns import of_table
@@ -97,7 +97,7 @@ class PartRecords:
             people += _added(found, 1)
         return Before(digest=sealed(reader, own, along), homes=homes, people=people)
 
-    def stated(self, *, cells: bool) -> Stated:
+    def stated(self, *, cells: bool) -> StatedStrata:
         """Count the strata, part by part."""
         kernel = part_kernels.StatePart(self.work, self.verifier if cells else None)
         found = self._exchanged().map(kernel, STATED).gathered(steps(self.progress, "strata")).to_pylist()
@@ -110,7 +110,7 @@ class PartRecords:
             )
             for row in found
         )
-        return Stated(
+        return StatedStrata(
             frame=replace(self.frame, stays=tuple(stays)),
             shapes=Shapes.joined(shapes),
             cells=tuple(_sums(found, "cells", len(self.verifier.tables) if cells else 0)),

@@ -12,7 +12,7 @@ from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.pipeline import parts
 from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
 from stirred.mechanisms.swapping.pipeline.publish import After
-from stirred.mechanisms.swapping.pipeline.source import RecordSource, Stated, SwapLaw
+from stirred.mechanisms.swapping.pipeline.source import RecordSource, StatedStrata, SwapLaw
 from stirred.mechanisms.swapping.pipeline.survey import Before
 from stirred.mechanisms.swapping.pipeline.verify import all_kept
 from stirred.mechanisms.swapping.records.participation import refuse_staying
@@ -41,13 +41,13 @@ def opened(
         yield source
 
 
-def stated(law: SwapLaw, census: "Census", engine: Engine) -> Stated:
+def stated(law: SwapLaw, census: "Census", engine: Engine) -> StatedStrata:
     """The strata of a census, from which the promise is stated; linked records are not read."""
     with opened(law, census, engine, along=False) as source:
         return _stated(law, source, cells=False)
 
 
-def _stated(law: SwapLaw, source: RecordSource, *, cells: bool) -> Stated:
+def _stated(law: SwapLaw, source: RecordSource, *, cells: bool) -> StatedStrata:
     found = source.stated(cells=cells)
     if law.untouched == "refuse":
         refuse_staying(found.frame.stays, found.frame.roles.record_type)
@@ -84,7 +84,7 @@ def release(
             )
 
 
-def compared(strata: Stated, before: Before, after: After) -> tuple[Check, ...]:
+def compared(strata: StatedStrata, before: Before, after: After) -> tuple[Check, ...]:
     """Compare the invariants before and after; one that is not kept is an error."""
     frame = strata.frame
     kept = frame.kept()

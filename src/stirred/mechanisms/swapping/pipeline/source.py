@@ -91,7 +91,7 @@ class SwapLaw(SwapChoice, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class StatedStrata:
     """All strata of the census: what is promised follows from it, and it is counted once."""
 
     frame: Frame  # roles and records that stay; without records where these lie in parts
@@ -123,7 +123,7 @@ class RecordSource(Protocol):
         """Read all records once: their digest and fingerprints."""
         ...
 
-    def stated(self, *, cells: bool) -> Stated:
+    def stated(self, *, cells: bool) -> StatedStrata:
         """Count the strata, and the ``cells`` of the kept tables where they will be verified."""
         ...
 

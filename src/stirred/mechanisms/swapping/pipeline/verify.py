@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stirred.chance.words import Hasher, Words
 from stirred.compiled import compiled
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Check
@@ -20,7 +21,6 @@ from stirred.mechanisms.swapping.records.columns import Codes, Column, level_cod
 from stirred.mechanisms.swapping.records.digest import CodeWords
 from stirred.mechanisms.swapping.records.members import Members
 from stirred.mechanisms.swapping.records.packing import digits_of
-from stirred.mechanisms.swapping.values import Hasher, Words
 
 ROWS = 1 << 18  # rows processed together
 COUNTED = 1 << 22  # rows of a part up to which the cells of a kept table are counted one by one

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.errors import DataError
+from stirred.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from stirred.census import Census

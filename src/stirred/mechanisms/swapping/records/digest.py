@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.chance.multiset import MultisetDigest
+from stirred.chance.words import Hasher, Words, is_text, null_bits
 from stirred.mechanisms.swapping.records.columns import Codes, Column
 from stirred.mechanisms.swapping.records.packing import Digit
-from stirred.mechanisms.swapping.values import Hasher, Words, is_text, null_bits
 
 Hashers = tuple[Hasher, ...]
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stirred.chance.words import comparable, one
 from stirred.compiled import compiled
 from stirred.errors import DataError
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.packing import Digit, Words, packed_words, unpacked
-from stirred.mechanisms.swapping.values import comparable, one
 
 if TYPE_CHECKING:
     from stirred.census import Census

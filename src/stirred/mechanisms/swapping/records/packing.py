@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stirred.chance.words import one
 from stirred.compiled import compiled
 from stirred.mechanisms.swapping.records.columns import Codes, Column, canonical
-from stirred.mechanisms.swapping.values import one
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -180,8 +180,7 @@ def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[li
         )
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type).unique().sort()
-        values = canonical(column.combine_chunks())
-        values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+        values = canonical(one(column))
         found.add(name, values.type, len(values) + gap, 0, values)
     return found.digits, frozenset(name for name in names if facts[f"{name}\x00empty"])
 

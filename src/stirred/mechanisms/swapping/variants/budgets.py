@@ -17,10 +17,10 @@ from stirred.errors import InputError
 from stirred.mechanisms.swapping.budget.by_size import HALF, Rate, odds, rate_of, stratum_of, tight
 from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds
 from stirred.mechanisms.swapping.variants.laws import found_loss
-from stirred.spec.budget import Bound, Budget
-from stirred.spec.derangements import EXACT_UP_TO, derangements
-from stirred.spec.numerals import fraction_of
-from stirred.spec.size_laws import SizeLaw
+from stirred.spec.laws.derangements import EXACT_UP_TO, derangements
+from stirred.spec.laws.sizes import SizeLaw
+from stirred.spec.numbers.budget import Bound, Budget
+from stirred.spec.numbers.numerals import fraction_of
 
 UPPER_ONLY = "not known to be tight; the largest loss found by enumeration is printed beside it"
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.swapping.budget.by_size import odds
-from stirred.spec.budget import Budget
-from stirred.spec.derangements import derangements
+from stirred.spec.laws.derangements import derangements
+from stirred.spec.numbers.budget import Budget
 
 Permutation = tuple[int, ...]
 Labels = tuple[int, ...]
