@@ -231,7 +231,9 @@ def test_the_command_line_takes_both_options(tmp_path, capsys):
     assert people.columns[:5] == list(SPINE)
     card = (tmp_path / "packet" / "public" / "card.md").read_text("utf8")
     assert "AIAN" in card
-    again = pl.read_parquet(tmp_path / "packet" / "public" / "tables" / "small-replicates.parquet")
+    again = pl.read_parquet(
+        tmp_path / "packet" / "public" / "data" / "mechanism" / "small-replicates.parquet"
+    )
     assert again.group_by("replicate").agg(pl.col("count").sum())["count"].unique().to_list() == [
         people.height
     ]
