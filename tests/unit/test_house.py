@@ -84,3 +84,83 @@ def test_every_module_imports_and_says_what_it_is_for() -> None:
             continue
         module = importlib.import_module(name)
         assert module.__doc__, f"{name} has no docstring"
+
+
+def modules_imported(path: Path) -> set[str]:
+    """Every module of ours that a module names in an import, at its top or inside a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {known for name in found if (known := nearest(name))}
+
+
+def nearest(name: str) -> str:
+    """The module that a dotted name lies in."""
+    while name and name not in BY_NAME:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+BY_NAME = {dotted(path): path for path in MODULES}
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import each other, by Tarjan's algorithm."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        stack.append(module)
+        for other in graph[module]:
+            if other not in number:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], number[other])
+        if low[module] == number[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in graph:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    """Inside rooms too; an import inside a function counts, because it only hides the circle."""
+    graph = {name: modules_imported(path) - {name} for name, path in BY_NAME.items()}
+    assert circles(graph) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def test_one_noun_per_class() -> None:
+    named: dict[str, list[str]] = {}
+    for name, path in BY_NAME.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                named.setdefault(node.name, []).append(name)
+    assert {noun: places for noun, places in named.items() if len(places) > 1} == {}
+
+
+def test_rooms_are_small() -> None:
+    """A folder holds a dozen files at most; the verbs of the command line stand side by side."""
+    full = {}
+    for folder in {path.parent for path in MODULES}:
+        files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        if len(files) > 12:
+            full[str(folder.relative_to(ROOT))] = len(files)
+    assert full == {}

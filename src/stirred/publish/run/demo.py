@@ -40,6 +40,7 @@ census = "../census/census.toml"
 [[mechanism]]
 name = "topdown"
 workload = "pl94-persons"
+mode = "gls"
 replicates = 8
 """
 
