@@ -6,7 +6,6 @@ Arrow's buffers: with a secret key where words must not be guessed, with a fixed
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -215,16 +214,3 @@ def null_bits(arrays: Sequence[NDArray[np.bool_] | None], rows: int) -> list[Wor
         if gone is not None:
             found[i // 64] |= gone.astype(np.uint64) << np.uint64(i % 64)
     return found
-
-
-def row_words(table: pa.Table, names: Sequence[str], hashers: tuple[Hasher, Hasher]) -> list[Any]:
-    """The values of some columns as words for a digest: one for a number, two for a text, and the empty ones' bits."""
-    words: list[Any] = []
-    gone: list[NDArray[np.bool_] | None] = []
-    for name in names:
-        array = one(table.column(name))
-        gone.append(missing(array) if array.null_count else None)
-        words.append(hashers[0].words(array))
-        if is_text(array.type):
-            words.append(hashers[1].words(array))
-    return words + null_bits(gone, table.num_rows)

@@ -42,9 +42,9 @@ class MechanismConfig(StrictModel):
     """Base of the settings of a mechanism: each field has a sentence (``description``) and one of its ``examples``.
 
     The first line of the docstring is the help of the command. In ``json_schema_extra`` a field may say its ``flag``
-    (where that is not its name), ``flag_default`` (where the command has another default than the plan), ``path`` (a text
-    that names a file, relative to the plan; ``".toml"``: only a text with this ending does) and ``continues`` (a path of
-    an earlier packet, or the label of an earlier [[mechanism]], whose promise is then part of the specification).
+    (where that is not its name), ``path`` (a text that names a file, relative to the plan; ``".toml"``: only a text with
+    this ending does) and ``continues`` (a path of an earlier packet, or the label of an earlier [[mechanism]], whose
+    promise is then part of the specification).
     """
 
     @classmethod

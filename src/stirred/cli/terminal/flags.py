@@ -24,11 +24,7 @@ def add_flags(parser: argparse.ArgumentParser, config: type[MechanismConfig]) ->
 
 def settings(arguments: argparse.Namespace, config: type[MechanismConfig]) -> MechanismConfig:
     """The settings that were typed, checked as a plan's are."""
-    values = {
-        name: field_extra["flag_default"]
-        for name, field in config.model_fields.items()
-        if "flag_default" in (field_extra := extra(field))
-    }
+    values: dict[str, object] = {}
     for dest, value in vars(arguments).items():
         if dest.startswith(DEST):
             name = dest.removeprefix(DEST)
@@ -45,7 +41,7 @@ def _flag(name: str, field: FieldInfo) -> str:
 def _options(name: str, field: FieldInfo) -> dict[str, Any] | None:
     """The options of argparse; None for a setting that has one value only."""
     told, kind = extra(field), _kind(field)
-    usual = told.get("flag_default_words", told.get("flag_default", field.default))
+    usual = told.get("flag_default_words", field.default)
     known = not field.is_required() and usual not in (None, [], {}, "") and not isinstance(usual, bool)
     text = str(told.get("flag_help", field.description)) + (f" (default: {usual})" if known else "")
     options: dict[str, Any] = {"help": text.replace("%", "%%")}
