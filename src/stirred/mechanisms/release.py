@@ -5,12 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from stirred.errors import InputError, did_you_mean
+from stirred.frames import frame_of
 from stirred.spec import Ledger, Specification
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from stirred.census import Schema
 
 
@@ -50,3 +55,23 @@ class Release:
     private: bool = True  # False when made with Key.for_tests
     schema: "Schema | None" = field(default=None, compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False)
+
+    def to_arrow(self, record_type: str = "") -> pa.Table:
+        """The released records of a type as an Arrow table; of the only type, or of the first, when none is named."""
+        name = record_type or next(iter(self.microdata), "")
+        if name not in self.microdata:
+            raise InputError(
+                f"the release has no {name or 'records'}",
+                why="it holds " + (", ".join(self.microdata) or "tables alone"),
+                fix=did_you_mean(name, self.microdata) if self.microdata else "see release.tables",
+            )
+        data = self.microdata[name]
+        return data if isinstance(data, pa.Table) else data.to_table()
+
+    def to_polars(self, record_type: str = "") -> pl.DataFrame:
+        """The released records of a type as a polars frame."""
+        return frame_of(self.to_arrow(record_type))
+
+    def to_pandas(self, record_type: str = "") -> "pd.DataFrame":
+        """The released records of a type as a pandas frame."""
+        return self.to_arrow(record_type).to_pandas()

@@ -27,7 +27,7 @@ from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.pipeline.release import release, stated
 from stirred.mechanisms.swapping.records.columns import Column
-from stirred.mechanisms.swapping.roles import Roles, roles
+from stirred.mechanisms.swapping.roles import Roles, require_levels, roles
 from stirred.spec import Bound, SizeLaw, Specification
 
 if TYPE_CHECKING:
@@ -188,7 +188,9 @@ class PermutationSwapping(Mechanism):
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
-        strata = stated(self, census, engine or Local())
+        place = engine or Local()
+        require_levels(place.census(census), self.resolution, self.named_levels())
+        strata = stated(self, census, place)
         return self.promised(strata.frame, strata.shapes, census)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
@@ -243,6 +245,11 @@ class PermutationSwapping(Mechanism):
         del engine  # no record is read
         self.refuse_degenerate()
         self.adapted(memory.outline(census, self.roles(census)))
+        require_levels(census, self.resolution, self.named_levels(), count=False)
+
+    def named_levels(self) -> Mapping[str, Sequence[str]]:
+        """The levels that the settings name, by variable; one that does not exist is refused."""
+        return {}
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
         """The variables of the swapped records and of those that travel along; without records, those of the tables."""
@@ -302,4 +309,6 @@ class PermutationSwapping(Mechanism):
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
         del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
-        return release(self, census, key=key, engine=engine or Local(), out=out, progress=progress or silent)
+        place = engine or Local()
+        require_levels(place.census(census), self.resolution, self.named_levels())
+        return release(self, census, key=key, engine=place, out=out, progress=progress or silent)

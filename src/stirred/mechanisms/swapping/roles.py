@@ -1,6 +1,6 @@
 """Decide the role of each variable: match, swap, hold, or left out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
@@ -162,3 +162,26 @@ def roles(
         members=tuple(linked),
         spine=tuple(spine),
     )
+
+
+def require_levels(
+    census: "Census", record_type: str, named: Mapping[str, Sequence[str]], *, count: bool = True
+) -> None:
+    """Refuse settings that name a level which does not exist: they would silently apply to no record.
+
+    The levels are those of the schema; where it lists none and ``count`` is on, those that occur. Which levels of a
+    released variable occur is an invariant or part of the release.
+    """
+    for name, levels in named.items():
+        declared = {v.name: v.all_levels for v in census.schema.record(record_type).variables}.get(name)
+        if declared is None and (not count or name not in census.columns(record_type)):
+            continue
+        found = declared if declared is not None else census.counts(record_type, [name])[name].to_pylist()
+        known = [str(level) for level in found]
+        strange = [level for level in levels if level not in known]
+        if strange:
+            raise InputError(
+                f"{name} has no level {strange[0]}",
+                why="the settings of the swap name it, and no record can have it",
+                fix=did_you_mean(strange[0], known),
+            )

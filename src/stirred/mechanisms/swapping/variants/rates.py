@@ -102,6 +102,10 @@ class VaryingRates(PermutationSwapping):
             "counts_up_to": self.counts_up_to,
         }
 
+    def named_levels(self) -> Mapping[str, Sequence[str]]:
+        """The levels that have a rate of their own."""
+        return {self.by: [level for level, _ in self.rates]} if self.by else {}
+
     def all_rates(self) -> tuple[Fraction, ...]:
         """The rate of each class of records, the common one first."""
         special = [rate for _, rate in self.rates]
@@ -219,6 +223,10 @@ class ImputedStay(PermutationSwapping):
     def parameters(self) -> dict[str, object]:
         """The PSA's parameters, and the mark of imputed records."""
         return {**PermutationSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
+
+    def named_levels(self) -> Mapping[str, Sequence[str]]:
+        """The levels that mark imputed records."""
+        return {self.imputed: self.levels}
 
     def adapted(self, frame: Frame) -> Frame:
         """The records, with imputed ones excluded from the strata."""
