@@ -1,6 +1,7 @@
 """The command ``stirred``: one module per verb, each loaded only when it is called; every mechanism is a verb."""
 
 import argparse
+import errno
 import importlib
 import os
 import signal
@@ -95,6 +96,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except (OSError, MemoryError) as error:
+        if os.environ.get("STIRRED_TRACEBACK"):
+            raise
+        print(f"error: {_of_the_system(error)}", file=sys.stderr)
+        return 74  # EX_IOERR of sysexits.h
     except Exception as error:
         # A traceback may show values of records: it is printed only to someone who asks for it.
         if os.environ.get("STIRRED_TRACEBACK"):
@@ -109,6 +115,39 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 70
     else:
         return result
+
+
+_FIXES = {
+    errno.ENOSPC: "free some space, or choose another --out or --scratch; an interrupted run is taken up again",
+    errno.EDQUOT: "free some space, or choose another --out or --scratch; an interrupted run is taken up again",
+    errno.EACCES: "check the rights of the files and folders that the command names",
+    errno.EPERM: "check the rights of the files and folders that the command names",
+    errno.EROFS: "choose an --out on a disk that can be written to",
+    errno.ENOENT: "check that the files and folders that the command names exist",
+    errno.EMFILE: "allow more open files: ulimit -n 4096",
+}
+
+
+def _of_the_system(error: OSError | MemoryError) -> StirredError:
+    """An error of the operating system in our words; a path may hold a value of a record, so none is shown.
+
+    >>> print(_of_the_system(OSError(errno.ENOSPC, "No space left on device", "/data/household.parquet")))
+    the system refused to go on
+      why: No space left on device
+      fix: free some space, or choose another --out or --scratch; an interrupted run is taken up again
+    """
+    if isinstance(error, MemoryError):
+        return StirredError(
+            "the memory is used up",
+            why="the command needs more than this process may hold",
+            fix="--memory 4GB works in parts on disk; or close other programs",
+        )
+    number = error.errno or 0
+    return StirredError(
+        "the system refused to go on",
+        why=os.strerror(number) if number else type(error).__name__,
+        fix=_FIXES.get(number, "look at the disk and at the rights of its folders, then run it again"),
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from stirred.cli.main import main
+
 PROGRAM = """
 import os, signal, sys, types
 from pathlib import Path
@@ -31,3 +35,29 @@ def test_nothing_lies_in_scratch_after_a_scheduler_stops_the_command(tmp_path: P
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=False)
     assert done.returncode == 143
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(28, "No space left on device", "/confidential/4711SECRET"), "free some space"),
+        (PermissionError(13, "Permission denied", "/confidential/4711SECRET"), "check the rights"),
+        (OSError("strange 4711SECRET"), "look at the disk"),
+        (MemoryError("4711SECRET"), "--memory"),
+    ],
+)
+def test_the_system_refuses_in_our_words(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import stirred.cli.budget as budget
+
+    def fails(_: object) -> int:
+        raise error
+
+    monkeypatch.delenv("STIRRED_TRACEBACK", raising=False)
+    monkeypatch.setattr(budget, "run", fails)
+    assert main(["budget", "--stratum", "10", "--rate", "1/2"]) == 74
+    told = capsys.readouterr().err
+    assert words in told
+    assert "4711SECRET" not in told
+    assert "unexpected" not in told
