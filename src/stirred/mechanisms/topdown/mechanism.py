@@ -184,9 +184,10 @@ class TopDown(Mechanism):
         }
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
-        """Stop if an earlier packet is missing or the closed form does not fit the workload."""
+        """Stop if records or an earlier packet are missing, or the closed form does not fit the workload."""
         self.require_given()
         for workload in self.workloads:
+            census.schema.record(workload.record)
             if (self.mode or workload.mode) == "gls":
                 Algebra.of(workload.histogram, workload.queries).require()
 

@@ -31,7 +31,7 @@ def own(engine: Cluster, census: Census, record_type: str, names: Sequence[str])
     empty = arrow_of(pl.DataFrame(schema=scanned.collect_schema()))
     schema = plain_schema(empty.schema)
     paths = addresses(record) or parquet_files(census, record)
-    sources = sources_of(census.schema, record, raw, names)
+    sources = sources_of(census.schema, record, raw, names) if paths is not None else []
     raw_kinds = arrow_of(pl.DataFrame(schema={name: raw[name] for name in sources})).schema
     if paths is None or not readable(paths, raw_kinds):
         key = (
