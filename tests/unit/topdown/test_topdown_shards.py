@@ -50,9 +50,19 @@ def cut_at(monkeypatch):
     return choose
 
 
-@pytest.mark.parametrize("mode", ["gls", "classic"])
-@pytest.mark.parametrize("workload", ["small", "pl94-persons"])
-@pytest.mark.parametrize(("seed", "states"), [(0, 1), (1, 2)])
+@pytest.mark.parametrize(
+    ("workload", "mode", "seed", "states"),
+    [
+        ("small", "gls", 0, 1),
+        ("small", "classic", 1, 2),
+        ("pl94-persons", "gls", 1, 2),
+        pytest.param("small", "gls", 1, 2, marks=pytest.mark.slow),
+        pytest.param("small", "classic", 0, 1, marks=pytest.mark.slow),
+        pytest.param("pl94-persons", "gls", 0, 1, marks=pytest.mark.slow),
+        pytest.param("pl94-persons", "classic", 0, 1, marks=pytest.mark.slow),
+        pytest.param("pl94-persons", "classic", 1, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_the_same_release_wherever_it_is_cut(make_census, cut_at, monkeypatch, workload, mode, seed, states):
     """Random trees with single children (bypassed across the cut), empty blocks and group quarters."""
     census = make_census(seed, states=states)
@@ -335,11 +345,23 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("mode", ["gls", "classic"])
-@pytest.mark.parametrize("settings", [
-    {"workload": "small"}, {"workload": "pl94-persons", "names": "bureau"}, {"workload": "small", "rho_squared": "inf"},
-    {"workload": "small", "spine": SpineOptions(block_groups=())}, {"workload": "small", "bypass": False},
-], ids=str)  # fmt: skip
+SLOWER = [
+    {"workload": "pl94-persons", "names": "bureau"},
+    {"workload": "small", "rho_squared": "inf"},
+    {"workload": "small", "bypass": False},
+]
+
+
+@pytest.mark.parametrize(
+    ("settings", "mode"),
+    [
+        ({"workload": "small"}, "gls"),
+        ({"workload": "small"}, "classic"),
+        ({"workload": "small", "spine": SpineOptions(block_groups=())}, "gls"),
+        *(pytest.param(more, mode, marks=pytest.mark.slow) for more in SLOWER for mode in ("gls", "classic")),
+    ],
+    ids=str,
+)
 def test_replicates_are_the_same_wherever_it_is_cut(make_census, cut_at, tmp_path, settings, mode):
     """A replicate is a run on the release, by subtrees too; nothing but the release is left in the folder."""
     census = make_census(1, states=2)
@@ -354,8 +376,10 @@ def test_replicates_are_the_same_wherever_it_is_cut(make_census, cut_at, tmp_pat
         assert [path.name for path in out.iterdir()] == ["person.parquet"]
 
 
-@pytest.mark.parametrize("mode", ["gls", "classic"])
-@pytest.mark.parametrize("workload", ["small", "pl94"])
+@pytest.mark.parametrize(
+    ("workload", "mode"),
+    [("small", "classic"), ("pl94", "gls"), pytest.param("pl94", "classic", marks=pytest.mark.slow)],
+)
 def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_path, workload, mode):
     census = make_census(4, states=2)
     mechanism = TopDown(workload=workload, mode=mode, keep_nmf=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
+from stirred.census.guards import FEWEST
 from stirred.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -169,15 +170,20 @@ def require_levels(
 ) -> None:
     """Refuse settings that name a level which does not exist: they would silently apply to no record.
 
-    The levels are those of the schema; where it lists none and ``count`` is on, those that occur. Which levels of a
-    released variable occur is an invariant or part of the release.
+    The levels are those of the schema; where it lists none and ``count`` is on, those that occur, unless the file is so
+    small that a level may be missing by chance. Which levels of a released variable occur is an invariant or part
+    of the release.
     """
     for name, levels in named.items():
         declared = {v.name: v.all_levels for v in census.schema.record(record_type).variables}.get(name)
         if declared is None and (not count or name not in census.columns(record_type)):
             continue
-        found = declared if declared is not None else census.counts(record_type, [name])[name].to_pylist()
-        known = [str(level) for level in found]
+        if declared is None:
+            counts = census.counts(record_type, [name])
+            if sum(counts["count"].to_pylist()) < FEWEST:
+                continue
+            declared = tuple(map(str, counts[name].to_pylist()))
+        known = [str(level) for level in declared]
         strange = [level for level in levels if level not in known]
         if strange:
             raise InputError(
