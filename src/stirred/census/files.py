@@ -86,7 +86,7 @@ class CensusFiles:
             with redact_errors(record_type):
                 asked, codes = open_columns(self.schema, record, source.collect_schema())
                 untyped = not self._given(record) and format_of(record.source, self.folder) == "csv"
-                # a weight that is no number is a fault, which validation reports
+                # validation reports a weight that is not a number
                 kept = dict.fromkeys([*filter(None, [record.weight]), *record.leave_out], "kept")
                 self._forms[record_type] = {**forms_of(source, asked, codes, untyped=untyped), **kept}
         return self._forms[record_type]

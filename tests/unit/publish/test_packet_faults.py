@@ -8,25 +8,14 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
+from small_census import CENSUS, households
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.publish import Packet, load, run, verify
 from stirred.publish.before.check import explain
 from stirred.publish.run.csv_files import ROWS, write_csv
 
-CENSUS = """name = "c"
-[geography]
-spine = ["state", "county"]
-[record.household]
-files = ["household.csv"]
-id = "household_id"
-[record.household.variables]
-size = {type = "integer", range = "1..9"}
-tenure = {levels = ["o", "r"]}
-"""
-ROWS_OF_CSV = "household_id,state,county,size,tenure\n" + "".join(
-    f"{i},1,{1 + i % 3},{1 + i % 2},{'or'[i % 5 == 0]}\n" for i in range(60)
-)
+ROWS_OF_CSV = households(60)
 PLAN = """title = "t"
 census = "census.toml"
 [[mechanism]]

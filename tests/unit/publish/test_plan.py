@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from small_census import CENSUS, households
 from stirred.errors import StirredError
 from stirred.publish import parse
 from stirred.publish.before.refusals import prepare
@@ -20,19 +21,7 @@ name = "tenure-by-county"
 by = ["county", "tenure"]
 """
 
-CENSUS = """name = "c"
-[geography]
-spine = ["state", "county"]
-[record.household]
-files = ["household.csv"]
-id = "household_id"
-[record.household.variables]
-size = {type = "integer", range = "1..9"}
-tenure = {levels = ["o", "r"]}
-"""
-ROWS = "household_id,state,county,size,tenure\n" + "".join(
-    f"{i},1,{1 + i % 3},{1 + i % 2},{'or'[i % 5 == 0]}\n" for i in range(40)
-)
+ROWS = households(40)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from small_census import CENSUS, households
 from stirred.census import read
 from stirred.chance import Key
 from stirred.cli.main import main
@@ -25,19 +26,7 @@ rate = "1/20"
 {setting}
 {more}
 """
-CENSUS = """name = "c"
-[geography]
-spine = ["state", "county"]
-[record.household]
-files = ["household.csv"]
-id = "household_id"
-[record.household.variables]
-size = {type = "integer", range = "1..9"}
-tenure = {levels = ["o", "r"]}
-"""
-ROWS = "household_id,state,county,size,tenure\n" + "".join(
-    f"{i},1,{1 + i % 3},{1 + i % 2},{'or'[i % 5 == 0]}\n" for i in range(40)
-)
+ROWS = households(40)
 TABLE = '[[table]]\nname = "t"\nby = {by}\n'
 # name → (more of the mechanism, more of the plan, words of the refusal)
 PLANS = {

@@ -7,6 +7,8 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
+import small_census
+from small_census import households
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.engine.local.flow import LocalParts
@@ -25,19 +27,8 @@ rate = "1/20"
 name = "tenure-by-county"
 by = ["county", "tenure"]
 """
-CENSUS = """name = "c"
-[geography]
-spine = ["state", "county"]
-[record.household]
-files = ["FILE"]
-id = "household_id"
-[record.household.variables]
-size = {type = "integer", range = "1..9"}
-tenure = {levels = ["o", "r"]}
-"""
-ROWS = "household_id,state,county,size,tenure\n" + "".join(
-    f"{i},1,{1 + i % 3},{1 + i % 2},{'or'[i % 5 == 0]}\n" for i in range(60)
-)
+CENSUS = small_census.CENSUS.replace("household.csv", "FILE")
+ROWS = households(60)
 
 
 class Parted(Local):

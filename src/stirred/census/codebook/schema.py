@@ -166,7 +166,7 @@ class RecordSchema:
     household: str = ""  # the column that holds the id of the linked record
     linked_to: str = ""  # the record type linked to
     household_from: str = ""  # the column of a person file whose values are the households
-    leave_out: tuple[str, ...] = ()  # columns of the files that are no variables
+    leave_out: tuple[str, ...] = ()  # columns of the files that are not variables
     size: str = ""  # the variable that says how many persons live there
     weight: str = ""
     kinds: Kinds | None = None

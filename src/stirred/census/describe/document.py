@@ -33,7 +33,7 @@ class Description(dict[str, Any]):
 
 
 def uncommented(document: Mapping[str, object], *, names: bool = False) -> dict[str, object]:
-    """The document without its comments: the keys that start with # and are no names.
+    """The document without its comments: the keys that start with # are left out.
 
     >>> uncommented({"name": "x", "#name": "a guess", "record": {"#1": {}}})
     {'name': 'x', 'record': {'#1': {}}}

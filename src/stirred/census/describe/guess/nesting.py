@@ -28,7 +28,7 @@ class Nesting:
 
 
 def nesting_of(sheet: Sheet, columns: Sequence[str], *, watched: Sequence[str] = ()) -> Nesting:
-    """The best chain among ``columns``; ``watched`` columns are no areas, but are reported when areas decide them.
+    """The best chain among ``columns``; ``watched`` columns are not areas, but are reported when areas decide them.
 
     Columns nest by chance when there are few records: that a code of f lies in one code of c for all n records has
     probability $q^{n - |f|}$ with $q = \\sum_k p_k^2$ if both are independent, and must be below $10^{-6}$. Columns that

@@ -23,7 +23,7 @@ class ColumnRoles:
 
     @property
     def taken(self) -> set[str]:
-        """The columns that are no variables."""
+        """The columns that are not variables."""
         special = {self.id, self.household, self.household_from, self.weight}
         return (special - {""}) | set(self.leave_out)
 

@@ -72,7 +72,7 @@ def public_table(path: Path, schema: Schema) -> PublicTable:
     except (OSError, pl.exceptions.PolarsError):
         raise InputError(
             f"cannot read the table {path.name}",
-            why="it is no readable CSV or Parquet file",
+            why="it cannot be read as CSV or Parquet",
             fix="check the path; a table has one column for each variable and a column count",
         ) from None
     known = {v.name for record in schema.records for v in record.variables} | set(schema.spine)

@@ -85,7 +85,7 @@ def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
         wanted = pa.array(list(levels), pa.string()).cast(column.values.type)
     except (ValueError, pa.ArrowInvalid):
         raise InputError(
-            f"a level among {', '.join(map(repr, levels))} is no number",
+            f"a level among {', '.join(map(repr, levels))} is not a number",
             why="the column holds numbers",
             fix='name levels as the column writes them, such as "1"',
         ) from None
