@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.mechanisms.swapping.budget.claim import StratumTable
+from stirred.mechanisms.swapping.budget.claim import StratumTable, margins_text
 from stirred.mechanisms.swapping.budget.more_types import UP_TO
-from stirred.mechanisms.swapping.draw.strata import MANY, StratumCodes, Types, texts
+from stirred.mechanisms.swapping.draw.partitions import margin_ranks, margins_of_rank
+from stirred.mechanisms.swapping.draw.strata import MANY, StratumCodes, Types
 from stirred.mechanisms.swapping.records.columns import Column
 
 COUNTED = 20_000_000  # records in small strata whose margins are counted
-# Listing these margins nearly doubles the time of a swap with 500,000 small strata (0.5 s for 1 M households); the
-# sharper bound for three and more types needs them.
+RANKS = ("hold_rank", "swap_rank")  # of the margins, as margins_of_rank reads them
+NONE, UNKNOWN = -1, -2  # no margins are counted for the stratum; not for this side
 NUMBERS = ("n", "hold_types", "swap_types", "hold_larger", "swap_larger", "strata")
 
 
@@ -111,23 +112,30 @@ def shapes(strata: StratumCodes, hold: Sequence[Column] | None, swap: Sequence[C
             "swap_types": moved.types.astype(np.int64),
             "hold_larger": np.where(held.types == 2, _larger(held, sizes), 0),
             "swap_larger": np.where(moved.types == 2, _larger(moved, sizes), 0),
-            "margins": _margins(strata, hold, swap, (held.types >= MANY) & (moved.types >= MANY)),
+            **_margins(strata, hold, swap, (held.types >= MANY) & (moved.types >= MANY)),
         }
     )
-    return Shapes.merged(rows.with_columns(strata=pl.lit(1, pl.Int64)))
+    distinct = rows.group_by(rows.columns).agg(pl.len().cast(pl.Int64).alias("strata"))
+    texts = [_text(n, *ranks) for n, *ranks in distinct.select("n", *RANKS).iter_rows()]
+    return Shapes.merged(distinct.select(*NUMBERS[:-1], pl.Series("margins", texts, pl.String), "strata"))
 
 
 def _margins(
     strata: StratumCodes, hold: Sequence[Column] | None, swap: Sequence[Column], many: NDArray[np.bool_]
-) -> pl.Series:
-    """All margins of strata with three and more types, if all of these are small; otherwise they have no effect."""
+) -> dict[str, NDArray[np.int32]]:
+    """Ranks of the margins of strata with three and more types, if all of these are small; otherwise they have no effect."""
     sizes = strata.sizes.astype(np.int64)
-    found = np.full(sizes.size, "", np.object_)
+    found = {name: np.full(sizes.size, NONE, np.int32) for name in RANKS}
     if many.any() and sizes[many].max() <= UP_TO and sizes[many].sum() <= COUNTED:
-        moved = texts(strata, swap, many)
-        held = ["*"] * len(moved) if hold is None else texts(strata, hold, many)
-        found[many] = [f"{one}/{other}" for one, other in zip(held, moved, strict=True)]
-    return pl.Series(found.tolist(), dtype=pl.String)
+        for ranks, columns in zip(found.values(), (hold, swap), strict=True):
+            ranks[many] = UNKNOWN if columns is None else margin_ranks(strata, columns, many)
+    return found
+
+
+def _text(n: int, hold: int, swap: int) -> str:
+    if swap == NONE:
+        return ""
+    return margins_text(None if hold == UNKNOWN else margins_of_rank(n, hold), margins_of_rank(n, swap))
 
 
 def _larger(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
@@ -13,7 +12,9 @@ from stirred.mechanisms.swapping.records.packing import Digits, digits_of, ranke
 
 OUT = np.uint32(0xFFFFFFFF)  # the stratum of a record that takes no part
 ROWS = 1 << 16
-MANY = 3  # more than two types are not distinguished; only small strata have all their margins counted (``texts``)
+MANY = (
+    3  # more than two types are not distinguished; only small strata have all margins counted (partitions.py)
+)
 
 
 @compiled
@@ -85,13 +86,11 @@ class StratumCodes:
         """How many distinct values of the given columns each stratum holds."""
         n = self.sizes.size
         found = Types(types=np.zeros(n, np.uint8), first_counts=np.zeros(n, np.uint32))
-        varying = [column for column in columns if column.span > 1]
-        if not varying:
+        if all(column.span <= 1 for column in columns):
             found.types[:] = 1
             found.first_counts[:] = self.sizes
             return found
-        packed = digits_of(varying)
-        number = packed[0] if len(packed) == 1 else Digits.of([ranked(varying)])
+        number = numbered(columns)
         firsts, seconds = np.empty(n, np.uint64), np.empty(n, np.uint64)
         full = 0
         for start in range(0, self.codes.size, ROWS):
@@ -104,33 +103,11 @@ class StratumCodes:
         return found
 
 
-def texts(strata: StratumCodes, columns: Sequence[Column], chosen: NDArray[np.bool_]) -> list[str]:
-    """The margins of the chosen strata, largest first and joined by points: how often each type occurs in them.
-
-    >>> import pyarrow as pa
-    >>> place = Column(name="place", codes=np.array([2, 7, 2, 2]), type=pa.int64())
-    >>> texts(strata([], rows=4), [place], np.array([True]))
-    ['3.1']
-    """
-    inside = strata.codes != OUT
-    inside[inside] = chosen[strata.codes[inside]]
-    rows = np.flatnonzero(inside)
-    packed = digits_of([column for column in columns if column.span > 1])
-    number = packed[0] if len(packed) == 1 else Digits.of([ranked(columns)])
-    types = np.empty(rows.size, np.uint64)
-    at = 0
-    for start in range(0, strata.codes.size, ROWS):
-        part = inside[start : start + ROWS]
-        found = number.numbers(slice(start, start + ROWS))[part]
-        types[at : at + found.size] = found
-        at += found.size
-    counts = pl.DataFrame({"stratum": strata.codes[rows], "type": types}).group_by("stratum", "type").len()
-    joined = (
-        counts.sort("stratum", "len", descending=[False, True])
-        .group_by("stratum", maintain_order=True)
-        .agg(pl.col("len").cast(pl.String).str.join("."))
-    )
-    return list(joined["len"])
+def numbered(columns: Sequence[Column]) -> Digits:
+    """The columns as one number, equal for equal values."""
+    varying = [column for column in columns if column.span > 1]
+    packed = digits_of(varying)
+    return packed[0] if len(packed) == 1 else Digits.of([ranked(varying)])
 
 
 def strata(
