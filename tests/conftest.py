@@ -1,12 +1,21 @@
-"""Spark tests run one after the other in one process, by the kind of session that they need."""
+"""Which tests run in one process: those on Spark, by the kind of session that they need, and those that share work."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from _pytest.nodeid import NodeId
 from hypothesis import settings
 
 from spark_sessions import KINDS, SESSIONS
 from stirred.engine import Spark
+
+# modules whose tests share what is slow to make: one process makes it once
+ALONE = (
+    "test_1940 test_checker test_continued test_exactness test_exhaustive test_more_types test_parts test_rehearse "
+    "test_swap_promises test_synth_coherence test_topdown_tables"
+)
+GROUPS = {"test_packet": "packet", "test_report_page": "packet", **{name: name for name in ALONE.split()}}
 
 # no test depends on the clock
 settings.register_profile("stirred", deadline=None)
@@ -19,18 +28,31 @@ def _kind(item: pytest.Item) -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark tests last, sorted by kind, in one group: sessions start once, and never two at a time."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Name the groups; Spark tests are one, sorted by kind: sessions start once, and never two at a time."""
     on_spark = [item for item in items if _kind(item)]
-    for item in on_spark:
-        item.add_marker(pytest.mark.xdist_group("spark"))
     others = [item for item in items if not _kind(item)]
     items[:] = others + sorted(on_spark, key=lambda item: KINDS.index(_kind(item) or "own"))
+    if getattr(config.option, "loadgroup", False):
+        for item in items:
+            group = "spark" if _kind(item) else GROUPS.get(item.path.stem)
+            if group:  # what xdist_group does in pytest-xdist 3.8 has no effect with pytest 9.2
+                item._id = NodeId.parse(f"{item.nodeid}@{group}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Stop Spark after the last of its tests, so that the others have the memory."""
+    yield
+    if _kind(item) and not (nextitem and _kind(nextitem)):
+        SESSIONS.stop()
 
 
 @pytest.fixture
 def spark(request: pytest.FixtureRequest) -> Iterator[Spark]:
     """An engine on the kind of session that the test's mark names."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        assert request.node.nodeid.endswith("@spark"), "Spark tests must be one group: make test"
     SESSIONS.use(_kind(request.node) or "local")
     with SESSIONS.engine() as engine:
         yield engine

@@ -28,7 +28,6 @@ from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.checker.check import check_refinement
 from stirred.spec.verdicts.examples import different_pair
 
-pytestmark = pytest.mark.xdist_group("exhaustive")  # one process: the families are counted together
 MOST_UNKNOWN = 0.02
 
 Flavor = tuple[str, str, str, tuple[int, int]]
