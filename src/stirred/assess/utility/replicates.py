@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from stirred.assess.utility.metrics import Array
 from stirred.assess.utility.tables import CELL_BINS, bin_labels
@@ -64,6 +63,8 @@ def replicate_errors(
 
 
 def _half_width(values: Array, confidence: float) -> float:
+    from scipy import stats  # a second to import, and only a rehearsal needs it
+
     if values.size < 2:
         return float("inf")
     return float(

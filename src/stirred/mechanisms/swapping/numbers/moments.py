@@ -15,7 +15,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 Array = npt.NDArray[np.float64]
 
@@ -46,6 +45,8 @@ def law(n: int, rate: Fraction) -> PairLaw:
     >>> law(1, Fraction(1, 2)).moves
     0.0
     """
+    from scipy import stats  # a second to import, and only tables with intervals need it
+
     p = float(rate)
     if n < 2 or p == 0.0:
         return PairLaw(moves=0.0, both_stay=1.0, exchange=0.0, stay_and_go=0.0, follow=0.0, apart=0.0)
