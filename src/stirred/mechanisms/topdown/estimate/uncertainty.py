@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 from stirred.census import Schema
 from stirred.census.geography import attach
 from stirred.mechanisms.release import Release
+from stirred.mechanisms.released_parts import cells
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,17 +83,17 @@ def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Flo
 def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> pl.DataFrame:
     """For each cell that the release or a replicate has: count, estimate, standard_error, low, high and bias."""
     keys = list(by) or [WHOLE]
-    published = plain(records, keys).group_by(keys).agg(pl.len().cast(pl.Int64).alias("count")).collect()
+    published = cells(plain(records, keys), keys).collect()
     runs = plain(again, keys, "replicate", "count").group_by([*keys, "replicate"])
     sums = runs.agg(pl.col("count").cast(pl.Int64).sum()).collect(engine="streaming")
     counts = pl.concat([published, sums.select(*keys, pl.lit(0, pl.Int64).alias("count"))])
-    cells = counts.group_by(keys).agg(pl.col("count").sum()).sort(keys, nulls_last=False)
-    number = cells.select(keys).with_row_index("cell")
+    every = counts.group_by(keys).agg(pl.col("count").sum()).sort(keys, nulls_last=False)
+    number = every.select(keys).with_row_index("cell")
     place = sums.join(number, on=keys, nulls_equal=True)
-    matrix = np.zeros((sums["replicate"].n_unique(), cells.height), np.int64)
+    matrix = np.zeros((sums["replicate"].n_unique(), every.height), np.int64)
     matrix[place["replicate"].to_numpy(), place["cell"].to_numpy()] = place["count"].to_numpy()
-    found = intervals(cells["count"].to_numpy(), matrix)
-    return cells.select(*by, "count").with_columns(
+    found = intervals(every["count"].to_numpy(), matrix)
+    return every.select(*by, "count").with_columns(
         **{name: pl.Series(value) for name, value in found.items()}
     )
 

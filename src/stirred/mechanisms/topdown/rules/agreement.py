@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.topdown.rules.constraints import HeldQuery, summed
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query, column
@@ -86,13 +87,8 @@ def agreement(census: "Census", workload: Workload, spine: Tree, packet: Path) -
     """
     earlier = Earlier.of(workload, packet)
     leaf = census.schema.spine[-1]
-    counts = (
-        pl.scan_parquet(earlier.path)
-        .select(pl.col(leaf).cast(pl.String), earlier.cell.alias("cell"))
-        .group_by(leaf, "cell")
-        .agg(pl.len().alias("count"))
-        .collect()
-    )
+    published = pl.scan_parquet(earlier.path).select(pl.col(leaf).cast(pl.String), earlier.cell.alias("cell"))
+    counts = cells(published, [leaf, "cell"]).collect()
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: [str(code) for code in spine.codes[depth]]}).with_row_index("number")
     joined = counts.join(number, on=leaf, how="inner")

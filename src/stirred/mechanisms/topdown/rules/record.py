@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.errors import InputError
+from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.topdown.tree import leaves as areas
 from stirred.mechanisms.topdown.tree.counts import Sparse, answers
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
@@ -94,12 +95,7 @@ class Record:
         level = axis_expression(
             HistogramAxis(name="kind", size=size, source=rule.unit_source), frame.collect_schema()
         )
-        counts = (
-            frame.select(leaf, level.alias("kind"))
-            .group_by(leaf, "kind")
-            .agg(pl.len().alias("count"))
-            .collect()
-        )
+        counts = cells(frame.select(leaf, level.alias("kind")), [leaf, "kind"]).collect()
         number = pl.DataFrame({leaf: codes}).with_row_index("number")
         joined = counts.join(number, on=leaf, how="inner").drop_nulls()
         result = np.zeros((len(codes), size), np.int64)

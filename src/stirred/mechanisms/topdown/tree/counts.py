@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.errors import DataError, InputError
+from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query, cell_expression
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -89,18 +90,14 @@ def histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse
     for name, values in workload.where:
         frame = frame.filter(pl.col(name).is_in(list(values)))
     types = frame.collect_schema()
-    cells = (
-        frame.select(pl.col(leaf), cell_expression(workload.histogram, types).alias("cell"))
-        .group_by(leaf, "cell")
-        .agg(pl.len().alias("count"))
-        .collect(engine="streaming")
-    )
-    strangers = int(cells.filter(pl.col("cell").is_null())["count"].sum())
+    placed = frame.select(pl.col(leaf), cell_expression(workload.histogram, types).alias("cell"))
+    found = cells(placed, [leaf, "cell"]).collect(engine="streaming")
+    strangers = int(found.filter(pl.col("cell").is_null())["count"].sum())
     if strangers:
         raise no_cell(strangers, workload)
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: spine.codes[depth]}).with_row_index("number")
-    joined = cells.join(number, on=leaf, how="left")
+    joined = found.join(number, on=leaf, how="left")
     lost = int(joined["number"].null_count())
     if lost:
         raise no_area(lost)

@@ -121,6 +121,7 @@ class CountedRecords:
         if self.what != "cell":  # kinds that no query asks for, as in memory
             frame = frame.drop_nulls(NUMBER)
         keys = list(dict.fromkeys([self.places.column or self.leaf, self.leaf, NUMBER]))
+        # not released_parts.cells: a column of the census may be called "count"
         counts = frame.group_by(keys).agg(pl.len().cast(pl.Int64).alias(COUNT))
         counts = self.places.of(counts, self.leaf).with_columns(
             pl.lit(self.kind, pl.Int32).alias(KIND),
