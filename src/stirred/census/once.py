@@ -7,7 +7,6 @@ from stirred.errors import DataError
 from stirred.frames import collected
 
 PART = 20_000_000  # identifiers held at once
-BATCH = 1 << 20
 
 
 def used_again(ids: pl.LazyFrame, rows: int) -> int:
@@ -19,19 +18,22 @@ def used_again(ids: pl.LazyFrame, rows: int) -> int:
     >>> used_again(pl.LazyFrame({"id": [1, 2, 5, None]}), 4), used_again(pl.LazyFrame({"id": [5, 2, 5, 5]}), 4)
     (0, 2)
     """
+    return 0 if _rising(ids.drop_nulls()) else surplus(ids, rows)
+
+
+def surplus(ids: pl.LazyFrame, rows: int) -> int:
+    """As ``used_again``, for identifiers that are known to have no order."""
     named = ids.drop_nulls()
-    if _rising(named):
-        return 0
     key = pl.first()
     parts = max(1, -(-rows // PART))
-    surplus = 0
+    found = 0
     for part in range(parts):
         some = named if parts == 1 else named.filter(key.hash() % parts == part)
         counted = collected(
             some.select(pl.len().cast(pl.Int64) - key.n_unique().cast(pl.Int64)), streaming=True
         )
-        surplus += int(counted.item())
-    return surplus
+        found += int(counted.item())
+    return found
 
 
 def require_once(ids: pl.LazyFrame, rows: int, record: RecordSchema) -> None:
@@ -46,13 +48,5 @@ def require_once(ids: pl.LazyFrame, rows: int, record: RecordSchema) -> None:
 
 
 def _rising(ids: pl.LazyFrame) -> bool:
-    last: pl.Series | None = None
-    for batch in ids.collect_batches(chunk_size=BATCH, maintain_order=True, lazy=True, engine="streaming"):
-        values = batch.to_series()
-        values = values if last is None else pl.concat([last, values])
-        if not (
-            values > values.shift()
-        ).all():  # the first record has none before it, so its comparison is null and must count as increasing
-            return False
-        last = values.tail(1)
-    return True
+    # the first record has none before it: its comparison is null, which counts as increasing
+    return bool(collected(ids.select((pl.first() > pl.first().shift()).all()), streaming=True).item())

@@ -367,7 +367,7 @@ def test_identifiers_used_again_are_counted_in_any_order(
 ) -> None:
     named = [i for i in ids if i is not None]
     column = pl.Series("id", ids, dtype=pl.Int64).cast(pl.String if text else pl.Int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stirred.census.once.BATCH", batch)
+    with pytest.MonkeyPatch.context() as patch, pl.Config() as config:
+        config.set_streaming_chunk_size(batch)
         patch.setattr("stirred.census.once.PART", 5)
         assert used_again(column.to_frame().lazy(), len(ids)) == len(named) - len(set(named))

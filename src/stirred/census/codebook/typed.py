@@ -1,5 +1,7 @@
 """Turn the columns of a file into the variables of the schema: rename them, convert types, treat missing values."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stirred.census.codebook.schema import Area, Kind, Missing, RecordSchema, Schema, VariableSchema
@@ -15,8 +17,9 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
     open_kind = stated.get(schema.geography.typed_as, "text")
     declared = {variable.name: variable for variable in record.variables}
     rest = {} if declared else {name: _kind(dtype) for name, dtype in columns.items()}
+    # the schema says nothing about these columns, so an empty field is a value like any other
     found = {
-        name: VariableSchema(name=name, kind=kind)
+        name: VariableSchema(name=name, kind=kind, missing=Missing(policy="keep"))
         for name, kind in rest.items()
         if name not in record.leave_out
     }
@@ -68,9 +71,11 @@ def raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFra
     return present(schema, record, frame)
 
 
-def present(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """As ``raw``, with only those variables whose columns exist."""
-    columns = frame.collect_schema()
+def present(
+    schema: Schema, record: RecordSchema, frame: pl.LazyFrame, *, beside: Sequence[str] = ()
+) -> pl.LazyFrame:
+    """As ``raw``, with only those variables whose columns exist; the columns ``beside`` them are kept and no variables."""
+    columns = frame.drop(beside).collect_schema()
     levels = {level.name: level for level in schema.geography.spine if _derivable(level, columns)}
     chosen = []
     for variable in variables_of(schema, record, columns):
@@ -91,7 +96,7 @@ def present(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.Laz
             why="every column of the file is left out",
             fix=f"take a column out of leave_out: {', '.join(record.leave_out)}",
         )
-    return frame.select(chosen)
+    return frame.select(*chosen, *beside)
 
 
 def typed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -112,13 +117,18 @@ def convert(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
     target = wanted_type(variable, dtype)
     if target is not None:
         value = value.map_batches(_Cast(variable.name, target), return_dtype=target, is_elementwise=True)
+    return with_policy(variable, value, target).alias(variable.name)
+
+
+def with_policy(variable: VariableSchema, value: pl.Expr, target: pl.DataType | None = None) -> pl.Expr:
+    """The value after the missing policy: an empty field becomes its level, a missing code becomes empty."""
     missing = variable.missing
     if missing.policy == "level" and missing.empty_as is not None:
-        value = value.fill_null(pl.lit(missing.empty_as, dtype=None if target is None else target))
+        value = value.fill_null(pl.lit(missing.empty_as, dtype=target))
     codes = comparable_codes(variable)
     if missing.policy == "keep" and codes:
         value = pl.when(~value.is_in(codes)).then(value)
-    return value.alias(variable.name)
+    return value
 
 
 def text_marks(variable: VariableSchema) -> list[str]:

@@ -1,6 +1,6 @@
 """Run all checks of a census: files, columns, then rules between columns, records and areas."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from stirred.census.codebook import parse
 from stirred.census.codebook.schema import RecordSchema
+from stirred.census.codebook.typed import absent
 from stirred.census.failures import reason
 from stirred.census.files import CensusFiles
 from stirred.census.flat import DIFFERENT, MOVE
@@ -19,11 +20,11 @@ from stirred.census.readers.delimited import guess_separator
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
 from stirred.census.readers.paths import resolve
-from stirred.census.validation.columns import check_columns
 from stirred.census.validation.links import USED_TWICE, check_links
 from stirred.census.validation.loose import loose
 from stirred.census.validation.problems import Problem, Problems
-from stirred.census.validation.rules import check_rules
+from stirred.census.validation.rules import check_linked_rules
+from stirred.census.validation.single import Counted, SingleRecords, counted, single
 from stirred.census.validation.tree import check_geography
 from stirred.errors import MissingExtraError, StirredError
 
@@ -50,8 +51,9 @@ def validate(census: CensusFiles, *, progress: Progress | None = None) -> Proble
     report = progress or silent
     steps = len(census.schema.records) + 3
     found: list[Problem] = []
-    counts: dict[str, int] = {}
-    census = _split(census, found)
+    records: dict[str, SingleRecords] = {}
+    counts: dict[str, Counted] = {}
+    census = split(census, found)
     for done, record in enumerate(census.schema.records):
         report(f"{record.name} records", done, steps)
         damaged = list(_files(census, record))
@@ -59,24 +61,21 @@ def validate(census: CensusFiles, *, progress: Progress | None = None) -> Proble
         if damaged:
             continue
         try:
-            counts[record.name], problems = check_columns(census, record)
-            hint = (
-                separator_hint(census, record) if any(problem.of == "columns" for problem in problems) else ""
-            )
-            found += [
-                replace(problem, fix=hint) if problem.of == "columns" else problem for problem in problems
-            ]
+            lacking = absent(census.schema, record, census.file(record.name).collect_schema())
+            found += _lacking(census, record, lacking)
+            records[record.name] = single(census, record)
+            counts[record.name] = _counted(records[record.name], found)
         except MissingExtraError:
             raise
         except _READING as error:
+            records.pop(record.name, None)
             found.append(_unreadable(record.name, error))
-    lenient = loose(census, list(counts))
+    lenient = loose(census, records)
+    lenient._linkable.update(name for name, count in counts.items() if count.unique)
     between: dict[str, Callable[[], Iterable[Problem]]] = {
         "links": lambda: check_links(lenient, counts),
         "geography": lambda: check_geography(lenient),
-        "rules": lambda: check_rules(
-            lenient, unlinked=[p.record_type for p in found if p.rule == USED_TWICE]
-        ),
+        "rules": lambda: _rules(lenient, counts, found),
     }
     for done, (name, step) in enumerate(between.items(), start=len(census.schema.records)):
         report(name, done, steps)
@@ -85,10 +84,39 @@ def validate(census: CensusFiles, *, progress: Progress | None = None) -> Proble
         except _READING as error:
             found.append(_unreadable(name, error))
     report("done", steps, steps)
-    return Problems(problems=tuple(found), checked=counts)
+    return Problems(problems=tuple(found), checked={name: count.rows for name, count in counts.items()})
 
 
-def _split(census: CensusFiles, found: list[Problem]) -> CensusFiles:
+def _counted(records: SingleRecords, found: list[Problem]) -> Counted:
+    """Count all rules of single records at once; where a rule cannot be computed, one stage after the other."""
+    try:
+        whole = counted(records)
+    except pl.exceptions.PolarsError:
+        whole = counted(records, ["columns"])
+        for stage in ("links", "rules"):
+            try:
+                more = counted(records, [stage]).problems[stage]
+            except _READING as error:
+                more = (_unreadable(stage, error),)
+            whole = replace(whole, problems={**whole.problems, stage: more})
+    found += whole.problems["columns"]
+    return whole
+
+
+def _rules(census: CensusFiles, counts: Mapping[str, Counted], found: list[Problem]) -> Iterator[Problem]:
+    for record in census.schema.records:
+        yield from counts[record.name].problems["rules"]
+    yield from check_linked_rules(census, unlinked=[p.record_type for p in found if p.rule == USED_TWICE])
+
+
+def _lacking(census: CensusFiles, record: RecordSchema, lacking: list[str]) -> Iterator[Problem]:
+    hint = separator_hint(census, record) if lacking else ""
+    for name in lacking:
+        rule = "the file has no such column"
+        yield Problem(record_type=record.name, column=name, rule=rule, count=1, of="columns", fix=hint)
+
+
+def split(census: CensusFiles, found: list[Problem]) -> CensusFiles:
     """The census with the households of person files made; columns that differ within households are problems.
 
     A file that cannot be read is left for the checks of its record type, which report it.

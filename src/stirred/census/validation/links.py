@@ -1,105 +1,111 @@
 """Check identifiers and links: duplicates, orphans, and household sizes against the persons.
 
-Identifiers are compared in parts by their hash, so that memory stays bounded for any census.
+Files in the order of their identifiers are compared in one streaming pass; otherwise identifiers are compared in parts
+by their hash. Memory stays bounded in both cases, for any census.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from stirred.census.codebook.domain import largest_household
 from stirred.census.codebook.schema import RecordSchema
 from stirred.census.files import CensusFiles
-from stirred.census.once import PART, used_again
+from stirred.census.once import PART, surplus
+from stirred.census.validation.merging import merged
 from stirred.census.validation.problems import Problem
+from stirred.census.validation.single import Counted
 from stirred.frames import collected
 
 USED_TWICE = "identifiers used before by another record"
+ID, SIZE, PERSONS = "id", "size", "persons"
+MERGED = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)  # as in numpy
 
 
-def check_links(census: CensusFiles, counts: dict[str, int]) -> Iterator[Problem]:
+def check_links(census: CensusFiles, counts: Mapping[str, Counted]) -> Iterator[Problem]:
     """Duplicate identifiers, persons without household, sizes that are not the number of persons."""
     for record in census.schema.records:
-        if record.id:
-            yield from _duplicates(census, record, counts[record.name])
-        yield from _sizes_alone(census, record)
+        found = counts[record.name]
+        yield from found.problems["links"]
+        if record.id and not found.unique:
+            yield from _duplicates(census, record, found.rows)
     for record in census.schema.records:
         if record.household and record.linked_to in counts:
             yield from _linked(census, record, counts)
 
 
-def _parts(rows: int) -> int:
+def in_parts(rows: int) -> int:
+    """How many parts identifiers are compared in."""
     return max(1, -(-rows // PART))
 
 
-def _part(frame: pl.LazyFrame, key: str, part: int, parts: int) -> pl.LazyFrame:
+def part_of(frame: pl.LazyFrame, key: str, part: int, parts: int) -> pl.LazyFrame:
+    """The rows of one part by the hash of their identifier; empty identifiers are in none."""
     frame = frame.filter(pl.col(key).is_not_null())
     return frame if parts == 1 else frame.filter(pl.col(key).hash() % parts == part)
+
+
+def _duplicates(census: CensusFiles, record: RecordSchema, rows: int) -> Iterator[Problem]:
+    again = surplus(census.scan(record.name).select(record.id), rows)
+    if again:
+        yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE, count=again)
+
+
+def sides(census: CensusFiles, record: RecordSchema) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """The links of the persons (id), and the identifiers of the households with their sizes (id, size)."""
+    home = census.schema.record(record.linked_to)
+    links = census.scan(record.name).select(pl.col(record.household).alias(ID))
+    homes = census.scan(home.name).select(
+        pl.col(home.id).alias(ID),
+        (pl.col(home.size).cast(pl.Int64) if home.size else pl.lit(None, dtype=pl.Int64)).alias(SIZE),
+    )
+    types = links.collect_schema()[ID], homes.collect_schema()[ID]
+    if types[0] != types[1]:
+        signed = all(dtype.is_signed_integer() and dtype != pl.Int128 for dtype in types)
+        one = pl.Int64() if signed else pl.String()
+        links, homes = (frame.with_columns(pl.col(ID).cast(one)) for frame in (links, homes))
+    return links, homes
+
+
+def alone(links: pl.LazyFrame, homes: pl.LazyFrame) -> pl.LazyFrame:
+    """The links that no household has (id, persons)."""
+    return together(links).join(homes.select(ID), on=ID, how="anti")
+
+
+def uneven(links: pl.LazyFrame, homes: pl.LazyFrame) -> pl.LazyFrame:
+    """The households whose size is not the number of their persons."""
+    both = homes.join(together(links), on=ID, how="left").with_columns(pl.col(PERSONS).fill_null(0))
+    return both.filter(pl.col(SIZE) != pl.col(PERSONS))
+
+
+def together(links: pl.LazyFrame) -> pl.LazyFrame:
+    """How many persons have each link."""
+    return links.group_by(ID).agg(pl.len().cast(pl.Int64).alias(PERSONS))
+
+
+def _linked(census: CensusFiles, record: RecordSchema, counts: Mapping[str, Counted]) -> Iterator[Problem]:
+    home = census.schema.record(record.linked_to)
+    if not home.id:
+        return
+    links, homes = sides(census, record)
+    ordered = record.household in counts[record.name].rising and counts[home.name].unique
+    if ordered and links.collect_schema()[ID] in MERGED:
+        orphans, wrong = merged(links, homes)
+    else:
+        orphans = wrong = 0
+        parts = in_parts(max(counts[record.name].rows, counts[home.name].rows))
+        for part in range(parts):
+            some, there = part_of(links, ID, part, parts), part_of(homes, ID, part, parts)
+            orphans += _one(alone(some, there).select(pl.col(PERSONS).sum()))
+            if home.size:
+                wrong += _one(uneven(some, there).select(pl.len()))
+    if orphans:
+        rule = f"no {home.name} has this identifier (orphans)"
+        yield Problem(record_type=record.name, column=record.household, rule=rule, count=orphans)
+    if wrong:
+        rule = f"not the number of its {record.name} records"
+        yield Problem(record_type=home.name, column=home.size, rule=rule, count=wrong)
 
 
 def _one(frame: pl.LazyFrame) -> int:
     result = collected(frame, streaming=True)
     return int(result.item() or 0)
-
-
-def _duplicates(census: CensusFiles, record: RecordSchema, rows: int) -> Iterator[Problem]:
-    surplus = used_again(census.scan(record.name).select(record.id), rows)
-    if surplus:
-        yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE, count=surplus)
-
-
-def _sizes_alone(census: CensusFiles, record: RecordSchema) -> Iterator[Problem]:
-    if not record.size:
-        return
-    size = pl.col(record.size)
-    tests: list[tuple[str, pl.Expr]] = []
-    largest = largest_household(census.schema)
-    ordinary = pl.lit(value=True)
-    kinds = record.kinds
-    if kinds is not None:
-        kind = pl.col(kinds.column)
-        if kinds.group_quarters:
-            ordinary = ~kind.is_in(list(kinds.group_quarters))
-        if kinds.vacant:
-            tests.append(("vacant units with persons", kind.is_in(list(kinds.vacant)) & (size > 0)))
-        if kinds.occupied:
-            tests.append(("occupied units without persons", kind.is_in(list(kinds.occupied)) & (size == 0)))
-        tests.append((f"{kinds.column} names no kind of unit", ~kind.is_in(list(kinds.listed))))
-    if largest is not None:
-        tests.append(("more persons than the largest household", ordinary & (size > largest)))
-    if not tests:
-        return
-    frame = census.scan(record.name).select(test.sum().alias(str(i)) for i, (_, test) in enumerate(tests))
-    result = collected(frame, streaming=True)
-    for (rule, _), count in zip(tests, result.row(0), strict=True):
-        if count:
-            yield Problem(record_type=record.name, column=record.size, rule=rule, count=int(count))
-
-
-def _linked(census: CensusFiles, record: RecordSchema, counts: dict[str, int]) -> Iterator[Problem]:
-    home = census.schema.record(record.linked_to)
-    if not home.id:
-        return
-    links = census.scan(record.name).select(pl.col(record.household).alias("id"))
-    homes = census.scan(home.name).select(
-        pl.col(home.id).alias("id"),
-        (pl.col(home.size).cast(pl.Int64) if home.size else pl.lit(None, dtype=pl.Int64)).alias("size"),
-    )
-    if links.collect_schema()["id"] != homes.collect_schema()["id"]:
-        links, homes = (frame.with_columns(pl.col("id").cast(pl.String)) for frame in (links, homes))
-    parts = _parts(max(counts[record.name], counts[home.name]))
-    orphans = uneven = 0
-    for part in range(parts):
-        some, there = _part(links, "id", part, parts), _part(homes, "id", part, parts)
-        persons = some.group_by("id").agg(pl.len().cast(pl.Int64).alias("persons"))
-        alone = persons.join(there.select("id"), on="id", how="anti")
-        orphans += _one(alone.select(pl.col("persons").sum()))
-        if home.size:
-            both = there.join(persons, on="id", how="left").with_columns(pl.col("persons").fill_null(0))
-            uneven += _one(both.select((pl.col("size") != pl.col("persons")).sum()))
-    if orphans:
-        rule = f"no {home.name} has this identifier (orphans)"
-        yield Problem(record_type=record.name, column=record.household, rule=rule, count=orphans)
-    if uneven:
-        rule = f"not the number of its {record.name} records"
-        yield Problem(record_type=home.name, column=home.size, rule=rule, count=uneven)

@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import polars as pl
+
 from stirred.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRule:
+    """A rule that each record keeps or breaks by itself; ``broken`` is true where a record breaks it."""
+
+    column: str
+    rule: str
+    broken: pl.Expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,59 +1,79 @@
-"""Check edit constraints and structural zeros, which hold for every census."""
+"""Edit constraints and structural zeros, which hold for every census."""
 
 from collections.abc import Collection, Iterator
 
 import polars as pl
 
-from stirred.census.codebook.schema import EditRule
+from stirred.census.codebook.schema import EditRule, RecordSchema, Schema
 from stirred.census.files import CensusFiles
-from stirred.census.validation.problems import Problem
+from stirred.census.validation.problems import Problem, RecordRule
+from stirred.census.validation.sizes import Value
 from stirred.frames import collected
 
 
-def check_rules(census: CensusFiles, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
-    """Every rule of the schema; the rules of a record type share one streaming pass.
+def own_rules(
+    schema: Schema, record: RecordSchema, there: Collection[str], value: Value
+) -> Iterator[RecordRule]:
+    """The rules that the record type's own columns decide."""
+    for rule in schema.rules:
+        if rule.record_type == record.name and set(rule.variables) <= set(there):
+            yield _stated(rule, value)
+
+
+def linked_rules(census: CensusFiles, record: RecordSchema) -> list[RecordRule]:
+    """The rules that need variables of the linked record too."""
+    if record.linked_to not in census.schema.record_types:
+        return []
+    there = {*census.columns(record.name)}
+    reached = there | {*census.columns(record.linked_to)}
+    return [
+        _stated(rule, pl.col)
+        for rule in census.schema.rules
+        if rule.record_type == record.name
+        and not set(rule.variables) <= there
+        and set(rule.variables) <= reached
+    ]
+
+
+def linked_columns(census: CensusFiles, record: RecordSchema) -> list[str]:
+    """The variables of the rules across a link."""
+    found = [rule.broken.meta.root_names() for rule in linked_rules(census, record)]
+    return list(dict.fromkeys(name for names in found for name in names))
+
+
+def check_linked_rules(census: CensusFiles, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
+    """The rules across links; those of a record type in one streaming pass.
 
     Rules that need variables of an ``unlinked`` record type are skipped, because its identifiers are not unique.
     """
     for record in census.schema.records:
-        rules = [rule for rule in census.schema.rules if rule.record_type == record.name]
-        there = {*census.columns(record.name)}
-        own = [rule for rule in rules if set(rule.variables) <= there]
-        linked = [rule for rule in rules if rule not in own and _reachable(census, record.name, rule)]
-        for group in (own, [] if record.linked_to in unlinked else linked):
-            if not group:
-                continue
-            columns = list(dict.fromkeys(name for rule in group for name in rule.variables))
-            frame = census.scan(record.name, columns)
-            result = frame.select(_broken(rule).sum().alias(str(i)) for i, rule in enumerate(group))
-            counted = collected(result, streaming=True)
-            for rule, count in zip(group, counted.row(0), strict=True):
-                if count:
-                    column = ", ".join(rule.variables if len(rule.variables) <= 4 else rule.variables[:1])
-                    text = f"against the rule: {rule.name}"
-                    yield Problem(record_type=record.name, column=column, rule=text, count=int(count))
+        rules = [] if record.linked_to in unlinked else linked_rules(census, record)
+        if not rules:
+            continue
+        frame = census.scan(record.name, linked_columns(census, record))
+        result = frame.select(rule.broken.sum().alias(str(i)) for i, rule in enumerate(rules))
+        counted = collected(result, streaming=True)
+        for rule, count in zip(rules, counted.row(0), strict=True):
+            if count:
+                yield Problem(record_type=record.name, column=rule.column, rule=rule.rule, count=int(count))
 
 
-def _reachable(census: CensusFiles, record_type: str, rule: EditRule) -> bool:
-    record = census.schema.record(record_type)
-    known = {*census.columns(record_type)}
-    if record.linked_to in census.schema.record_types:
-        known |= {*census.columns(record.linked_to)}
-    return set(rule.variables) <= known
+def _stated(rule: EditRule, value: Value) -> RecordRule:
+    named = rule.variables if len(rule.variables) <= 4 else rule.variables[:1]
+    return RecordRule(", ".join(named), f"against the rule: {rule.name}", _broken(rule, value))
 
 
-def _broken(rule: EditRule) -> pl.Expr:
+def _broken(rule: EditRule, value: Value) -> pl.Expr:
     if rule.at_most is not None:
-        return pl.col(rule.at_most[0]) > pl.col(rule.at_most[1])
+        return value(rule.at_most[0]) > value(rule.at_most[1])
     if rule.total:
-        return pl.sum_horizontal([pl.col(name).cast(pl.Int64) for name in rule.parts]) != pl.col(rule.total)
+        return pl.sum_horizontal([value(name).cast(pl.Int64) for name in rule.parts]) != value(rule.total)
     tests = []
     for name, levels in rule.forbid:
-        value = pl.col(name)
         if isinstance(levels, range):
-            tests.append(value.is_between(levels.start, levels.stop - 1))
+            tests.append(value(name).is_between(levels.start, levels.stop - 1))
         elif levels and isinstance(levels[0], str):
-            tests.append(value.cast(pl.String).is_in(list(levels)))
+            tests.append(value(name).cast(pl.String).is_in(list(levels)))
         else:
-            tests.append(value.is_in(list(levels)))
+            tests.append(value(name).is_in(list(levels)))
     return pl.all_horizontal(tests)

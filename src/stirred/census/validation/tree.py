@@ -29,8 +29,15 @@ def _spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
     levels = [name for name in census.schema.spine if name in there]
     beside = [off for off in geography.off_spine if not off.files and off.name in there]
     named = [*levels, *(off.name for off in beside)]
-    if named:
-        distinct = collected(census.scan(record_type).select(named).unique(), streaming=True)
+    finest = census.schema.spine[-1:]
+    looked_up = [off.of for off in geography.off_spine if off.files]
+    looked_up += finest if geography.areas is not None else []
+    determined = any(off.of in levels or off.nests_in in named for off in beside)
+    if named and (len(levels) > 1 or determined or looked_up):
+        frame = census.scan(record_type).select(named)
+        # files lie in the order of their places: a record in the place of the one before it tells nothing new
+        moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in named)
+        distinct = collected(frame.filter(moved).unique(), streaming=True)
         for coarse, fine in pairwise(levels):
             yield from _function(distinct, record_type, fine, coarse, TWO_PARENTS, JOIN)
         for off in beside:

@@ -1,0 +1,62 @@
+"""Compare links with identifiers when both files are in the order of the identifier: one pass, two batches in memory."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+ROWS = 1 << 20
+
+
+def merged(links: pl.LazyFrame, homes: pl.LazyFrame) -> tuple[int, int]:
+    """How many links no household has, and how many households have another size than persons.
+
+    Both are in rising order, no household occurs twice, and no identifier is empty; a size may be.
+
+    >>> homes = pl.LazyFrame({"id": [1, 2, 4], "size": [1, 2, None]})
+    >>> merged(pl.LazyFrame({"id": [1, 2, 3, 3]}), homes)
+    (2, 1)
+    """
+    persons = _batches(links)
+    waiting = next(persons, None)
+    orphans = wrong = 0
+    for some in _batches(homes):
+        ids, sizes = some["id"].to_numpy(), some["size"]
+        counts = np.zeros(ids.size, np.int64)
+        while waiting is not None:
+            values = waiting["id"].to_numpy()
+            here = int(np.searchsorted(values, ids[-1], side="right"))
+            orphans += _add(values[:here], ids, counts)
+            if here < values.size:
+                waiting = waiting[here:]
+                break
+            waiting = next(persons, None)
+        wrong += int((sizes != pl.Series(counts)).sum())
+    while waiting is not None:
+        orphans += waiting.height
+        waiting = next(persons, None)
+    return orphans, wrong
+
+
+def _add(values: NDArray[np.generic], ids: NDArray[np.generic], counts: NDArray[np.int64]) -> int:
+    """Add how often each identifier occurs in rising values; returns how many values are no identifier."""
+    if not values.size:
+        return 0
+    starts = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    times = np.diff(starts, append=values.size)
+    found = values[starts]
+    first = int(np.searchsorted(ids, found[0]))  # every value is at most the last identifier
+    if np.array_equal(ids[first : first + found.size], found):  # every household has its persons, as usual
+        counts[first : first + found.size] += times
+        return 0
+    at = np.searchsorted(ids, found)
+    known = ids[at] == found
+    counts[at[known]] += times[known]
+    return int(times[~known].sum())
+
+
+def _batches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    for batch in frame.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True, engine="streaming"):
+        if batch.height:
+            yield batch

@@ -1,0 +1,144 @@
+"""The rules that each record decides by itself, all of them in one streaming pass over a record type."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from stirred.census.codebook.schema import RecordSchema, Schema, VariableSchema
+from stirred.census.codebook.typed import loosely, present, variables_of, wanted_type, with_policy
+from stirred.census.files import CensusFiles
+from stirred.census.validation.columns import column_rules
+from stirred.census.validation.problems import Problem, RecordRule
+from stirred.census.validation.rules import own_rules
+from stirred.census.validation.sizes import size_rules
+from stirred.frames import collected
+
+FILLED = "\x00filled "  # whether a field is filled, whose value may not fit its type
+STAGES = ("columns", "links", "rules")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleRecords:
+    """The records of one type with values that do not fit made empty, and the rules each of them keeps or breaks."""
+
+    record: RecordSchema
+    names: tuple[str, ...]
+    frame: pl.LazyFrame
+    rules: Mapping[str, tuple[RecordRule, ...]]  # by the stage of the report
+
+    @property
+    def broken(self) -> pl.Expr:
+        """Whether a record breaks any of the rules."""
+        tests = [rule.broken.fill_null(value=False) for rules in self.rules.values() for rule in rules]
+        return pl.any_horizontal(tests) if tests else pl.lit(value=False)
+
+    def plain(self) -> pl.LazyFrame:
+        """Only the variables."""
+        return self.frame.select(self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What one pass over a record type found."""
+
+    rows: int = 0
+    problems: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)  # by stage
+    rising: frozenset[str] = frozenset()  # columns without an empty field whose values never fall
+    unique: bool = False  # the identifiers rise, so that none occurs twice
+
+
+def single(census: CensusFiles, record: RecordSchema) -> SingleRecords:
+    """The records of one type, leniently typed and restricted as the schema says, with their rules."""
+    return singled(census.schema, record, census.file(record.name))
+
+
+def singled(
+    schema: Schema, record: RecordSchema, file: pl.LazyFrame, beside: Sequence[str] = ()
+) -> SingleRecords:
+    """As ``single`` for the columns of a file; the columns ``beside`` the variables are kept."""
+    shaped = present(schema, record, file, beside=beside)
+    types = shaped.collect_schema()
+    columns = file.drop(beside).collect_schema()
+    known = [variable for variable in variables_of(schema, record, columns) if variable.name in types]
+    names = tuple(variable.name for variable in known)
+    frame = shaped.select(*_lenient(known, types), *beside)
+    for name, codes in record.where:
+        if name in names:
+            frame = frame.filter(pl.col(name).is_in(list(codes)))
+    values = {variable.name: with_policy(variable, pl.col(variable.name)) for variable in known}
+    settled = _there(record, names)
+    return SingleRecords(
+        record=settled,
+        names=names,
+        frame=frame,
+        rules={
+            "columns": tuple(
+                rule
+                for v in known
+                for rule in column_rules(v, types[v.name], record, _filled(v, types[v.name]))
+            ),
+            "links": tuple(size_rules(schema, settled, values.__getitem__)),
+            "rules": tuple(own_rules(schema, record, names, values.__getitem__)),
+        },
+    )
+
+
+def counted(records: SingleRecords, stages: Sequence[str] = STAGES) -> Counted:
+    """Count in one streaming pass how many records break each rule of these stages, and whether identifiers rise."""
+    rules = {(stage, i): rule for stage in stages for i, rule in enumerate(records.rules[stage])}
+    record = records.record
+    keys = [name for name in dict.fromkeys((record.id, record.household)) if name]
+    order = [
+        (pl.col(key).null_count() == 0) & (pl.col(key) >= pl.col(key).shift()).all().fill_null(value=True)
+        for key in keys
+    ]
+    strict = (pl.col(record.id) > pl.col(record.id).shift()).all() if record.id else pl.lit(value=False)
+    found = collected(
+        records.frame.select(
+            pl.len().alias("rows"),
+            strict.alias("strict"),
+            *(test.alias(f"rises {i}") for i, test in enumerate(order)),
+            *(rule.broken.sum().alias(f"{stage} {i}") for (stage, i), rule in rules.items()),
+        ),
+        streaming=True,
+    ).row(0, named=True)
+    rising = frozenset(key for i, key in enumerate(keys) if found[f"rises {i}"])
+    broken: dict[str, list[Problem]] = {stage: [] for stage in stages}
+    for (stage, i), rule in rules.items():
+        if count := found[f"{stage} {i}"]:
+            problem = Problem(record_type=record.name, column=rule.column, rule=rule.rule, count=int(count))
+            broken[stage].append(problem)
+    return Counted(
+        rows=int(found["rows"]),
+        problems={stage: tuple(problems) for stage, problems in broken.items()},
+        rising=rising,
+        unique=record.id in rising and bool(found["strict"]),
+    )
+
+
+def _lenient(known: Sequence[VariableSchema], types: pl.Schema) -> Iterator[pl.Expr]:
+    for variable in known:
+        name, dtype = variable.name, types[variable.name]
+        target = wanted_type(variable, dtype)
+        if target is None:
+            yield pl.col(name)
+        else:
+            yield loosely(pl.col(name), dtype, target).alias(name)
+            yield pl.col(name).is_not_null().alias(FILLED + name)
+
+
+def _filled(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
+    name = variable.name
+    return pl.col(name).is_not_null() if wanted_type(variable, dtype) is None else pl.col(FILLED + name)
+
+
+def _there(record: RecordSchema, names: Sequence[str]) -> RecordSchema:
+    """The record type without roles whose columns the file does not have."""
+    return replace(
+        record,
+        id=record.id if record.id in names else "",
+        household=record.household if record.household in names else "",
+        size=record.size if record.size in names else "",
+        kinds=record.kinds if record.kinds is not None and record.kinds.column in names else None,
+    )
