@@ -1,9 +1,9 @@
 """A census: confidential records with their schema, read by scanning and never loaded as a whole."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self, get_args
 
 import polars as pl
 
@@ -19,9 +19,24 @@ from stirred.census.flat import home_of
 from stirred.census.progress import Progress
 from stirred.census.readers import is_table, to_lazy
 from stirred.census.validation import validate
+from stirred.census.validation.dropping import cleaned, require_mended
 from stirred.errors import InputError, did_you_mean
 
-__all__ = ["Census", "_asked", "_codes", "read", "redact_errors"]
+Invalid = Literal["refuse", "drop"]
+DROPPED = (
+    "the promise is about the records that keep the rules of the schema; households with a record that breaks one "
+    "were left out before the release"
+)
+
+__all__ = ["DROPPED", "Census", "Invalid", "_asked", "_codes", "read", "redact_errors"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How the records of a census were held against its schema, and how many were left out."""
+
+    invalid: Invalid
+    dropped: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +50,8 @@ class Census(CensusFiles):
     """
 
     _guessed: Description | None = field(default=None, repr=False)  # what was guessed without a schema
+    # how the records were checked; a copy with other files or another schema is not checked
+    _checked: Checked | None = field(default=None, repr=False, init=False)
 
     @staticmethod
     def of(
@@ -86,6 +103,54 @@ class Census(CensusFiles):
           fix: see all of them with: stirred data check census.toml, or validate(census) in Python
         """
         validate(self, progress=progress).require_none()
+
+    def checked(self, *, invalid: Invalid = "refuse", progress: Progress | None = None) -> "Census":
+        """The census after its records were held against the schema, once; every release begins with it.
+
+        ``invalid="refuse"`` raises one error with the worst three problems. ``invalid="drop"`` leaves out, by whole
+        households, the records that break a rule; the promise of a release is then about the records that are left.
+
+        >>> schema = {"record": {"household": {"variables": {"size": "1..7"}}}}
+        >>> Census.of(schema, {"household": {"size": [1, 9, 2]}}).checked(invalid="drop").count("household")
+        2
+        """
+        if invalid not in get_args(Invalid):
+            raise InputError(
+                f"invalid is {invalid!r}",
+                why="records that break the schema are refused or dropped",
+                fix='invalid="refuse", or invalid="drop"',
+            )
+        if self._checked is not None and invalid in ("refuse", self._checked.invalid):
+            return self
+        if self._checked is not None:
+            return replace(self)._marked(Checked(invalid=invalid))
+        problems = validate(self, progress=progress)
+        if invalid == "refuse":
+            problems.require_none()
+        if not problems:
+            return (self if invalid == "refuse" else replace(self))._marked(Checked(invalid=invalid))
+        left = cleaned(self, problems)
+        files, forms = {**self.files, **left.files}, {**self._forms, **left.forms}
+        clean = replace(self, files=files, _forms=forms, _linkable=set())
+        dropped = require_mended(problems, validate(clean))
+        return clean._marked(Checked(invalid=invalid, dropped=dropped))
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """How many records of each type were left out because they break the schema; these counts are confidential."""
+        return {} if self._checked is None else self._checked.dropped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a specification says about the records it speaks of."""
+        return () if self._checked is None or self._checked.invalid == "refuse" else (DROPPED,)
+
+    def _marked(self, checked: Checked | None) -> Self:
+        """This census, marked as checked; its identifiers are then known to be unique."""
+        object.__setattr__(self, "_checked", checked)
+        if checked is not None:
+            self._linkable.update(record.name for record in self.schema.records if record.id)
+        return self
 
 
 def read(path: str | Path) -> Census:

@@ -82,14 +82,19 @@ class CensusFiles:
     def forms(self, record_type: str) -> Forms:
         """The form of every column whose type the schema leaves open; found once, by reading those columns."""
         if record_type not in self._forms:
-            record, source = self.schema.record(record_type), self.source(record_type)
-            with redact_errors(record_type):
-                asked, codes = open_columns(self.schema, record, source.collect_schema())
-                untyped = not self._given(record) and format_of(record.source, self.folder) == "csv"
-                # validation reports a weight that is not a number
-                kept = dict.fromkeys([*filter(None, [record.weight]), *record.leave_out], "kept")
-                self._forms[record_type] = {**forms_of(source, asked, codes, untyped=untyped), **kept}
+            self._forms[record_type] = self.forms_in(
+                self.schema.record(record_type), self.source(record_type)
+            )
         return self._forms[record_type]
+
+    def forms_in(self, record: RecordSchema, source: pl.LazyFrame) -> Forms:
+        """The forms of the open columns as these rows of the file have them."""
+        with redact_errors(record.name):
+            asked, codes = open_columns(self.schema, record, source.collect_schema())
+            untyped = not self._given(record) and format_of(record.source, self.folder) == "csv"
+            # validation reports a weight that is not a number
+            kept = dict.fromkeys([*filter(None, [record.weight]), *record.leave_out], "kept")
+            return {**forms_of(source, asked, codes, untyped=untyped), **kept}
 
     def _unsplit(self, record: RecordSchema) -> pl.LazyFrame:
         """The file or table of a record type, with every value in its one form."""

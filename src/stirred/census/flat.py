@@ -21,6 +21,15 @@ class FlatHouseholds:
 
     frame: pl.DataFrame
     uneven: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, pl.Series] = field(
+        default_factory=dict, repr=False
+    )  # by column, of the households that differ
+
+    @property
+    def mixed(self) -> pl.Series | None:
+        """The keys of the households that have different values in a column, or None where there are none."""
+        found = [self.keys[column] for column in self.uneven]
+        return pl.concat(found).unique() if found else None
 
     def require_even(self, record: RecordSchema) -> None:
         """Raise an error that names the columns that are not constant within households."""
@@ -58,7 +67,9 @@ def grouped(frame: pl.LazyFrame, key: str, columns: Sequence[str]) -> FlatHouseh
     counted = result.select(pl.col(f"\x00{name}").sum() for name in columns)
     uneven = {name: int(counted[f"\x00{name}"].item()) for name in columns} if columns else {}
     kept = result.select(key, PERSONS, *columns)
-    return FlatHouseholds(kept, {name: count for name, count in uneven.items() if count})
+    uneven = {name: count for name, count in uneven.items() if count}
+    keys = {name: result.filter(pl.col(f"\x00{name}"))[key] for name in uneven}
+    return FlatHouseholds(kept, uneven, keys)
 
 
 def _comparable(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -80,10 +91,11 @@ def households(schema: Schema, record: RecordSchema, persons: pl.LazyFrame) -> F
     size = _counted(record, types)
     frame = made.frame.rename({PERSONS: size}) if size else made.frame.drop(PERSONS)
     if record.variables:
-        return FlatHouseholds(frame, made.uneven)
+        return FlatHouseholds(frame, made.uneven, made.keys)
     needed = {column for column in made.uneven if column in _named(schema, record)}
     frame = frame.drop([column for column in made.uneven if column not in needed])
-    return FlatHouseholds(frame, {column: made.uneven[column] for column in made.uneven if column in needed})
+    uneven = {column: made.uneven[column] for column in made.uneven if column in needed}
+    return FlatHouseholds(frame, uneven, made.keys)
 
 
 def layout(schema: Schema, record: RecordSchema, types: pl.Schema) -> pl.Schema | None:

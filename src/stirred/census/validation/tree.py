@@ -88,6 +88,27 @@ def _looked_up(census: CensusFiles, record_type: str, distinct: pl.DataFrame) ->
                 yield from _unknown(distinct, record_type, off.of, table.select(off.of), rule)
 
 
+def unknown_codes(census: CensusFiles, record_type: str) -> dict[str, pl.Series]:
+    """The codes of records, as text, that the files of areas or of off-spine geographies do not know."""
+    schema, folder = census.schema, census.folder
+    files: list[tuple[str, pl.LazyFrame]] = []
+    if schema.geography.areas is not None and schema.spine:
+        files.append((schema.spine[-1], area_table(schema, folder).select(pl.col("code"))))
+    files += [
+        (off.of, crosswalk(schema, off.name, folder).select(pl.col(off.of).cast(pl.String)))
+        for off in schema.geography.off_spine
+        if off.files
+    ]
+    found: dict[str, pl.Series] = {}
+    for column, known in files:
+        if column in census.columns(record_type):
+            codes = census.scan(record_type).select(pl.col(column).cast(pl.String)).drop_nulls().unique()
+            lost = codes.join(known, left_on=column, right_on=known.collect_schema().names()[0], how="anti")
+            some = collected(lost, streaming=True).to_series()
+            found[column] = pl.concat([found[column], some]).unique() if column in found else some
+    return {column: codes for column, codes in found.items() if len(codes)}
+
+
 def _unknown(
     distinct: pl.DataFrame, record_type: str, column: str, known: pl.LazyFrame, rule: str
 ) -> Iterator[Problem]:
