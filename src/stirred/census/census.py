@@ -32,7 +32,7 @@ __all__ = ["DROPPED", "Census", "Invalid", "_asked", "_codes", "read", "redact_e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checkup:
     """How the records of a census were held against its schema, and how many were left out."""
 
     invalid: Invalid
@@ -51,7 +51,7 @@ class Census(CensusFiles):
 
     _guessed: Description | None = field(default=None, repr=False)  # what was guessed without a schema
     # how the records were checked; a copy with other files or another schema is not checked
-    _checked: Checked | None = field(default=None, repr=False, init=False)
+    _checked: Checkup | None = field(default=None, repr=False, init=False)
 
     @staticmethod
     def of(
@@ -123,17 +123,17 @@ class Census(CensusFiles):
         if self._checked is not None and invalid in ("refuse", self._checked.invalid):
             return self
         if self._checked is not None:
-            return replace(self)._marked(Checked(invalid=invalid))
+            return replace(self)._marked(Checkup(invalid=invalid))
         problems = validate(self, progress=progress)
         if invalid == "refuse":
             problems.require_none()
         if not problems:
-            return (self if invalid == "refuse" else replace(self))._marked(Checked(invalid=invalid))
+            return (self if invalid == "refuse" else replace(self))._marked(Checkup(invalid=invalid))
         left = cleaned(self, problems)
         files, forms = {**self.files, **left.files}, {**self._forms, **left.forms}
         clean = replace(self, files=files, _forms=forms, _linkable=set())
         dropped = require_mended(problems, validate(clean))
-        return clean._marked(Checked(invalid=invalid, dropped=dropped))
+        return clean._marked(Checkup(invalid=invalid, dropped=dropped))
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -145,7 +145,7 @@ class Census(CensusFiles):
         """What a specification says about the records it speaks of."""
         return () if self._checked is None or self._checked.invalid == "refuse" else (DROPPED,)
 
-    def _marked(self, checked: Checked | None) -> Self:
+    def _marked(self, checked: Checkup | None) -> Self:
         """This census, marked as checked; its identifiers are then known to be unique."""
         object.__setattr__(self, "_checked", checked)
         if checked is not None:

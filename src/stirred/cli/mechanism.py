@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.flags import add_flags, settings
+from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
 from stirred.cli.terminal.keys import key_for
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars, logged
@@ -25,6 +26,7 @@ from stirred.spec import NormalizedRenyi, Specification
 from stirred.spec.card import Card
 
 if TYPE_CHECKING:
+    from stirred.census import Invalid
     from stirred.mechanisms.base import Mechanism
 
 
@@ -39,6 +41,7 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
         "--promise", "--check", action="store_true", help="print what would be promised and stop"
     )
     add_flags(parser, kind.Config)
+    add_invalid_argument(parser, default="refuse")
     add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=partial(run, name))
@@ -53,9 +56,10 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     kind = find(name)
     mechanism = kind.of(settings(arguments, kind.Config))
     path, out = _census(arguments.census), arguments.out
+    invalid: Invalid = arguments.invalid or "refuse"
     if arguments.promise:
         with chosen_engine(arguments) as engine:
-            census = engine.read(path)
+            census = engine.read(path).checked(invalid=invalid)
             return _promise(mechanism, mechanism.specification(census, engine=engine), json=arguments.json)
     if out is None:
         raise InputError(
@@ -64,9 +68,10 @@ def run(name: str, arguments: argparse.Namespace) -> int:
             fix="--out packet/, or --promise to see only the promise",
         )
     require_room(out)
-    plan = plan_of(mechanism, path.parent, census=path.name)
+    plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid)
     with chosen_engine(arguments) as engine:
         ready = prepare(plan, out, engine)
+        tell_dropped(ready.census)
         key = key_for(out, arguments.key)
         with bars(quiet=arguments.json) as bar, logged(out.with_name(out.name + ".log"), bar) as progress:
             packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)

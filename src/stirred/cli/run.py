@@ -7,6 +7,7 @@ An interrupted run is taken up where it stopped; the same key and census give th
   stirred run plan.toml --out packet/
   stirred run plan.toml --out packet/ --key office.key     (made there if it does not exist)
   stirred run plan.toml --out packet/ --memory "8 GB"      (a census larger than that is worked through in parts)
+  stirred run plan.toml --out packet/ --invalid drop       (leave out households that break the schema)
   stirred run plan.toml --out packet/ --engine spark --master spark://host:7077
 
 Exit codes: 0 done, 2 wrong input or a refusal (nothing was written), 130 interrupted (run again to resume).
@@ -16,6 +17,7 @@ import argparse
 from pathlib import Path
 
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
+from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
 from stirred.cli.terminal.keys import key_for
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.progress import bars, logged
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--public-only", action="store_true", help="make no internal comparison with the truth"
     )
+    add_invalid_argument(parser, default="what the plan says")
     add_engine_arguments(parser, default=None)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -38,11 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
     from stirred.publish import run as run_plan
     from stirred.publish.before.refusals import prepare
+    from stirred.publish.plan.reading import with_invalid
 
     out = Path(arguments.out)
-    plan = load(arguments.plan)
+    plan = with_invalid(load(arguments.plan), arguments.invalid)
     with chosen_engine(arguments, planned=plan.engine) as engine:
         ready = prepare(plan, out, engine)  # all that can be refused is refused before a key is made
+        tell_dropped(ready.census)
         key = key_for(out, arguments.key)
         with bars(quiet=arguments.json) as shown, logged(out.with_name(out.name + ".log"), shown) as progress:
             packet = run_plan(

@@ -100,6 +100,7 @@ class ExactMargins(Mechanism):
             measures=(Margin(self.record, (self.rows, self.columns)),),
             notes=(
                 f"one table: {self.rows} × {self.columns}; its levels are those of the schema or of the margins",
+                *census.notes,
             ),
         )
 
@@ -114,6 +115,7 @@ class ExactMargins(Mechanism):
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """The noisy table as counts by row and column, zero cells included."""
+        census = census.checked()
         census = engine.census(census) if engine else census
         promise = self.specification(census)
         table, rows, columns = self._table(census)

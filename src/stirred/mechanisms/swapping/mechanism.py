@@ -309,6 +309,7 @@ class PermutationSwapping(Mechanism):
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
         del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
+        census = census.checked()
         place = engine or Local()
         require_levels(place.census(census), self.resolution, self.named_levels())
         return release(self, census, key=key, engine=place, out=out, progress=progress or silent)

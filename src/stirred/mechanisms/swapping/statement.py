@@ -66,7 +66,7 @@ def specification(
         evidence=Evidence(status=claimed.status, source=claimed.source),
         bounds=all_bounds,
         untouched=tuple(words),
-        notes=(*_held(frame), *_left_out(frame), *_remarks(found, claimed.budget)),
+        notes=(*_held(frame), *_left_out(frame), *_remarks(found, claimed.budget), *census.notes),
         varies=_varies(frame, found, law, depends),
     )
 

@@ -253,6 +253,7 @@ class TopDown(Mechanism):
         With ``out`` the microdata (and the noisy measurement file) are written there.
         """
         self.require_given()
+        census = census.checked()
         specification = self.specification(census)
         settings = Settings(
             mode=self.mode,

@@ -45,7 +45,7 @@ def specification(
         output_premetric=NormalizedRenyi(),
         budget=budget(rho_squared),
         evidence=evidence,
-        notes=(*notes, *moved_notes(census, workload, added)),
+        notes=(*notes, *moved_notes(census, workload, added), *census.notes),
     )
 
 

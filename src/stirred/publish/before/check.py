@@ -66,7 +66,9 @@ class Explanation:
 def explain(plan: Plan, census: Census | None = None, engine: Engine | None = None) -> Explanation:
     """Everything that ``plan check`` prints; writes nothing."""
     place = engine or engine_named(plan.engine)
-    census = plan.census(place) if census is None else place.census(census)
+    census = (
+        plan.checked_census(place) if census is None else place.census(census.checked(invalid=plan.invalid))
+    )
     require_variables(plan, census)
     promise = stated(plan, census, place)
     whole = promise.whole

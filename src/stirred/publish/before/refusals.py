@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stirred.census import Census
@@ -33,11 +33,18 @@ def prepare(plan: Plan, out: Path, engine: Engine | None = None) -> ReadyPlan:
     """Refuse what can be refused, without writing anything; what is left can be run."""
     require_room(out)
     place = engine or engine_named(plan.engine)
-    census = plan.census(place)
+    census = plan.checked_census(place)
     require_variables(plan, census)
-    promise = stated(plan, census, place)
+    promise = _noted(stated(plan, census, place), census)
     require_finite(promise.whole)
     return ReadyPlan(census=census, promise=promise, engine=place)
+
+
+def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
+    """The promise that says which records it is about, also where no mechanism of the plan says so."""
+    notes = promise.whole.notes
+    more = tuple(note for note in census.notes if note not in notes)
+    return replace(promise, whole=replace(promise.whole, notes=(*notes, *more))) if more else promise
 
 
 def require_room(out: Path) -> None:

@@ -35,6 +35,7 @@ def receipt(
         "private": all(release.private for release in releases),
         "title": plan.title,
         "plan_sha256": plan.digest,
+        **({} if plan.invalid == "refuse" else {"invalid": plan.invalid}),
         "engine": engine,
         "versions": versions(),
         "tables": dict(tables),

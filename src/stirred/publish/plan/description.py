@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stirred.census import Census, read
+from stirred.census import Census, Invalid, read
 from stirred.engine import Engine
 from stirred.errors import PlanError
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
@@ -98,6 +98,7 @@ class Plan:
     questions: Questions
     alternatives: tuple[str, ...]
     about: Mapping[str, object]
+    invalid: Invalid = "refuse"  # what is done with records that break the schema
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -119,3 +120,7 @@ class Plan:
                 fix="give the path of census.toml relative to the plan, or make one: stirred data describe FILE…",
             )
         return read(path) if engine is None else engine.read(path)
+
+    def checked_census(self, engine: Engine | None = None) -> Census:
+        """The plan's census with its records held against the schema, before anything else reads them."""
+        return self.census(engine).checked(invalid=self.invalid)

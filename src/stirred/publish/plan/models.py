@@ -102,6 +102,11 @@ class PlanConfig(StrictModel):
     engine: Literal["local", "spark"] = Field(
         default="local", description="this machine, or a cluster", examples=["local"]
     )
+    invalid: Literal["refuse", "drop"] = Field(
+        default="refuse",
+        description="what is done with records that break the schema: refuse the run, or drop their households",
+        examples=["refuse"],
+    )
     mechanism: list[dict[str, object]] = Field(
         min_length=1, description="one or more mechanisms, each with its name and its settings"
     )

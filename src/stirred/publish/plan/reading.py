@@ -4,8 +4,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from stirred.census import Invalid
 from stirred.errors import PlanError, did_you_mean
-from stirred.mechanisms.config import parsed
+from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
 from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan
@@ -61,7 +62,27 @@ def parse(text: str, *, folder: Path) -> Plan:
         questions=_questions(config.assess),
         alternatives=tuple(config.alternatives),
         about=config.about.model_dump(),
+        invalid=config.invalid,
     )
+
+
+def with_invalid(plan: Plan, invalid: Invalid | None) -> Plan:
+    """The plan with the choice that a command states, written into its text; a plan that states another one is refused.
+
+    >>> plan = parse('title = "t"\\ncensus = "c.toml"\\n[[mechanism]]\\nname = "exact-margins"\\n'
+    ...              'rows = "county"\\ncolumns = "tenure"\\nrho_squared = "1/2"', folder=Path())
+    >>> with_invalid(plan, "drop").text.splitlines()[0]
+    'invalid = "drop"'
+    """
+    if invalid is None or invalid == plan.invalid:
+        return plan
+    if "invalid" in tomllib.loads(plan.text):
+        raise PlanError(
+            "the plan and the command disagree about invalid records",
+            why=f"the plan says invalid = {toml(plan.invalid)}, the command --invalid {invalid}",
+            fix="leave --invalid out, or change the plan",
+        )
+    return parse(f"invalid = {toml(invalid)}\n{plan.text}", folder=plan.folder)
 
 
 def _questions(config: models.AssessConfig) -> Questions:

@@ -4,12 +4,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from stirred.census import DROPPED, Invalid
 from stirred.errors import InputError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find
 from stirred.publish.plan.description import Plan
-from stirred.publish.plan.reading import parse
+from stirred.publish.plan.reading import parse, with_invalid
 
 CENSUS = "census.toml"
 _TEXT = """title = {title}
@@ -23,7 +24,9 @@ utility = false
 """
 
 
-def plan_of(mechanism: Mechanism, folder: Path, *, census: str = CENSUS, title: str = "") -> Plan:
+def plan_of(
+    mechanism: Mechanism, folder: Path, *, census: str = CENSUS, title: str = "", invalid: Invalid = "refuse"
+) -> Plan:
     """The plan that runs one mechanism on the census in ``folder``; a path among its settings starts there."""
     config = parsed(type(mechanism).Config, mechanism.settings(), what=f"mechanism {mechanism.name}")
     paths = {name: os.path.relpath(str(getattr(config, name)), folder) for name in config.paths()}
@@ -34,7 +37,7 @@ def plan_of(mechanism: Mechanism, folder: Path, *, census: str = CENSUS, title: 
         name=toml(mechanism.name),
         settings="".join(f"{name} = {toml(value)}\n" for name, value in values.items()),
     )
-    return parse(text, folder=folder)
+    return with_invalid(parse(text, folder=folder), invalid)
 
 
 def plan_of_release(release: Release, folder: Path, *, census: str = CENSUS, title: str = "") -> Plan:
@@ -44,7 +47,9 @@ def plan_of_release(release: Release, folder: Path, *, census: str = CENSUS, tit
         name: value for name, value in release.parameters.items() if name in kind.Config.model_fields
     }
     try:
-        plan = plan_of(kind.of(parsed(kind.Config, settings)), folder, census=census, title=title)
+        invalid: Invalid = "drop" if DROPPED in release.specification.notes else "refuse"
+        made = kind.of(parsed(kind.Config, settings))
+        plan = plan_of(made, folder, census=census, title=title, invalid=invalid)
         same = _plain(plan.mechanisms[0].parameters()) == _plain(release.parameters)
     except StirredError:
         same = False

@@ -47,7 +47,7 @@ class SparkCensus(Census):
             _linkable=census._linkable,
             _forms=census._forms,
             engine=engine,
-        )
+        )._marked(census._checked)
 
     @staticmethod
     def read(engine: Cluster, path: Path) -> "SparkCensus":

@@ -30,7 +30,8 @@ def own(engine: Cluster, census: Census, record_type: str, names: Sequence[str])
     scanned = typed(census.schema, record, census.file(record_type)).select(names)
     empty = arrow_of(pl.DataFrame(schema=scanned.collect_schema()))
     schema = plain_schema(empty.schema)
-    paths = addresses(record) or parquet_files(census, record)
+    # a table that is given takes the place of the files
+    paths = None if record_type in census.files else addresses(record) or parquet_files(census, record)
     sources = sources_of(census.schema, record, raw, names) if paths is not None else []
     raw_kinds = arrow_of(pl.DataFrame(schema={name: raw[name] for name in sources})).schema
     if paths is None or not readable(paths, raw_kinds):
