@@ -16,14 +16,14 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.release import Check, Release
+from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.released import MEASURES, count
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-__all__ = ["Check", "Exhibit", "Knob", "Mechanism", "MechanismConfig", "Release"]
+__all__ = ["Check", "Exhibit", "Guard", "Knob", "Mechanism", "MechanismConfig", "Release"]
 
 
 class Mechanism(ABC):
@@ -59,6 +59,21 @@ class Mechanism(ABC):
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: B027
         """Raise what can be refused before a key or a folder exists; ``specification``, called next, refuses the rest."""
+
+    def refuse_stated(  # noqa: B027
+        self, census: "Census", specification: Specification, engine: Engine | None = None
+    ) -> None:
+        """Raise an error if the stated promise is true and useless; called after ``specification``, before a key exists."""
+
+    def guards(
+        self,
+        census: "Census",  # noqa: ARG002
+        *,
+        engine: Engine | None = None,  # noqa: ARG002
+        trial: bool = True,  # noqa: ARG002
+    ) -> Sequence[Guard]:
+        """What the guards find before a run, for the office alone; with ``trial`` a draw is made and thrown away."""
+        return ()
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
         """The variables that tables of each record type can have; None where only the release shows them."""

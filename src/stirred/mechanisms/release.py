@@ -29,6 +29,19 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """What a guard found before a release: a sentence with counts and no value, and whether a setting accepts it by name.
+
+    ``rows`` are what it measured: columns, what they predict, share guessed, share by chance.
+    """
+
+    name: str
+    finding: str
+    accepted: bool = False
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """What may be published, with its specification and the record of how it was made.
 
@@ -48,6 +61,7 @@ class Release:
     checks: tuple[Check, ...] = ()
     ledger: Ledger | None = None
     notes: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
     settings: Mapping[str, object] = field(
         default_factory=dict
     )  # of the mechanism, as a plan states them, where they are not its parameters

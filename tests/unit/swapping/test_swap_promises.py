@@ -185,7 +185,7 @@ def test_the_old_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts_and_memory_declare_the_same() -> None:
-    rows = tuple((k, f"h{i % 3}", f"s{i % 4}") for i, k in enumerate(["0", "1", "2", None] * 6))
+    rows = tuple((k, f"h{i % 3}", f"s{i % 5}") for i, k in enumerate(["0", "1", "2", None] * 6))
     for schema in SCHEMAS:
         there = census(rows, schema)
         one = psa().release(there, key=KEY)

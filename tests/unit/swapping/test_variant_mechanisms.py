@@ -193,7 +193,7 @@ def test_places_prefer_to_be_near() -> None:
     data = {"hid": np.arange(4_000), "county": tract // 10, "tract": tract, "mark": np.arange(4_000)}
     schema = {"geography": {"spine": ["county", "tract"]}, "record": {"household": {"id": "hid"}}}
     there = Census.of(schema, {"household": pa.table(data)})
-    settings = {"swap": ["county", "tract"], "rate": "1/2"}
+    settings = {"swap": ["county", "tract"], "rate": "1/2", "release_identifiers": ["mark"]}
 
     def left(mechanism: PermutationSwapping) -> float:
         after = pl.from_arrow(mechanism.release(there, key=KEY).microdata["household"]).sort("mark")

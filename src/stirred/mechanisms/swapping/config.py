@@ -63,6 +63,16 @@ class SwapConfig(MechanismConfig):
         description="what becomes of vacant units and group quarters, which are never swapped",
         examples=["publish"],
     )
+    release_identifiers: list[str] = Field(
+        default=[],
+        description="a list of columns to publish although nearly every record has a value of its own in them",
+        examples=[["income"]],
+    )
+    accept_reversal: list[str] = Field(
+        default=[],
+        description="a list of held columns to publish although they tell where a swapped record came from",
+        examples=[["weight"]],
+    )
 
 
 class VaryingRatesConfig(SwapConfig):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
-from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
@@ -20,6 +20,9 @@ from stirred.mechanisms.swapping.budget.claim import StratumTable, bounds
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.config import SwapConfig
 from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.guards.checks import REVERSAL, identified, require_named
+from stirred.mechanisms.swapping.guards.shown import on_trial, shown_guards
+from stirred.mechanisms.swapping.guards.standing import Standing
 from stirred.mechanisms.swapping.numbers import tables
 from stirred.mechanisms.swapping.numbers.uncertainty import kept
 from stirred.mechanisms.swapping.pipeline import memory
@@ -27,6 +30,7 @@ from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.pipeline.release import release, stated
 from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.size import size_of
 from stirred.mechanisms.swapping.roles import Roles, require_levels, roles
 from stirred.spec import Bound, SizeLaw, Specification
 
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 UNTOUCHED = ("publish", "drop", "refuse")
+TRIAL = 3_000_000  # records of any type, up to which plan check makes a trial draw
 STEPS = 400  # swap rates are tuned in steps of 1/400
 
 
@@ -77,6 +82,8 @@ class PermutationSwapping(Mechanism):
     microdata: bool
     carry: bool
     untouched: str
+    release_identifiers: tuple[str, ...]
+    accept_reversal: tuple[str, ...]
 
     def __init__(
         self,
@@ -91,8 +98,18 @@ class PermutationSwapping(Mechanism):
         microdata: bool = True,
         carry: bool = True,
         untouched: str = "publish",
+        release_identifiers: Sequence[str] = (),
+        accept_reversal: Sequence[str] = (),
     ) -> None:
-        for label, value in (("match", match), ("swap", swap), ("hold", hold), ("drop", drop)):
+        lists = {
+            "match": match,
+            "swap": swap,
+            "hold": hold,
+            "drop": drop,
+            "release_identifiers": release_identifiers,
+            "accept_reversal": accept_reversal,
+        }
+        for label, value in lists.items():
             no_text(label, value)
         for by in (tables, *tables):
             no_text("tables", by)
@@ -119,6 +136,8 @@ class PermutationSwapping(Mechanism):
             "microdata": microdata,
             "carry": carry,
             "untouched": untouched,
+            "release_identifiers": tuple(release_identifiers),
+            "accept_reversal": tuple(accept_reversal),
         }
         for label, setting in settings.items():
             object.__setattr__(self, label, setting)
@@ -130,6 +149,11 @@ class PermutationSwapping(Mechanism):
 
     def parameters(self) -> dict[str, object]:
         """The parameters of a run, in JSON; the order within match and swap is kept, but does not change the draw."""
+        # what is accepted by name is told only where there is any: a draw is bound to these parameters
+        accepted = {
+            "release_identifiers": list(self.release_identifiers),
+            "accept_reversal": list(self.accept_reversal),
+        }
         return {
             "match": list(self.match),
             "swap": list(self.swap),
@@ -141,6 +165,7 @@ class PermutationSwapping(Mechanism):
             "microdata": self.microdata,
             "carry": self.carry,
             "untouched": self.untouched,
+            **{name: names for name, names in accepted.items() if names},
         }
 
     def roles(self, census: "Census") -> Roles:
@@ -167,6 +192,7 @@ class PermutationSwapping(Mechanism):
                         why="the release does not have this variable",
                         fix=did_you_mean(name, found.released),
                     )
+        require_named(self, found)
         return found
 
     def frame(self, census: "Census") -> Frame:
@@ -192,6 +218,35 @@ class PermutationSwapping(Mechanism):
         require_levels(place.census(census), self.resolution, self.named_levels())
         strata = stated(self, census, place)
         return self.promised(strata.frame, strata.shapes, census)
+
+    def refuse_stated(
+        self, census: "Census", specification: Specification, engine: Engine | None = None
+    ) -> None:
+        """Stop where nothing can move: ε = 0 is then true, and the file would be published as it is."""
+        if specification.varies is None or not specification.varies.b:
+            strata = stated(self, census, engine or Local())
+            Standing.of(strata.shapes, strata.frame.stays).guard(self.resolution)
+
+    def guards(
+        self, census: "Census", *, engine: Engine | None = None, trial: bool = True
+    ) -> Sequence[Guard]:
+        """Identifiers, records that cannot move, and columns that undo the swap; the last on a trial draw."""
+        place = engine or Local()
+        found = self.roles(census)
+        size = size_of(place.census(census), found)
+        if trial and size.rows <= TRIAL and place.fits(2 * size.memory):
+            made = release(self, census, key=Key.fresh(), engine=place, out=None, progress=silent)
+            return tuple(on_trial(guard) for guard in made.guards)
+        strata = stated(self, census, place)
+        return (
+            identified(self, census, found, place),
+            Standing.of(strata.shapes, strata.frame.stays).guard(self.resolution),
+            Guard(name=REVERSAL, finding="measured on the released file by the run, before anything is kept"),
+        )
+
+    def highest_rate(self) -> float:
+        """The largest swap rate of any record."""
+        return float(self.rate)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Every bound on the loss that applies to these strata; a variant with another law has its own bounds."""
@@ -241,11 +296,11 @@ class PermutationSwapping(Mechanism):
             )
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
-        """Stop at a rate that protects nothing, and at a choice of variables that would undo the swap."""
-        del engine  # no record is read
+        """Stop at a rate that protects nothing, at variables that would undo the swap, and at identifiers."""
         self.refuse_degenerate()
         self.adapted(memory.outline(census, self.roles(census)))
         require_levels(census, self.resolution, self.named_levels(), count=False)
+        identified(self, census, self.roles(census), engine or Local())
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
         """The levels that the settings name, by variable; one that does not exist is refused."""
@@ -272,10 +327,13 @@ class PermutationSwapping(Mechanism):
         return self.closed_form and kept(by, match=self.match, swap=tables.moving(self, schema))
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
-        """Where the swaps fell."""
-        if release is None or not self.closed_form or self.resolution not in release.microdata:
+        """Where the swaps fell, and what the guards found."""
+        if release is None:
             return ()
-        return (tables.where_swaps_fell(self, release, engine or Local()),)
+        guarded = (shown_guards(release.guards),) if release.guards else ()
+        if not self.closed_form or self.resolution not in release.microdata:
+            return guarded
+        return (tables.where_swaps_fell(self, release, engine or Local()), *guarded)
 
     def knobs(self) -> Sequence[Knob]:
         """The swap rate, up to one half."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
-from stirred.census.guards import FEWEST
 from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.swapping.guards.identifiers import FEWEST
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -115,8 +115,10 @@ def roles(
     record = census.schema.record(record_type)
     own = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
     known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())
+    along_with = [other for other in census.schema.records if carry and other.linked_to == record_type]
+    carried = {name for other in along_with for name in census.columns(other.name)}
     for name in (*match, *swap, *(hold or ()), *drop):
-        if name not in known:
+        if name not in known and not (name in drop and name in carried):
             raise InputError(
                 f"{record_type} records have no variable {name}",
                 why="a role of the swap names it",
@@ -144,14 +146,13 @@ def roles(
         )
     areas = {*spine, *(off.name for off in census.schema.geography.off_spine if off.of in spine)}
     linked: list[tuple[str, tuple[str, ...]]] = []
-    for other in census.schema.records:
-        if carry and other.linked_to == record_type:
-            variables = tuple(
-                name
-                for name in census.columns(other.name)
-                if name not in {other.id, other.household, *swap, *areas, *drop}
-            )
-            linked.append((other.name, variables))
+    for other in along_with:
+        variables = tuple(
+            name
+            for name in census.columns(other.name)
+            if name not in {other.id, other.household, *swap, *areas, *drop}
+        )
+        linked.append((other.name, variables))
     return Roles(
         record_type=record_type,
         match=tuple(match),

@@ -38,6 +38,7 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
                 mechanism = step.after(earlier, plan.folder)
             mechanism.refuse(census, engine)
             found.append(mechanism.specification(census, engine=engine))
+            mechanism.refuse_stated(census, found[-1], engine)
             if step.continues is not None:
                 _require_included(found[step.continues], found[-1], step.label)
     included = {step.continues for step in plan.steps}

@@ -9,6 +9,8 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
 from stirred.mechanisms.base import Check, Release
 from stirred.mechanisms.swapping import statement
+from stirred.mechanisms.swapping.guards.checks import identified, measured
+from stirred.mechanisms.swapping.guards.standing import Standing
 from stirred.mechanisms.swapping.pipeline import parts
 from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
 from stirred.mechanisms.swapping.pipeline.publish import After
@@ -58,25 +60,34 @@ def release(
     law: SwapLaw, census: "Census", *, key: Key, engine: Engine, out: Path | None, progress: Progress
 ) -> Release:
     """Swap, order, verify and write; with ``out`` the records go to Parquet files in that folder."""
+    progress("guards", 0, 2)
+    named = identified(law, census, law.roles(census), engine)
+    progress("guards", 1, 2)
     with opened(law, census, engine, progress=progress) as source:
         progress("digest", 0, 1)
         before = source.survey(law.reader(key))
         run = law.bound(key, before.digest)
         progress("digest", 1, 1)
         strata = _stated(law, source, cells=True)
+        standing = Standing.of(strata.shapes, strata.frame.stays).guard(law.resolution)
         promise = law.promised(strata.frame, strata.shapes, census)
         with source.swapped(run, before, out) as swapped:
             checks = compared(strata, before, swapped.after)
             tables = {" × ".join(by): law.made_table(swapped.table(by), run) for by in law.tables}
+            microdata = swapped.written()
+            # a refusal here deletes what was written: the caller sees the refusal or the file, never both
+            undone = measured(law, strata.frame.roles, census.schema, microdata, tables)
+            progress("guards", 2, 2)
             return Release(
                 mechanism=law.name,
                 parameters=law.parameters(),
                 specification=promise,
                 tables=tables,
-                microdata=swapped.written(),
+                microdata=microdata,
                 checks=checks,
                 ledger=Ledger().spend(by=law.name, on=law.resolution, budget=promise.budget),
                 notes=statement.notes(strata.shapes, law.rate),
+                guards=(named, standing, undone),
                 input_digest=run.digest(b"input", before.digest).hex(),
                 private=key.private,
                 schema=census.schema,

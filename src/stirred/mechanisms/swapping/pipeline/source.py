@@ -12,6 +12,7 @@ import pyarrow.dataset as pads
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.swapping.budget.shapes import Shapes
+from stirred.mechanisms.swapping.guards.checks import Accepting
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import After
 from stirred.mechanisms.swapping.pipeline.survey import Before
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Microdata = Mapping[str, pa.Table | pads.Dataset]
 
 
-class SwapLaw(SwapChoice, Protocol):
+class SwapLaw(SwapChoice, Accepting, Protocol):
     """The part of a swapping mechanism that a release calls."""
 
     @property
@@ -36,16 +37,6 @@ class SwapLaw(SwapChoice, Protocol):
     @property
     def untouched(self) -> str:
         """What becomes of records that never take part: publish, drop or refuse."""
-        ...
-
-    @property
-    def microdata(self) -> bool:
-        """Whether records are released."""
-        ...
-
-    @property
-    def tables(self) -> tuple[tuple[str, ...], ...]:
-        """The contingency tables that are released."""
         ...
 
     @property

@@ -111,6 +111,10 @@ class VaryingRates(PermutationSwapping):
         special = [rate for _, rate in self.rates]
         return (self.rate, *special) if self.rare is None else (self.rate, *special, self.rare)
 
+    def highest_rate(self) -> float:
+        """The largest of all rates."""
+        return float(max(self.all_rates()))
+
     def law(self, held: Sequence[str]) -> str:
         """The name of the law: 1a if the rate depends only on held variables."""
         if self.rarity:

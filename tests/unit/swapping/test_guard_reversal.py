@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.assess.reversal import LEVEL, Reversal, reversals
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.frames import frame_of
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swapping.guards.reversal import LEVEL, Reversal, reversals
 
 REGIONS, AREAS, HOMES = 10, 58, 15  # a survey like Ghana's: 8,700 households in 580 enumeration areas
 
@@ -41,7 +41,14 @@ def released(rate: str = "1/10", *drop: str) -> tuple[pl.DataFrame, pl.DataFrame
         "geography": {"spine": ["region", "ea"], "type": "integer"},
         "record": {"household": {"id": "hid", "weight": "weight"}},
     }
-    psa = PermutationSwapping(match=["region", "size"], swap=["ea"], rate=rate, drop=drop)
+    psa = PermutationSwapping(
+        match=["region", "size"],
+        swap=["ea"],
+        rate=rate,
+        drop=drop,
+        release_identifiers=[name for name in ("north", "east") if name not in drop],
+        accept_reversal=[name for name in ("weight", "north", "east") if name not in drop],
+    )
     found = psa.release(Census.of(schema, {"household": frame}), key=Key.for_tests(3)).microdata["household"]
     return frame, frame_of(found.to_table() if hasattr(found, "to_table") else found)
 
@@ -84,7 +91,7 @@ def test_coordinates_reverse_it_in_bins_of_two() -> None:
 def test_two_columns_that_reverse_it_only_together() -> None:
     frame = survey().with_columns(tens=pl.col("ea") // 24, ones=pl.col("ea") % 24)
     found = asked(frame, ["tens", "ones", "rooms"])
-    assert found["tens", "ones"].share > 0.99
+    assert found["tens", "ones"].share > 0.98
     assert found["ones",].share < 0.9
 
 

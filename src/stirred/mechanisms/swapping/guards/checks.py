@@ -1,0 +1,177 @@
+"""What each guard of a swap finds, and when it refuses: a finding is accepted only where the settings name the column."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.census import Schema
+from stirred.engine import Engine
+from stirred.errors import InputError, PrivacyError, did_you_mean
+from stirred.mechanisms.release import Guard
+from stirred.mechanisms.swapping.guards.identifiers import Identifying, identifying
+from stirred.mechanisms.swapping.guards.measured import SAMPLE, Found, on_records, on_tables
+from stirred.mechanisms.swapping.guards.reversal import LEVEL
+from stirred.mechanisms.swapping.roles import Roles
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+IDENTIFIERS = "identifying columns"
+REVERSAL = "columns that undo the swap"
+SHOWN = 5  # sets of columns in the report
+
+
+class Accepting(Protocol):
+    """The settings that decide what is released on purpose."""
+
+    @property
+    def microdata(self) -> bool:
+        """Whether records are released."""
+        ...
+
+    @property
+    def tables(self) -> tuple[tuple[str, ...], ...]:
+        """The contingency tables that are released."""
+        ...
+
+    @property
+    def hold(self) -> tuple[str, ...] | None:
+        """The held variables that are named; None: all."""
+        ...
+
+    @property
+    def release_identifiers(self) -> tuple[str, ...]:
+        """Identifying columns that are released on purpose."""
+        ...
+
+    @property
+    def accept_reversal(self) -> tuple[str, ...]:
+        """Columns that are released although they undo the swap."""
+        ...
+
+    def highest_rate(self) -> float:
+        """The largest swap rate of any record."""
+        ...
+
+
+def require_named(law: Accepting, roles: Roles) -> None:
+    """The columns that are accepted by name must be released: a misspelt name would accept nothing."""
+    known = {*roles.released, *(name for _, names in roles.members for name in names)}
+    for setting, names in (
+        ("release_identifiers", law.release_identifiers),
+        ("accept_reversal", law.accept_reversal),
+    ):
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"{setting} names {name}",
+                    why="the release has no such column",
+                    fix=did_you_mean(name, known),
+                )
+
+
+def identified(law: Accepting, census: "Census", roles: Roles, engine: Engine) -> Guard:
+    """Refuse released columns that identify records, unless they are named; swapped variables are places and not judged."""
+    own = (*roles.match, *roles.hold)
+    if not law.microdata:
+        asked = {name for by in law.tables for name in by}
+        own = tuple(name for name in own if name in asked)
+    found = [*identifying(census, roles.record_type, own, engine=engine)]
+    for record_type, names in roles.members:
+        found += identifying(census, record_type, names, engine=engine)
+    named = {*(law.hold or ()), *law.release_identifiers}
+    refused = [one for one in found if one.column not in named]
+    if refused:
+        columns = sorted({one.column for one in refused})
+        raise PrivacyError(
+            f"{', '.join(columns)} would identify records in the release",
+            why="; ".join(_told(one) for one in refused[:3]),
+            fix=f"leave out what identifies: drop={columns}; or release it on purpose: release_identifiers={columns}",
+        )
+    if not found:
+        return Guard(name=IDENTIFIERS, finding="none is released")
+    told = "; ".join(_told(one) for one in found)
+    return Guard(name=IDENTIFIERS, finding=f"identifying columns released on purpose: {told}", accepted=True)
+
+
+def _told(one: Identifying) -> str:
+    return f"{one.column} ({one.why})"
+
+
+def measured(
+    law: Accepting,
+    roles: Roles,
+    schema: Schema,
+    microdata: Mapping[str, pa.Table | pads.Dataset],
+    tables: Mapping[str, pa.Table],
+) -> Guard:
+    """Refuse held columns that undo the swap, by a measure on what would be released; the largest few are told."""
+    rate = law.highest_rate()
+    found = on_records(microdata, roles, schema, rate) if law.microdata else ()
+    if not law.microdata:
+        found = on_tables(tables, roles, rate)
+    best = _best(found)
+    above = [one for one in best if one.reversal.share >= LEVEL]
+    alone = {one.columns[0] for one in above if len(one.columns) == 1} & {*law.accept_reversal}
+    refused = [
+        one for one in above if not {*one.columns} <= {*law.accept_reversal} and not alone & {*one.columns}
+    ]
+    if refused:
+        columns = sorted({name for one in _smallest(refused) for name in one.columns})
+        raise PrivacyError(
+            f"{', '.join(columns)} would undo the swap",
+            why=f"on the released file alone {_sentence(refused[0])}; this is refused from {LEVEL:.0%} of the way from "
+            "chance to what a column that tells the place would reach",
+            fix=f"change the settings: drop={columns}, or swap or match on them, or accept it: accept_reversal={columns}. "
+            "Do not draw again with these settings: each draw is a release of its own",
+        )
+    rows = tuple(
+        (
+            _label(one),
+            " × ".join(one.reversal.place),
+            f"{one.reversal.guessed:.0%}",
+            f"{one.reversal.chance:.0%}",
+        )
+        for one in best[:SHOWN]
+        if one.reversal.place
+    )
+    part = f", measured on about {SAMPLE:,} of the records" if any(one.part for one in found) else ""
+    if above:
+        told = "; ".join(_sentence(one) for one in _smallest(above)[:SHOWN])
+        return Guard(name=REVERSAL, finding=f"released on purpose: {told}{part}", accepted=True, rows=rows)
+    largest = f"; the largest: {_sentence(best[0])}" if rows else ""
+    return Guard(
+        name=REVERSAL,
+        finding=f"none of {_number(best)} tried held columns and pairs does{largest}{part}",
+        rows=rows,
+    )
+
+
+def _best(found: Sequence[Found]) -> list[Found]:
+    """Each set of columns once, where it predicts best; the best first, a column before the sets that contain it."""
+    best: dict[tuple[str, tuple[str, ...]], Found] = {}
+    for one in found:
+        key = (one.record_type, one.columns)
+        if key not in best or one.reversal.share > best[key].reversal.share:
+            best[key] = one
+    return sorted(best.values(), key=lambda one: (-one.reversal.share, len(one.columns)))
+
+
+def _smallest(found: Sequence[Found]) -> list[Found]:
+    """The sets that contain no smaller one."""
+    single = {one.columns[0] for one in found if len(one.columns) == 1}
+    return [one for one in found if len(one.columns) == 1 or not single & {*one.columns}]
+
+
+def _number(found: Sequence[Found]) -> str:
+    return f"{len(found):,}"
+
+
+def _label(one: Found) -> str:
+    return f"{' with '.join(one.columns)} ({one.record_type})"
+
+
+def _sentence(one: Found) -> str:
+    return f"{one.reversal}, by {one.record_type} records"

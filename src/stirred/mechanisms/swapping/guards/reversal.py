@@ -1,0 +1,261 @@
+"""Measure how far held columns undo a swap: how well they predict the swapped variables on the released file alone.
+
+Survey weights that are constant within an enumeration area, or a postcode that follows from the district, stay with
+the household when its place is swapped. Most records are not swapped, so the released file shows which value belongs
+to which place, and the swapped records can be put back. The measure uses nothing but the released file, so it is
+post-processing: it costs no protection loss.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+
+LEVEL = 0.5  # of the way from chance to what a column that tells the place would reach: from here on it is refused
+CANDIDATES = 6  # columns from which sets of two are tried
+PER_BIN = 10  # records of a bin, where numbers are tried in bins
+FEWEST = 50  # records with a value: fewer say nothing
+MIXED = 2  # permutations from which chance is measured
+LEAST = 0.25  # of the records that are assumed to stand where they stood, however high the swap rate is
+
+Codes = NDArray[np.int64]
+Form = tuple[Codes, Codes]  # the group of each row, and the record that is swapped to which the row belongs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """How well some held columns predict a swapped variable: shares of records guessed right from all others."""
+
+    columns: tuple[str, ...]
+    place: tuple[str, ...]  # the swapped variables that are predicted
+    guessed: float
+    chance: float  # the same with the swapped variables permuted within strata
+    unmoved: float = 1.0  # the share of records that stand where they stood
+    rows: int = 0  # that were measured
+
+    @property
+    def share(self) -> float:
+        """How far the guesses are from chance (0) to those of a column that tells the place (1).
+
+        Such a column guesses the unmoved records right, and of the moved ones as many as chance gives. Two standard
+        errors of a share are allowed for: in a small file some column is always lucky.
+        """
+        way = self.unmoved * (1 - self.chance)
+        lucky = max(self.rows, 1) ** -0.5
+        return min(1.0, max(0.0, (self.guessed - self.chance - lucky) / way)) if way > 0 else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{' with '.join(self.columns)} guesses {' × '.join(self.place)} right for {self.guessed:.0%} of the "
+            f"records (by chance {self.chance:.0%})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The swapped variables of the records that are swapped: as released, and permuted within strata."""
+
+    names: tuple[str, ...]
+    codes: Codes
+    mixed: tuple[Codes, ...]
+    usual: NDArray[np.float64]  # the share of the most frequent place in the stratum of each record
+
+
+def reversals(
+    released: pl.DataFrame,
+    *,
+    match: Sequence[str],
+    swap: Sequence[str],
+    held: Sequence[str],
+    rate: float = 0.0,
+    unit: str = "",
+) -> tuple[Reversal, ...]:
+    """Every held column, and sets of two of the best ones, with what they predict; the best first.
+
+    A record is guessed from all other records that have the same values in these columns, within its stratum and in the
+    whole file: the most frequent place among them. Each swapped variable is predicted alone, and all together. What
+    chance gives is measured in the same way after the places were permuted within strata. With ``unit`` the rows
+    are members of the records that are swapped, which it numbers: equal members of one record count once.
+
+    >>> released = pl.DataFrame({"area": ["a", "b"] * 40, "weight": [1.5, 2.5] * 40, "rooms": [1, 1, 2, 2] * 20})
+    >>> for found in reversals(released, match=[], swap=["area"], held=["weight", "rooms"]):
+    ...     print(found.columns, round(found.share, 1))
+    ('weight',) 0.8
+    ('weight', 'rooms') 0.8
+    ('rooms',) 0.0
+    """
+    if released.height < FEWEST or not swap or not held:
+        return ()
+    owner, first = _owners(released, unit)
+    homes = released[first] if unit else released
+    strata, places = _codes(homes, match), _targets(homes, swap, _codes(homes, match))
+    unmoved = max(1 - rate, LEAST)
+    known = {name: _forms(released[name], owner, several=bool(unit)) for name in held}
+    singles = [_best((name,), known[name], strata, places, unmoved) for name in held]
+    singles.sort(key=lambda found: -found.share)
+    tried = sorted((found.columns[0] for found in singles[:CANDIDATES]), key=list(held).index)
+    ends = places if len(places) < 3 else [places[0], places[-1]]
+    pairs = [
+        _best(pair, _both(released, pair, owner, several=bool(unit)), strata, ends, unmoved)
+        for pair in itertools.combinations(tried, 2)
+    ]
+    return tuple(sorted([*singles, *pairs], key=lambda found: (-found.share, len(found.columns))))
+
+
+def _owners(released: pl.DataFrame, unit: str) -> tuple[Codes, Codes]:
+    """The number of the swapped record of each row, and the first row of each of these."""
+    if not unit:
+        return np.arange(released.height), np.empty(0, np.int64)
+    _, first, owner = np.unique(released[unit].to_numpy(), return_index=True, return_inverse=True)
+    return owner.astype(np.int64), first.astype(np.int64)
+
+
+def _targets(homes: pl.DataFrame, swap: Sequence[str], strata: Codes) -> list[_Places]:
+    """What is predicted: each swapped variable, the one with the fewest values first, and all together."""
+    orders = [_permuted(strata, seed) for seed in range(MIXED)]
+    found: dict[int, _Places] = {}
+    for names in (*((name,) for name in swap), tuple(swap)):
+        codes = _codes(homes, names)
+        number = int(codes.max(initial=0))
+        if number > 1 and number not in found:
+            mixed = tuple(codes[order] for order in orders)
+            found[number] = _Places(names, codes, mixed, _usual(strata, codes))
+    return [found[number] for number in sorted(found)]
+
+
+def _forms(values: pl.Series, owner: Codes, *, several: bool) -> list[Form]:
+    """A column as groups of rows: by its values, without the one most have, and numbers also in bins.
+
+    Rows without a value are left out. Coordinates lie close without being equal, hence the bins. A school code is "none"
+    for most, hence the form without the most frequent value.
+    """
+    there = np.flatnonzero(values.is_not_null().to_numpy())
+    if there.size < FEWEST:
+        return []
+    values, owner = values[there], owner[there]
+    codes = _codes(values.to_frame("value"), ["value"])
+    found = [_once(codes, owner, several=several)]
+    counts = np.bincount(codes)
+    most = int(counts.argmax())
+    left = codes != most
+    if counts[most] * 2 > codes.size and int(left.sum()) >= FEWEST:
+        found.append(_once(codes[left], owner[left], several=several))
+    bins = max(2, round((codes.size / PER_BIN) ** 0.5))
+    if values.dtype.is_numeric() and np.count_nonzero(counts) > bins:
+        ranks = values.rank("ordinal").to_numpy().astype(np.int64)
+        found.append(_once((ranks * bins) // (codes.size + 1), owner, several=several))
+    return found
+
+
+def _both(released: pl.DataFrame, pair: tuple[str, str], owner: Codes, *, several: bool) -> list[Form]:
+    """Two columns as groups of rows: by their values, and both in bins where they are numbers with many values."""
+    some = released.select(pair).with_row_index("__row").drop_nulls()
+    if some.height < FEWEST:
+        return []
+    owner = owner[some["__row"].to_numpy()]
+    found = [_once(_codes(some, pair), owner, several=several)]
+    bins = max(2, round((some.height / PER_BIN) ** 0.5))
+    if all(some[name].dtype.is_numeric() and some[name].n_unique() > bins for name in pair):
+        one, other = (
+            (some[name].rank("ordinal").to_numpy().astype(np.int64) * bins) // (some.height + 1)
+            for name in pair
+        )
+        found.append(_once(one * bins + other, owner, several=several))
+    return found
+
+
+def _once(groups: Codes, owner: Codes, *, several: bool) -> Form:
+    """Rows of one group and one swapped record count once: members of one household share its place anyway."""
+    if not several:
+        return groups, owner
+    keys = np.unique(groups * (int(owner.max(initial=0)) + 1) + owner)
+    return keys // (int(owner.max(initial=0)) + 1), keys % (int(owner.max(initial=0)) + 1)
+
+
+def _best(
+    columns: tuple[str, ...], forms: list[Form], strata: Codes, places: list[_Places], unmoved: float
+) -> Reversal:
+    found = [
+        Reversal(
+            columns=columns,
+            place=place.names,
+            guessed=_guessed(groups, place.codes[owner]),
+            chance=_chance(groups, place, owner),
+            unmoved=unmoved,
+            rows=groups.size,
+        )
+        for form, owner in forms
+        for groups in (form, _joined(strata[owner], form))
+        for place in places
+    ]
+    nothing = Reversal(columns=columns, place=(), guessed=0.0, chance=0.0)
+    return max(found, key=lambda one: one.share, default=nothing)
+
+
+def _chance(groups: Codes, place: _Places, owner: Codes) -> float:
+    """What the same guesses give with permuted places; at least what the most frequent place of each stratum gives."""
+    found = [_guessed(groups, mixed[owner]) for mixed in place.mixed]
+    return max(sum(found) / len(found), float(place.usual[owner].mean()))
+
+
+@compiled
+def _right(keys: Codes, width: int) -> float:
+    """From sorted keys group × place: how many rows have the place that most others of their group have; ties count half."""
+    total = 0.0
+    at = 0
+    while at < keys.size:
+        group = keys[at] // width
+        first, second = 0, 0
+        while at < keys.size and keys[at] // width == group:
+            start = at
+            while at < keys.size and keys[at] == keys[start]:
+                at += 1
+            n = at - start
+            if n > first:
+                first, second = n, first
+            elif n > second:
+                second = n
+        if first - 1 > second:
+            total += first
+        elif first - 1 == second and first > 1:
+            total += first / 2
+    return total
+
+
+def _guessed(groups: Codes, places: Codes) -> float:
+    """The share of rows whose place is the most frequent one among the others of their group."""
+    width = int(places.max(initial=0)) + 1
+    return float(_right(np.sort(groups * width + places), width)) / max(groups.size, 1)
+
+
+def _codes(frame: pl.DataFrame, names: Sequence[str]) -> Codes:
+    """One number for each combination of values, from 1 on."""
+    if not names:
+        return np.ones(frame.height, np.int64)
+    by = pl.col(names[0]) if len(names) == 1 else pl.struct(list(names))
+    return frame.select(by.rank("dense").fill_null(0).cast(pl.Int64)).to_series().to_numpy()
+
+
+def _joined(one: Codes, other: Codes) -> Codes:
+    return one * (int(other.max(initial=0)) + 1) + other
+
+
+def _usual(strata: Codes, codes: Codes) -> NDArray[np.float64]:
+    """Of each record, the share of the most frequent place in its stratum."""
+    _, where, counts = np.unique(_joined(strata, codes), return_inverse=True, return_counts=True)
+    most = np.zeros(int(strata.max(initial=0)) + 1, np.int64)
+    np.maximum.at(most, strata, counts[where])
+    return most[strata] / np.bincount(strata)[strata]
+
+
+def _permuted(strata: Codes, seed: int) -> Codes:
+    """A permutation within strata; it is fixed, so that a packet is the same when it is made again."""
+    words = np.random.default_rng(seed).random(strata.size)
+    found = np.empty_like(strata)
+    found[np.argsort(strata, kind="stable")] = np.lexsort((words, strata))
+    return found

@@ -1,0 +1,76 @@
+"""Count the records that a swap publishes as they are, because nothing in their stratum can move.
+
+A stratum can move if it has two swap values and two held combinations. Sizes and types of strata are invariants.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import PrivacyError
+from stirred.mechanisms.release import Guard
+from stirred.mechanisms.swapping.budget.shapes import Shapes
+from stirred.mechanisms.swapping.records.participation import Stay
+
+NAME = "records published as they are"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Records and strata that cannot move, by the reason; the reasons do not overlap."""
+
+    records: int  # that take part
+    strata: int
+    reasons: tuple[tuple[str, int, int], ...]  # in words, with records and strata
+    staying: int  # records that take no part
+
+    @staticmethod
+    def of(shapes: Shapes, stays: Sequence[Stay] = ()) -> "Standing":
+        """Count the strata of each reason."""
+        alone = shapes.n == 1
+        alike = (shapes.n == 2) & ((shapes.swap_types < 2) | (shapes.hold_types < 2))
+        place = ~alone & ~alike & (shapes.swap_types < 2)
+        held = ~alone & ~alike & ~place & (shapes.hold_types < 2)
+        reasons = {
+            "alone in their stratum": alone,
+            "in strata of two records that are alike": alike,
+            "in strata with one swap value": place,
+            "in strata with one held combination": held,
+        }
+        return Standing(
+            records=int((shapes.n * shapes.strata).sum()),
+            strata=int(shapes.strata.sum()),
+            reasons=tuple((words, *_counted(shapes, chosen)) for words, chosen in reasons.items()),
+            staying=sum(stay.records for stay in stays),
+        )
+
+    @property
+    def fixed(self) -> int:
+        """How many records that take part cannot move."""
+        return sum(records for _, records, _ in self.reasons)
+
+    @property
+    def finding(self) -> str:
+        """What cannot move, in words."""
+        if not self.fixed:
+            return f"none: all {self.strata:,} strata have two swap values and two held combinations"
+        strata = sum(number for _, _, number in self.reasons)
+        told = "; ".join(f"{records:,} {words}" for words, records, _ in self.reasons if records)
+        return f"{self.fixed:,} of {self.records:,} records, in {strata:,} of {self.strata:,} strata: {told}"
+
+    def guard(self, record_type: str) -> Guard:
+        """The finding; a swap in which nothing can move is refused."""
+        if self.records + self.staying and self.fixed == self.records:
+            known = "; ".join(f"{records:,} {words}" for words, records, _ in self.reasons if records)
+            raise PrivacyError(
+                "nothing can move, so the swap would publish the file as it is",
+                why=f"of {self.records:,} {record_type} records that take part: {known or 'none'}",
+                fix="match on fewer or coarser variables, and swap variables that differ within strata",
+            )
+        return Guard(name=NAME, finding=self.finding)
+
+
+def _counted(shapes: Shapes, chosen: NDArray[np.bool_]) -> tuple[int, int]:
+    return int((shapes.n * shapes.strata)[chosen].sum()), int(shapes.strata[chosen].sum())
