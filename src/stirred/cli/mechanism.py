@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.flags import add_flags, settings
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
-from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.keys import key_file, key_for, nothing_left
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars, logged
 from stirred.errors import InputError
@@ -60,7 +60,10 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     if arguments.promise:
         with chosen_engine(arguments) as engine:
             census = engine.read(path).checked(invalid=invalid)
-            return _promise(mechanism, mechanism.specification(census, engine=engine), json=arguments.json)
+            mechanism.refuse(census, engine)
+            promise = mechanism.specification(census, engine=engine)
+            mechanism.refuse_stated(census, promise, engine)
+            return _promise(mechanism, promise, json=arguments.json)
     if out is None:
         raise InputError(
             "there is no place for the packet",
@@ -72,9 +75,11 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     with chosen_engine(arguments) as engine:
         ready = prepare(plan, out, engine)
         tell_dropped(ready.census)
-        key = key_for(out, arguments.key)
-        with bars(quiet=arguments.json) as bar, logged(out.with_name(out.name + ".log"), bar) as progress:
-            packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)
+        log = out.with_name(out.name + ".log")
+        with nothing_left(key_file(out, arguments.key), log):
+            key = key_for(out, arguments.key)
+            with bars(quiet=arguments.json) as bar, logged(log, bar) as progress:
+                packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)
     told = packet.receipt()
     if arguments.json:
         promised = str(ready.specification)
@@ -84,6 +89,9 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     shown.print(str(ready.specification))
     for line in (*ready.specification.untouched, *ready.specification.notes, *packet.notes()):
         shown.print(f"note: {line}")
+    for made in packet.mechanisms():
+        for guard in made["guards"]:
+            shown.print(f"guard: {guard['name']}: {guard['finding']}")
     for check in packet.checks():
         shown.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
     shown.print(f"packet: {out}")

@@ -127,6 +127,8 @@ def _check(arguments: argparse.Namespace) -> int:
             [list(part) for part in found.parts],
         )
     )
+    for guard in found.guards:
+        out.print(f"guard: {guard.name}: {guard.finding}")
     for words in found.unexplained:
         out.print(f"[yellow]no reason is given for: {words}[/yellow]")
     out.print(
@@ -231,7 +233,7 @@ def _record(arguments: argparse.Namespace) -> int:
     from stirred.publish.before.record import decision_record
 
     plan = load(arguments.plan)
-    text = decision_record(plan, explain(plan))
+    text = decision_record(plan, explain(plan, trial=False))
     if arguments.out:
         Path(arguments.out).write_text(text, encoding="utf-8")
         console().print(f"wrote {arguments.out}")

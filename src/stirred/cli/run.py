@@ -18,7 +18,7 @@ from pathlib import Path
 
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
-from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.keys import key_file, key_for, nothing_left
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.progress import bars, logged
 
@@ -48,11 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
     with chosen_engine(arguments, planned=plan.engine) as engine:
         ready = prepare(plan, out, engine)  # all that can be refused is refused before a key is made
         tell_dropped(ready.census)
-        key = key_for(out, arguments.key)
-        with bars(quiet=arguments.json) as shown, logged(out.with_name(out.name + ".log"), shown) as progress:
-            packet = run_plan(
-                plan, out, key=key, progress=progress, internal=not arguments.public_only, prepared=ready
-            )
+        log = out.with_name(out.name + ".log")
+        with nothing_left(key_file(out, arguments.key), log):
+            key = key_for(out, arguments.key)
+            with bars(quiet=arguments.json) as shown, logged(log, shown) as progress:
+                packet = run_plan(
+                    plan, out, key=key, progress=progress, internal=not arguments.public_only, prepared=ready
+                )
     if arguments.json:
         print_json(
             {

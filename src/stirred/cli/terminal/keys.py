@@ -1,15 +1,34 @@
 """The key of a run: read from a file, or drawn and kept beside the packet."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from stirred.chance import Key
-from stirred.errors import InputError, PrivacyError
+from stirred.errors import InputError, PrivacyError, StirredError
+
+
+def key_file(out: Path, given: str | None) -> Path:
+    """Where the key of a run lies: as given, or in OUT.key beside the packet."""
+    return Path(given) if given else out.with_name(out.name + ".key")
+
+
+@contextmanager
+def nothing_left(*paths: Path) -> Iterator[None]:
+    """After a refusal delete those of these files that were made in the block; an interrupted run keeps them."""
+    made = [path for path in paths if not path.exists()]
+    try:
+        yield
+    except StirredError:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def key_for(out: Path, given: str | None) -> Key:
-    """The key in ``given`` (made there if absent), or in OUT.key beside the packet; never inside it."""
-    path = Path(given) if given else out.with_name(out.name + ".key")
+    """The key in its file, made there if absent; never inside the packet."""
+    path = key_file(out, given)
     part = out.with_name(out.name + ".part")
     # the packet's folder, and the one it is made in
     for folder in (out, part):

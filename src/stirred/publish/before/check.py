@@ -7,9 +7,10 @@ from stirred.census import Census
 from stirred.engine import Engine
 from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
-from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.base import Guard, Mechanism
 from stirred.publish.before.promise import spent, stated
 from stirred.publish.before.refusals import require_variables
+from stirred.publish.packet.receipt import guard_lines
 from stirred.publish.plan.description import Plan, Reason
 from stirred.spec import Invariant, Specification
 from stirred.spec.card import Card
@@ -40,6 +41,7 @@ class Explanation:
     records: int
     seconds: float
     memory: int
+    guards: tuple[Guard, ...] = ()  # for the office alone: one of them may come from a trial draw
 
     def document(self) -> dict[str, object]:
         """The explanation for programs."""
@@ -60,11 +62,14 @@ class Explanation:
             "records": self.records,
             "estimated_seconds": round(self.seconds),
             "estimated_memory_bytes": self.memory,
+            "guards": guard_lines(self.guards),
         }
 
 
-def explain(plan: Plan, census: Census | None = None, engine: Engine | None = None) -> Explanation:
-    """Everything that ``plan check`` prints; writes nothing."""
+def explain(
+    plan: Plan, census: Census | None = None, engine: Engine | None = None, *, trial: bool = True
+) -> Explanation:
+    """Everything that ``plan check`` prints; writes nothing. With ``trial`` a draw is made and thrown away."""
     place = engine or engine_named(plan.engine)
     census = (
         plan.checked_census(place) if census is None else place.census(census.checked(invalid=plan.invalid))
@@ -78,6 +83,11 @@ def explain(plan: Plan, census: Census | None = None, engine: Engine | None = No
     unexplained = tuple(k.words for k in kept if reason_for(k.words, plan.reasons) is None)
     card = Card(whole, title=plan.title)
     records = sum(census.count(record.name) for record in census.schema.records)
+    guards = [
+        guard
+        for mechanism in plan.mechanisms
+        for guard in mechanism.guards(census, engine=place, trial=trial)
+    ]
     return Explanation(
         title=plan.title,
         sentence=card.sentence(),
@@ -89,6 +99,7 @@ def explain(plan: Plan, census: Census | None = None, engine: Engine | None = No
         records=records,
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
         memory=FLOOR_BYTES + max(m.bytes_per_record for m in plan.mechanisms) * records,
+        guards=tuple(guards),
     )
 
 

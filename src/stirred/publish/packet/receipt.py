@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stirred.mechanisms.base import Release
+from stirred.mechanisms.base import Guard, Release
 from stirred.publish.plan.description import Plan
 from stirred.spec import Ledger
 
@@ -50,10 +50,24 @@ def receipt(
                     {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks
                 ],
                 "notes": list(release.notes),
+                "guards": guard_lines(release.guards),
             }
             for step, release in zip(plan.steps, releases, strict=True)
         ],
     }
+
+
+def guard_lines(guards: Sequence[Guard]) -> list[dict[str, object]]:
+    """What each guard found, whether it was accepted by name, and what it measured."""
+    return [
+        {
+            "name": guard.name,
+            "finding": guard.finding,
+            "accepted": guard.accepted,
+            "rows": [list(row) for row in guard.rows],
+        }
+        for guard in guards
+    ]
 
 
 def ledger_entries(ledger: Ledger | None) -> list[dict[str, object]]:

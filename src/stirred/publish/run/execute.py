@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
-from stirred.errors import PrivacyError
+from stirred.errors import PrivacyError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import DATA, continued
 from stirred.publish.before.refusals import ReadyPlan, prepare
@@ -38,17 +38,23 @@ def run(
     report("promise", 1, 1)
     unfinished = Unfinished(out.with_name(out.name + ".part"))
     unfinished.begin(plan, key, ready.census)
-    (unfinished.part / PUBLIC).mkdir(exist_ok=True)
-    releases = [_release(plan, number, ready, key, unfinished, report) for number in range(len(plan.steps))]
-    content = Content(
-        plan=plan,
-        schema=ready.census.schema,
-        specification=ready.specification,
-        releases=tuple(releases),
-        engine=ready.engine,
-    )
-    truth = ready.census if internal and plan.utility else None
-    write(content, unfinished.part, progress=report, truth=truth)
+    try:
+        (unfinished.part / PUBLIC).mkdir(exist_ok=True)
+        releases = [
+            _release(plan, number, ready, key, unfinished, report) for number in range(len(plan.steps))
+        ]
+        content = Content(
+            plan=plan,
+            schema=ready.census.schema,
+            specification=ready.specification,
+            releases=tuple(releases),
+            engine=ready.engine,
+        )
+        truth = ready.census if internal and plan.utility else None
+        write(content, unfinished.part, progress=report, truth=truth)
+    except StirredError:  # a refusal, however late; an interrupted run is kept, to be taken up
+        unfinished.remove()
+        raise
     shutil.rmtree(unfinished.state)
     unfinished.part.replace(out)
     return Packet(out)

@@ -20,8 +20,8 @@ from stirred.census import Census
 from stirred.census.readers.paths import far, resolve
 from stirred.chance import Key
 from stirred.errors import PrivacyError
-from stirred.mechanisms.base import Check, Mechanism, Release
-from stirred.publish.packet.receipt import write_json
+from stirred.mechanisms.base import Check, Guard, Mechanism, Release
+from stirred.publish.packet.receipt import guard_lines, write_json
 from stirred.publish.plan.description import Plan
 from stirred.publish.run.files import OWN, located, move
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
@@ -41,6 +41,10 @@ class Unfinished:
     def state(self) -> Path:
         """The folder of what is finished; it is removed when the packet is whole."""
         return self.part / "state"
+
+    def remove(self) -> None:
+        """Leave nothing: after a refusal the corrected run starts anew."""
+        shutil.rmtree(self.part, ignore_errors=True)
 
     def begin(self, plan: Plan, key: Key, census: Census) -> None:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
@@ -75,6 +79,9 @@ class Unfinished:
             checks=tuple(Check(**check) for check in saved["checks"]),
             ledger=_ledger_from(saved["ledger"]),
             notes=tuple(saved["notes"]),
+            guards=tuple(
+                Guard(**{**guard, "rows": tuple(map(tuple, guard["rows"]))}) for guard in saved["guards"]
+            ),
             settings=saved["settings"],
             input_digest=saved["input_digest"],
             private=saved["private"] and key.private,
@@ -105,6 +112,7 @@ class Unfinished:
                 ],
                 "ledger": _ledger_to(release.ledger),
                 "notes": list(release.notes),
+                "guards": guard_lines(release.guards),
                 "settings": dict(release.settings),
                 "input_digest": release.input_digest,
                 "private": release.private,
