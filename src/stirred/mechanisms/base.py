@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
+from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Guard, Release
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 __all__ = ["Check", "Exhibit", "Guard", "Knob", "Mechanism", "MechanismConfig", "Release"]
+
+
+def unweighted(name: str) -> InputError:
+    """The error of a mechanism whose tables cannot be weighted."""
+    return InputError(
+        f"{name} makes no weighted tables",
+        why="it knows no law by which the error of a weighted total could be computed",
+        fix="leave weight out of the table, or swap with a mechanism that has closed forms, such as permutation-swapping",
+    )
 
 
 class Mechanism(ABC):
@@ -99,10 +109,25 @@ class Mechanism(ABC):
         In ``state`` a mechanism may keep what it finished; the same run, interrupted, takes it up from there.
         """
 
+    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:  # noqa: ARG002
+        """Raise if tables cannot be weighted by this variable; called before a key exists, for each weighted table."""
+        raise unweighted(self.name)
+
     def table(
-        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
     ) -> pa.Table:
-        """Counts by variables; a mechanism that knows its error adds estimate, standard_error, low and high."""
+        """Counts by variables; a mechanism that knows its error adds estimate, standard_error, low and high.
+
+        With a ``weight`` these are about the weighted total, and ``weighted`` is the total of the released records.
+        """
+        if weight:
+            raise unweighted(self.name)
         return count(release, by, record_type=record_type or self.record_type, engine=engine or Local())
 
     def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:

@@ -22,7 +22,7 @@ from stirred.mechanisms.released_parts import (
     frame_of,
 )
 
-MEASURES = ("count", "estimate", "standard_error", "low", "high")
+MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high")
 
 
 def lazy(data: "pa.Table | pads.Dataset") -> pl.LazyFrame:
@@ -123,7 +123,7 @@ def in_strata(
 
     ``resolution`` is the record type whose records make the strata, ``areas`` are codes beside the spine that they need.
     """
-    schema, by = schema_of(release), kernel.by
+    schema, by = schema_of(release), kernel.asked
     home = schema.record(resolution)
     records = records_of(release, record_type, engine)
     frame = with_variables(release, record_type, by)

@@ -125,6 +125,11 @@ class StratumKernel(ABC):
     swap: tuple[str, ...]
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """What is read of the records that a table counts; here the variables of the table."""
+        return self.by
+
+    @property
     def strata(self) -> tuple[str, ...]:
         """The variables that make strata and places."""
         return tuple(dict.fromkeys([*self.match, *self.swap]))
@@ -148,7 +153,7 @@ class StratumKernel(ABC):
         if KIND in frame.columns:
             units, counted = units.filter(pl.col(KIND) == 0), frame.filter(pl.col(KIND) == 1)
         return arrow_of(
-            self.of(units.select(self.columns), counted.select(UNIT, *self.by) if self.by else counted)
+            self.of(units.select(self.columns), counted.select(UNIT, *self.asked) if self.by else counted)
         )
 
 
@@ -217,9 +222,9 @@ class ReleasedRecords:
 
     def in_strata(self, kernel: StratumKernel) -> pl.DataFrame:
         """The rows that a kernel makes of parts in which whole strata meet (one exchange by match variables)."""
-        parts = self.parts(len(kernel.strata) + len(kernel.by) + 3)
+        parts = self.parts(len(kernel.strata) + len(kernel.asked) + 3)
         if kernel.by:
-            flow = self.met(kernel.by, kernel.strata, kernel.match, parts)
+            flow = self.met(kernel.asked, kernel.strata, kernel.match, parts)
         else:
             flow = self.chosen(self.record_type, kernel.strata, kernel.match, parts)
         met = self.engine.exchange(flow, by=PART, parts=parts)

@@ -152,12 +152,18 @@ class ExactMargins(Mechanism):
         return set(by) <= {self.rows} or (self.both and set(by) <= {self.columns})
 
     def table(
-        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
     ) -> pa.Table:
         """The noisy table, or one of its margins, with the standard error and 95 % interval of every cell."""
         grid = own_table(release, [self.rows, self.columns])
-        if grid is None or not set(by) <= {self.rows, self.columns}:
-            return Mechanism.table(self, release, by, record_type=record_type, engine=engine)
+        if grid is None or weight or not set(by) <= {self.rows, self.columns}:
+            return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
         columns, rows = grid[self.columns].n_unique(), grid[self.rows].n_unique()
         place = np.arange(grid.height)
         # the last cell of a row holds minus the sum of the others, and so does the last row

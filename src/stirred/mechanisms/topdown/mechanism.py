@@ -303,16 +303,22 @@ class TopDown(Mechanism):
         )
 
     def table(
-        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
     ) -> pa.Table:
         """Counts, and with replicates the estimate, standard error and interval of every cell."""
         asked = record_type or self.record_type
-        if asked in release.microdata:
+        if asked in release.microdata and not weight:
             frame = with_variables(release, asked, by)
             found = uncertain(release, schema_of(release), by, frame, release.folder)
             if found is not None:
                 return finished(found, by)
-        return Mechanism.table(self, release, by, record_type=asked, engine=engine)
+        return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=engine)
 
     def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
         """No table of counts: its own tables are measurements and replicates."""
