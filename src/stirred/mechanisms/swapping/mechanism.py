@@ -12,7 +12,15 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
-from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import (
+    Exhibit,
+    Guard,
+    Knob,
+    Mechanism,
+    MechanismConfig,
+    Release,
+    unweighted,
+)
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
@@ -313,14 +321,33 @@ class PermutationSwapping(Mechanism):
         roles = self.roles(census)
         return {self.resolution: roles.released, **dict(roles.members)}
 
+    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
+        """A weighted table needs a law with closed forms, and a weight that stays with its record."""
+        if not self.closed_form or not self.microdata:
+            raise unweighted(self.name)
+        roles = self.roles(census)
+        held = {*roles.held, *dict(roles.members).get(record_type, ())}
+        if weight not in held:
+            raise InputError(
+                f"a table is weighted by {weight}, which the swap does not hold",
+                why=f"it moves, it is dropped, or {record_type} records have no such variable",
+                fix="hold it, or drop it and let [weights] recalibrate_to make weights from public margins",
+            )
+
     def table(
-        self, release: Release, by: Sequence[str], *, record_type: str = "", engine: Engine | None = None
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
     ) -> pa.Table:
-        """Counts with unbiased estimate, standard error and interval, where the law has closed forms."""
+        """Counts or weighted totals with unbiased estimate, standard error and interval, where the law has closed forms."""
         asked, place = record_type or self.resolution, engine or Local()
         if not self.closed_form or self.resolution not in release.microdata:
-            return Mechanism.table(self, release, by, record_type=asked, engine=place)
-        return finished(tables.uncertain(self, release, by, asked, place), by)
+            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
+        return finished(tables.uncertain(self, release, by, asked, place, weight=weight), by)
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Proposition 4: a table is exact when nothing in it moves, or all that stays is matched."""

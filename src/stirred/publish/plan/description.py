@@ -16,14 +16,24 @@ from stirred.spec import Budget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
-    """A table of counts to publish."""
+    """A table of counts, or of weighted totals, to publish."""
 
     name: str
     record_type: str
     by: tuple[str, ...]
+    weight: str = ""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All that the table reads: its variables and its weight."""
+        return tuple(dict.fromkeys([*self.by, *filter(None, [self.weight])]))
 
     def made(self, release: Release, mechanism: Mechanism, *, engine: Engine | None = None) -> pa.Table:
         """The table with all that the mechanism knows about the uncertainty of its cells."""
+        if self.weight:
+            return mechanism.table(
+                release, self.by, record_type=self.record_type, weight=self.weight, engine=engine
+            )
         return mechanism.table(release, self.by, record_type=self.record_type, engine=engine)
 
 

@@ -11,12 +11,17 @@ from stirred.mechanisms.config import StrictModel
 
 
 class TableConfig(StrictModel):
-    """[[table]]: a table of counts to publish, made from the released microdata."""
+    """[[table]]: a table of counts or weighted totals to publish, made from the released microdata."""
 
     name: str = Field(description="the name of the table and of its file", examples=["tenure-by-county"])
     by: list[str] = Field(description="a list of variables", examples=[["county", "tenure"]])
     record_type: str = Field(
         default="household", description="the record type that is counted", examples=["household"]
+    )
+    weight: str = Field(
+        default="",
+        description="the held variable that weights the records; the table then has weighted totals and their intervals",
+        examples=["weight"],
     )
 
 

@@ -52,7 +52,10 @@ def parse(text: str, *, folder: Path) -> Plan:
         census_file=config.census,
         engine=config.engine,
         steps=_steps(config.mechanism, folder),
-        tables=tuple(TablePlan(name=t.name, record_type=t.record_type, by=tuple(t.by)) for t in config.table),
+        tables=tuple(
+            TablePlan(name=t.name, record_type=t.record_type, by=tuple(t.by), weight=t.weight)
+            for t in config.table
+        ),
         microdata=config.publish.microdata,
         formats=tuple(config.publish.formats),
         reasons=tuple(Reason(**reason.model_dump()) for reason in config.reason),

@@ -10,12 +10,14 @@ import pyarrow as pa
 from stirred.census import Schema
 from stirred.census.geography import attach
 from stirred.engine import Engine
+from stirred.errors import InputError
+from stirred.frames import collected
 from stirred.mechanisms.exhibits import Exhibit, Series
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released import counted, in_strata, lazy, schema_of
 from stirred.mechanisms.released_parts import StratumKernel, cells_schema
 from stirred.mechanisms.swapping.numbers.closed_forms import effective_rate
-from stirred.mechanisms.swapping.numbers.uncertainty import exact, finished, kept, parted
+from stirred.mechanisms.swapping.numbers.uncertainty import SUMS, Units, exact, finished, kept, parted
 from stirred.mechanisms.swapping.roles import SwapChoice
 
 MOST_POINTS = 400  # of a line in the report
@@ -28,17 +30,33 @@ def moving(choice: SwapChoice, schema: Schema) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Moments(StratumKernel):
-    """Counts and moments of the cells of whole strata."""
+    """Counts and moments of the cells of whole strata; with a weight, weighted sums and their moments too."""
 
     rate: Fraction
+    weight: str = ""
+    scale: Units = Units()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The variables of the table, and the weight."""
+        return tuple(dict.fromkeys([*self.by, *filter(None, [self.weight])]))
 
     def of(self, units: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
         """The counts, estimates and variances that these strata add to the cells."""
-        return parted(units, counted, by=self.by, match=self.match, swap=self.swap, rate=self.rate)
+        return parted(
+            units,
+            counted,
+            by=self.by,
+            match=self.match,
+            swap=self.swap,
+            rate=self.rate,
+            weight=self.weight,
+            scale=self.scale,
+        )
 
     def schema(self, kinds: pa.Schema) -> pa.Schema:
         """The cells with whole numbers."""
-        return cells_schema(kinds, self.by, ("count", "estimate", "variance"))
+        return cells_schema(kinds, self.by, SUMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +78,19 @@ class Sizes(StratumKernel):
 
 
 def uncertain(
-    choice: SwapChoice, release: Release, by: Sequence[str], record_type: str, engine: Engine
+    choice: SwapChoice,
+    release: Release,
+    by: Sequence[str],
+    record_type: str,
+    engine: Engine,
+    *,
+    weight: str = "",
 ) -> pl.DataFrame:
-    """Count, unbiased estimate, standard error and 95 % interval of every cell."""
+    r"""Count, unbiased estimate, standard error and 95 % interval of every cell.
+
+    With a weight the cell is $N' = \sum_i w_i u_{g(i)}$, where $w_i$ is the sum of the weights that the records of unit
+    $i$ add to it: the moments of ``numbers/moments.py`` hold for any $w_i \ge 0$ that stays with its record.
+    """
     schema, swap = schema_of(release), moving(choice, schema_of(release))
     areas = [off.name for off in schema.geography.off_spine if off.of in swap and off.name in by]
     units = lazy(release.microdata[choice.resolution])
@@ -70,13 +98,31 @@ def uncertain(
         units = attach(schema, units, areas, release.folder)
     names = units.collect_schema().names()
     swap = [name for name in dict.fromkeys([*swap, *areas]) if name in names]
-    if kept(by, match=choice.match, swap=swap):
+    fixed = kept(by, match=choice.match, swap=swap, weight=weight)
+    if fixed and not weight:
         return exact(counted(release, by, record_type=record_type, engine=engine))
-    kernel = Moments(tuple(by), choice.match, tuple(swap), choice.rate)
+    scale = _scale(release, record_type, weight) if weight else Units()
+    kernel = Moments(tuple(by), choice.match, tuple(swap), choice.rate, weight, scale)
     found = in_strata(
         release, kernel, record_type=record_type, resolution=choice.resolution, areas=areas, engine=engine
     )
-    return finished([found], list(by))
+    table = finished([found], list(by), weight=weight, scale=scale)
+    return exact(table, "weighted") if fixed else table
+
+
+def _scale(release: Release, record_type: str, weight: str) -> Units:
+    """The units of the released weights."""
+    homes = schema_of(release).record(record_type).linked_to
+    frames = [lazy(release.microdata[kind]) for kind in (record_type, homes) if kind in release.microdata]
+    found = next((frame for frame in frames if weight in frame.collect_schema()), None)
+    if found is None:
+        raise InputError(
+            f"the table needs the weight {weight}",
+            why=f"the release has no such column for {record_type} records",
+            fix="hold the weight in the swap, or leave weight out",
+        )
+    largest = collected(found.select(pl.col(weight).cast(pl.Float64).max()), streaming=True).item()
+    return Units.of(largest or 0.0)
 
 
 def strata(choice: SwapChoice, release: Release, engine: Engine) -> pl.DataFrame:

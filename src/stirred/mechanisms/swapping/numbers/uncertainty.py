@@ -1,31 +1,60 @@
 """Compute the uncertainty of every cell of a table from the released file and the swap rate alone."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from math import frexp
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.swapping.numbers.moments import StratumCells, estimate
 
 Z95 = 1.959963984540054
+SUMS = ("count", "weighted", "estimate", "variance", "slack")  # of a cell, in whole numbers
 _CROSS = 4_000_000  # (stratum, cell) pairs handled at a time
-_GRAIN = (
-    2.0**20
-)  # moments are added as whole numbers of 2⁻²⁰: the sum does not depend on the order of the strata
+_LARGEST = 2.0**60  # of a whole number that is added to others
+_ADDED = "__weight"  # what a record adds to its cell, in whole numbers
 
 
-def kept(by: Sequence[str], *, match: Sequence[str], swap: Sequence[str]) -> bool:
-    """Whether the swap keeps the table exactly: nothing in it moves, or all that stays is matched (Proposition 4)."""
-    held = {name for name in by if name not in set(swap)}
-    return len(held) == len(set(by)) or held <= set(match)
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Whole numbers that weights, estimates and variances are added in: such a sum has the same bits in any order.
+
+    A count needs no unit for its weights; the largest weight of a survey is about 2³¹ of its units.
+
+    >>> Units.of(900.0).weight == 2.0**21
+    True
+    """
+
+    weight: float = 1.0  # a weight of 1 is so many units
+    squares: float = 1.0  # a squared weight, in squared units, is divided by this
+    estimate: float = 2.0**20  # a unit of estimates is this part of a unit of weights
+    variance: float = 2.0**20
+
+    @staticmethod
+    def of(largest: float) -> "Units":
+        """The units for weights of which the largest is known."""
+        exponent = frexp(largest)[1] if largest > 0 else 0
+        return Units(weight=2.0 ** (31 - exponent), squares=2.0**22, estimate=1.0, variance=2.0**-40)
 
 
-def exact(published: pl.DataFrame) -> pl.DataFrame:
-    """A table of exact counts in the layout of the others."""
-    count = pl.col("count").cast(pl.Float64)
-    return published.with_columns(estimate=count, standard_error=pl.lit(0.0), low=count, high=count)
+def kept(by: Sequence[str], *, match: Sequence[str], swap: Sequence[str], weight: str = "") -> bool:
+    """Whether the swap keeps the table exactly: nothing in it moves, or all that stays is matched (Proposition 4).
+
+    A weight is a held variable: weighted totals by place are exact only where the weight is matched too.
+    """
+    moving, named = set(swap), {*by, *filter(None, [weight])}
+    held = named - moving
+    return held == named or held <= set(match)
+
+
+def exact(published: pl.DataFrame, of: str = "count") -> pl.DataFrame:
+    """A table of exact numbers in the layout of the others."""
+    value = pl.col(of).cast(pl.Float64)
+    return published.with_columns(estimate=value, standard_error=pl.lit(0.0), low=value, high=value)
 
 
 def parted(
@@ -36,12 +65,14 @@ def parted(
     match: Sequence[str],
     swap: Sequence[str],
     rate: Fraction,
+    weight: str = "",
+    scale: Units | None = None,
 ) -> pl.DataFrame:
-    """The counts and moments of whole strata, as whole numbers: those of other strata can be added by ``finished``.
+    """The sums and moments of whole strata, as whole numbers: those of other strata can be added by ``finished``.
 
     ``units`` has a row per record that takes part in the swap (columns ``unit``, match and swap variables); ``counted`` a
-    row per record the table counts (column ``unit`` and the ``by`` variables); those of other units are exact. Both come
-    from the *released* file.
+    row per record the table counts (column ``unit``, the ``by`` variables and the weight, if there is one); those of other
+    units are exact. Both come from the *released* file.
 
     >>> units = pl.DataFrame({"unit": [0, 1, 2], "size": [1, 1, 1], "county": ["a", "a", "b"]})
     >>> counted = units.with_columns(pl.Series("tenure", ["o", "r", "r"]))
@@ -50,39 +81,51 @@ def parted(
     >>> finished([moments], by).select(*by, "count").rows()
     [('a', 'o', 1), ('a', 'r', 1), ('b', 'o', 0), ('b', 'r', 1)]
     """
-    keys = list(by)
+    keys, scale = list(by), scale or Units()
     moving = [name for name in keys if name in set(swap)]
     held = [name for name in keys if name not in set(swap)]
-    published = counted.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"))
-    whole = pl.lit(0, pl.Int64)
+    added = (
+        (pl.col(weight).cast(pl.Float64).fill_null(0.0).fill_nan(0.0) * scale.weight).round()
+        if weight
+        else pl.lit(1)
+    )
+    counted = counted.with_columns(added.cast(pl.Int64).alias(_ADDED))
+    still = pl.col(_ADDED).sum()
+    published = cells(counted.lazy(), keys).collect()
+    weighed = counted.group_by(keys).agg(still.alias("weighted"))
     fixed = (
         counted.join(units, on="unit", how="anti")
         .group_by(keys)
-        .agg((pl.len().cast(pl.Int64) * int(_GRAIN)).alias("estimate"))
-        .select(*keys, whole.alias("count"), "estimate", whole.alias("variance"))
+        .agg((still * int(scale.estimate)).alias("estimate"))
     )
-    moments = _moments(units, counted, keys, held, moving, list(match), rate)
+    moments = _moments(units, counted, keys, held, moving, list(match), rate, scale)
     return _summed(
-        pl.concat(
-            [
-                published.select(*keys, "count", whole.alias("estimate"), whole.alias("variance")),
-                fixed,
-                moments.select(*keys, whole.alias("count"), "estimate", "variance"),
-            ]
-        ),
-        keys,
+        [_laid_out(part, keys) for part in (pl.DataFrame(published), weighed, fixed, moments)], keys
     )
 
 
-def finished(parts: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
-    """The table from the moments of all its strata."""
-    whole = _summed(pl.concat(parts), keys)
-    return _finish(
-        whole.with_columns(
-            pl.col("estimate").cast(pl.Float64) / _GRAIN, pl.col("variance").cast(pl.Float64) / _GRAIN
-        ),
-        keys,
+def finished(
+    parts: Sequence[pl.DataFrame], keys: list[str], *, weight: str = "", scale: Units | None = None
+) -> pl.DataFrame:
+    """The table from the moments of all its strata: intervals do not go below zero, cells published as zero have one too.
+
+    Where the swap left no trace of a stratum the standard error is infinite, and the interval allows for all of it.
+    """
+    scale = scale or Units()
+    whole, grain = _summed(parts, keys), scale.weight * scale.estimate
+    variance = pl.col("variance").cast(pl.Float64) / scale.variance / scale.weight**2
+    slack, spread = pl.col("slack").cast(pl.Float64) / grain, Z95 * variance.sqrt()
+    value = pl.col("estimate").cast(pl.Float64) / grain
+    made = whole.select(
+        *keys,
+        "count",
+        pl.col("weighted").cast(pl.Float64) / scale.weight,
+        estimate=value,
+        standard_error=pl.when(slack > 0).then(float("inf")).otherwise(variance.sqrt()),
+        low=(value - spread - slack).clip(lower_bound=0.0),
+        high=(value + spread + slack).clip(lower_bound=0.0),
     )
+    return (made if weight else made.drop("weighted")).sort(keys, nulls_last=False)
 
 
 def _moments(
@@ -93,6 +136,7 @@ def _moments(
     moving: list[str],
     match: list[str],
     rate: Fraction,
+    scale: Units,
 ) -> pl.DataFrame:
     """Σ over strata of the estimate and its variance, by cell."""
     stratum = (
@@ -110,12 +154,13 @@ def _moments(
     places = strata.group_by("_m", *moving).agg(pl.len().cast(pl.Float64).alias("_t"))
     # what each record adds to each held category, then per stratum and category, and where it is shown
     link = strata.select("unit", "_m", *[pl.col(name).alias(f"_p_{name}") for name in moving])
-    adds = counted.group_by("unit", *held).agg(pl.len().cast(pl.Float64).alias("_w")).join(link, on="unit")
-    squares = (pl.col("_w") ** 2).sum()
-    whole = adds.group_by("_m", *held).agg(pl.col("_w").sum().alias("_W"), squares.alias("_Q"))
+    adds = counted.group_by("unit", *held).agg(pl.col(_ADDED).sum().alias("_w")).join(link, on="unit")
+    square = (pl.col("_w").cast(pl.Float64) ** 2 / scale.squares).round().cast(pl.Int64)
+    adds = adds.with_columns(square.alias("_q"))
+    whole = adds.group_by("_m", *held).agg(pl.col("_w").sum().alias("_W"), pl.col("_q").sum().alias("_Q"))
     shown = (
         adds.group_by("_m", *held, *[f"_p_{name}" for name in moving])
-        .agg(pl.col("_w").sum().alias("_N"), squares.alias("_S"))
+        .agg(pl.col("_w").sum().alias("_N"), pl.col("_q").sum().alias("_S"))
         .rename({f"_p_{name}": name for name in moving})
     )
     whole = whole.join(size, on="_m")
@@ -130,53 +175,48 @@ def _moments(
             places.join(chosen, on="_m", how="semi"), on="_m"
         )
         cross = cross.join(shown, on=["_m", *held, *moving], how="left", nulls_equal=True).with_columns(
-            pl.col("_N", "_S").fill_null(0.0)
+            pl.col("_N", "_S").fill_null(0)
         )
+        weights = cross["_W"].to_numpy().astype(np.float64)
         value, spread = estimate(
             StratumCells(
                 n=cross["_n"].to_numpy().astype(np.int64),
                 places=cross["_t"].to_numpy(),
-                shown=cross["_N"].to_numpy(),
-                weight=cross["_W"].to_numpy(),
-                shown_squares=cross["_S"].to_numpy(),
-                squares=cross["_Q"].to_numpy(),
+                shown=cross["_N"].to_numpy().astype(np.float64),
+                weight=weights,
+                shown_squares=cross["_S"].to_numpy() * scale.squares,
+                squares=cross["_Q"].to_numpy() * scale.squares,
             ),
             rate,
         )
+        erased = np.isinf(spread)
         results.append(
             cross.select(keys)
-            .with_columns(estimate=_whole(value), variance=_whole(spread))
+            .with_columns(
+                estimate=_whole(value * scale.estimate),
+                variance=_whole(np.where(erased, 0.0, spread) * scale.variance),
+                slack=_whole(np.where(erased, weights, 0.0) * scale.estimate),
+            )
             .group_by(keys)
-            .agg(pl.col("estimate", "variance").sum())
+            .agg(pl.col("estimate", "variance", "slack").sum())
         )
     if not results:
-        return (
-            whole.select(held)
-            .head(0)
-            .join(places.select(moving).head(0), how="cross")
-            .with_columns(estimate=pl.lit(0, pl.Int64), variance=pl.lit(0, pl.Int64))
-        )
+        return whole.select(held).head(0).join(places.select(moving).head(0), how="cross")
     return pl.concat(results)
 
 
 def _whole(values: NDArray[np.float64]) -> pl.Series:
-    return pl.Series(np.rint(values * _GRAIN).astype(np.int64))
+    return pl.Series(np.rint(np.clip(values, -_LARGEST, _LARGEST)).astype(np.int64))
 
 
-def _summed(frame: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Sums of whole numbers by cell."""
-    return frame.group_by(keys).agg(pl.col("count", "estimate", "variance").sum())
-
-
-def _finish(moments: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Every cell with an estimate, those published as zero too; intervals do not go below zero."""
-    error = pl.col("variance").sqrt()
-    return (
-        moments.with_columns(
-            error.alias("standard_error"),
-            (pl.col("estimate") - Z95 * error).clip(lower_bound=0.0).alias("low"),
-            (pl.col("estimate") + Z95 * error).clip(lower_bound=0.0).alias("high"),
-        )
-        .select(*keys, "count", "estimate", "standard_error", "low", "high")
-        .sort(keys, nulls_last=False)
+def _laid_out(frame: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """The cells with all sums; those that a part does not have are zero."""
+    zero = pl.lit(0, pl.Int64)
+    return frame.select(
+        *keys, *(pl.col(name) if name in frame.columns else zero.alias(name) for name in SUMS)
     )
+
+
+def _summed(parts: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
+    """Sums of whole numbers by cell."""
+    return pl.concat(parts).group_by(keys).agg(pl.col(SUMS).sum())
