@@ -87,12 +87,13 @@ def published(
                 )
             )
             continue
+        measure = "weighted" if "weighted" in frame.columns else "count"
         uncertain = frame.filter(pl.col("standard_error") > 0)
         share = uncertain.height / max(frame.height, 1)
         top = (
-            frame.sort("count", descending=True)
+            frame.sort(measure, descending=True)
             .head(most)
-            .with_columns(label.alias("cell"), pl.col("count").alias("published"))
+            .with_columns(label.alias("cell"), pl.col(measure).alias("published"))
         )
         sentence = (
             f"{uncertain.height:,} of {frame.height:,} cells are uncertain ({100 * share:.0f} %)"
@@ -101,7 +102,8 @@ def published(
                 if uncertain.height
                 else "."
             )
-            + " Points: published counts; bars: unbiased estimates with 95 % intervals, from public numbers only."
+            + f" Points: published {'weighted totals' if measure == 'weighted' else 'counts'}; bars: unbiased estimates with"
+            " 95 % intervals, from public numbers only."
         )
         blocks.append(
             charts.intervals(

@@ -94,12 +94,19 @@ def require_variables(plan: Plan, census: Census) -> None:
     told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
     for table in plan.tables:
         check_variables(census, table)
-        if all(found is not None and not _has(found, table, census) for found in told):
+        able = [
+            mechanism
+            for mechanism, found in zip(plan.mechanisms, told, strict=True)
+            if found is None or _has(found, table, census)
+        ]
+        if not able:
             raise PlanError(
                 f"table {table.name} asks for what is not released",
-                why=f"no mechanism of the plan releases {table.record_type} records with {', '.join(table.by)}",
+                why=f"no mechanism of the plan releases {table.record_type} records with {', '.join(table.variables)}",
                 fix="leave the table out, or let the mechanism release its variables",
             )
+        if table.weight:
+            able[0].require_weight(table.weight, record_type=table.record_type, census=census)
     if plan.questions.variables() or plan.questions.improbable:
         _check_questions(plan, census, plan.mechanisms[0])
 
@@ -107,7 +114,7 @@ def require_variables(plan: Plan, census: Census) -> None:
 def check_variables(census: Census, table: TablePlan) -> None:
     """A table's record type and variables must exist."""
     known = _known(census, table.record_type)
-    for name in table.by:
+    for name in table.variables:
         if name not in known:
             raise PlanError(
                 f"table {table.name} asks for an unknown variable {name}",
@@ -132,7 +139,7 @@ def _has(released: Mapping[str, Sequence[str]], table: TablePlan, census: Census
     known = {*released[table.record_type], *(off.name for off in census.schema.geography.off_spine)}
     linked = census.schema.record(table.record_type).linked_to
     known |= set(released.get(linked, ())) if linked else set()
-    return set(table.by) <= known
+    return set(table.variables) <= known
 
 
 def _check_questions(plan: Plan, census: Census, mechanism: Mechanism) -> None:

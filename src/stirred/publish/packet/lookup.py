@@ -9,7 +9,7 @@ import polars as pl
 from stirred.errors import InputError, did_you_mean
 from stirred.publish.packet.folder import Packet
 
-MEASURES = ("count", "estimate", "standard_error", "low", "high")
+MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,7 @@ class PublishedCell:
     table: str
     where: Mapping[str, str]
     count: int
+    weighted: float | None
     estimate: float | None
     standard_error: float | None
     low: float | None
@@ -37,6 +38,10 @@ class PublishedCell:
         """For people."""
         cell = ", ".join(f"{name} {level}" for name, level in self.where.items())
         start = f"{self.table}, {cell}: {self.count:,} published"
+        if self.weighted is not None:
+            start = (
+                f"{self.table}, {cell}: {self.weighted:,.1f} published, the weights of {self.count:,} records"
+            )
         warning = "" if self.private else " (NOT PRIVATE: made with a test key)"
         if self.standard_error is None or self.low is None or self.high is None or self.estimate is None:
             return f"{start}{warning}."

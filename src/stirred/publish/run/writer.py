@@ -99,7 +99,7 @@ def file_name(name: str) -> str:
 def _source(releases: Sequence[Release], table: TablePlan) -> int:
     """The first release that has a table's variables; else the first that has its records or the table itself."""
     numbers = range(len(releases))
-    whole = (n for n in numbers if _columns(releases[n], table) >= set(table.by))
+    whole = (n for n in numbers if _columns(releases[n], table) >= set(table.variables))
     some = (n for n in numbers if table.record_type in releases[n].microdata)
     own = (n for n in numbers if own_table(releases[n], table.by) is not None)
     return next((n for found in (whole, own, some) for n in found), 0)
