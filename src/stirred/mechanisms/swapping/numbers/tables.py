@@ -1,7 +1,7 @@
 """Tables of a swap's release with the uncertainty of every cell, and where the swaps fell: public numbers alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import polars as pl
@@ -34,7 +34,7 @@ class Moments(StratumKernel):
 
     rate: Fraction
     weight: str = ""
-    scale: Units = Units()
+    scale: Units = field(default_factory=Units)
 
     @property
     def asked(self) -> tuple[str, ...]:
