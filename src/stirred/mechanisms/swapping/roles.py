@@ -115,8 +115,8 @@ def roles(
     record = census.schema.record(record_type)
     own = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
     known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())
-    along_with = [other for other in census.schema.records if carry and other.linked_to == record_type]
-    carried = {name for other in along_with for name in census.columns(other.name)}
+    along_with = [other for other in census.schema.records if other.linked_to == record_type]
+    carried = {name for other in along_with for name in census.columns(other.name)}  # may be dropped too
     for name in (*match, *swap, *(hold or ()), *drop):
         if name not in known and not (name in drop and name in carried):
             raise InputError(
@@ -146,7 +146,7 @@ def roles(
         )
     areas = {*spine, *(off.name for off in census.schema.geography.off_spine if off.of in spine)}
     linked: list[tuple[str, tuple[str, ...]]] = []
-    for other in along_with:
+    for other in along_with if carry else ():
         variables = tuple(
             name
             for name in census.columns(other.name)
