@@ -18,6 +18,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Guard, Release
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import MEASURES, count
 from stirred.spec import Specification
 
@@ -53,6 +54,11 @@ class Mechanism(ABC):
     def of(cls, config: MechanismConfig) -> Self:
         """The mechanism with these settings; here each field is an argument of the constructor."""
         return cls(**{name: getattr(config, name) for name in type(config).model_fields})
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:  # noqa: ARG003
+        """Settings and tables that fit a census, with a reason each; from its schema, which has every variable in it."""
+        return None
 
     @property
     def record_type(self) -> str:

@@ -22,6 +22,8 @@ from stirred.engine import Engine, Progress
 from stirred.errors import BudgetError, DataError, InputError
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
+from stirred.mechanisms.exact_margins.proposal import propose
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
@@ -68,6 +70,11 @@ class ExactMargins(Mechanism):
         """The variance of the noise on a free cell."""
         rho_squared = Fraction(str(self.rho_squared))
         return 1 / (2 * rho_squared) if self.both else 1 / rho_squared
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """The coarsest area by the first category."""
+        return propose(schema)
 
     @property
     def record_type(self) -> str:

@@ -21,6 +21,7 @@ from stirred.mechanisms.base import (
     Release,
     unweighted,
 )
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
@@ -37,6 +38,7 @@ from stirred.mechanisms.swapping.pipeline import memory
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.pipeline.release import release, stated
+from stirred.mechanisms.swapping.proposal import propose
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.size import size_of
 from stirred.mechanisms.swapping.roles import Roles, require_levels, roles
@@ -149,6 +151,11 @@ class PermutationSwapping(Mechanism):
         }
         for label, setting in settings.items():
             object.__setattr__(self, label, setting)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """Match the coarsest area and the size, swap the finer areas, hold categories."""
+        return propose(schema, cls.Config)
 
     @property
     def record_type(self) -> str:

@@ -16,11 +16,13 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
+from stirred.mechanisms.topdown.proposal import propose
 from stirred.mechanisms.topdown.rules.agreement import promise
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run.release import run
@@ -31,7 +33,7 @@ from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonic
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 FAMILIES = {"pl94": ("pl94-persons", "pl94-units"), "dhc": ("dhc-persons", "dhc-units")}
 
@@ -101,6 +103,11 @@ class TopDown(Mechanism):
         if settings["given"] is not None:
             settings["given"] = Path(settings["given"])
         return cls(**settings)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """A workload of the variables with few listed levels."""
+        return propose(schema)
 
     @property
     def record_type(self) -> str:

@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.census import Schema
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.config import NearPlacesConfig, NoVacuousConfig, UnitMatchingConfig
@@ -25,6 +27,7 @@ from stirred.mechanisms.swapping.draw.strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.proposal import propose
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.packing import ranked
 from stirred.mechanisms.swapping.variants.budgets import unit_matching_rates, variant_bounds
@@ -54,6 +57,11 @@ class NoVacuous(PermutationSwapping):
     name: ClassVar[str] = "swapping-no-vacuous"
     Config: ClassVar[type[MechanismConfig]] = NoVacuousConfig
     closed_form: ClassVar[bool] = False
+
+    @classmethod
+    def propose(cls, schema: Schema) -> Proposal | None:
+        """As the swap, without linked records."""
+        return propose(schema, cls.Config, carry=False)
 
     def __init__(self, **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)

@@ -1,0 +1,67 @@
+"""What a mechanism proposes for a census from its schema alone: settings and tables with reasons, and what is left open."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stirred.census.codebook.schema import RecordSchema, Schema, VariableSchema
+from stirred.errors import PlanError
+
+MOST_LEVELS = 40  # of a variable in a proposed table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """Settings that a schema suggests, each with its reason; no record was read for it, so it reveals nothing."""
+
+    settings: Mapping[str, object]
+    reasons: Mapping[str, str]  # by setting; also for words that are no setting, such as tables
+    tables: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the record type and the variables of each
+    undecided: tuple[str, ...] = ()  # what a person must decide
+    files: Mapping[str, str] = field(default_factory=dict)  # texts of the files that settings name
+
+
+def root(schema: Schema) -> RecordSchema:
+    """The record type that others are linked to, or the first that is linked to none."""
+    homes = {record.linked_to for record in schema.records if record.linked_to}
+    found = [record for record in schema.records if not record.linked_to]
+    if not found:
+        raise PlanError(
+            "no plan can be proposed for this census",
+            why="its schema has no record type",
+            fix="describe its files first: stirred data describe FILE…",
+        )
+    return next((record for record in found if record.name in homes), found[0])
+
+
+def areas(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
+    """The levels of the spine that records of a type have, coarsest first."""
+    found = tuple(level for level in schema.spine if level in record.names)
+    if not found:
+        raise PlanError(
+            f"no plan can be proposed: {record.name} records have no geography",
+            why="a mechanism protects where records are, and census.toml names no level of areas",
+            fix='name the columns of areas, coarsest first: [geography] spine = ["region", "district"]',
+        )
+    return found
+
+
+def variables(schema: Schema, record: RecordSchema) -> Iterator[VariableSchema]:
+    """The variables that may be published: neither identifiers, links nor weights, neither decimals nor areas."""
+    beside = {off.name for off in schema.geography.off_spine}
+    never = {record.id, record.household, record.household_from, record.weight, *schema.spine, *beside}
+    never |= {name for name, _ in record.where}
+    for variable in record.variables:
+        if variable.name not in never and variable.kind != "number":
+            yield variable
+
+
+def tabulated(schema: Schema, record: RecordSchema) -> list[VariableSchema]:
+    """The variables of proposed tables: those with few listed levels first, then open text; open numbers only alone."""
+    kind = record.kinds.column if record.kinds else ""
+    found = [
+        variable
+        for variable in variables(schema, record)
+        if variable.name not in (record.size, kind) and (variable.level_count or 0) <= MOST_LEVELS
+    ]
+    clear = [variable for variable in found if variable.levels is not None or variable.kind != "integer"]
+    return sorted(clear or found, key=lambda variable: variable.levels is None)

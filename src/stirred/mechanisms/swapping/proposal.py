@@ -1,0 +1,176 @@
+"""A swap that the schema of a census suggests: which variables are matched, swapped, held and left out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from stirred.census.codebook.schema import RecordSchema, Schema
+from stirred.errors import PlanError
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.proposal import Proposal, areas, root, tabulated, variables
+
+RATE = "1/20"
+TABLES = 2  # for each record type
+
+
+def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True) -> Proposal:
+    """Match the coarsest area and the size, swap the finer areas, hold categories, leave out what would tell the place.
+
+    >>> from stirred.census.codebook.parse import parse
+    >>> kinds = {"size": "1..6", "tenure": {"levels": ["own", "rent"]}, "region": {}, "ea": {}}
+    >>> homes = {"household": {"size": "size", "variables": kinds}}
+    >>> schema = parse({"geography": {"spine": ["region", "ea"]}, "record": homes})
+    >>> from stirred.mechanisms.swapping.config import SwapConfig
+    >>> found = propose(schema, SwapConfig).settings
+    >>> found["match"], found["swap"], found["hold"]
+    (['region', 'size'], ['ea'], ['tenure'])
+    """
+    record = root(schema)
+    levels = areas(schema, record)
+    linked = [other for other in schema.records if carry and other.linked_to == record.name]
+    matched = list(levels[:1]) if len(levels) > 1 else []
+    if record.size in record.names:
+        matched.append(record.size)
+    swapped = list(levels[1:] or levels)
+    left_out = dict(pair for one in (record, *linked) for pair in _left_out(schema, one))
+    held = [v for v in variables(schema, record) if v.name not in {*matched, *left_out}]
+    tables = tuple(
+        (one.name, (swapped[0], variable.name))
+        for one in (record, *linked)
+        for variable in [v for v in tabulated(schema, one) if v.name not in left_out][:TABLES]
+    )
+    settings: dict[str, object] = {"match": matched, "swap": swapped, "rate": RATE}
+    reasons = {
+        "match": _why_matched(record, matched, levels),
+        "swap": _why_swapped(levels),
+        "rate": "a start, not a choice: tune it on a stand-in with stirred plan tune",
+        "hold": "categories that stay with their record and are published",
+        "drop": "; ".join(f"{name}: {why}" for name, why in left_out.items()),
+        "tables": f"each by {swapped[0]}, the coarsest area that moves" if tables else "no category to count",
+    }
+    if record.name != "household":
+        settings["resolution"] = record.name
+        reasons["resolution"] = "the records that no other record type holds together"
+    settings["hold"] = [variable.name for variable in held]
+    if not carry:
+        settings["carry"] = False
+        reasons["carry"] = "this mechanism cannot move linked records"
+    if left_out:
+        settings["drop"] = list(left_out)
+    own = [by for kind, by in tables if kind == record.name]
+    for key, value, why in _of_a_variant(schema, record, config, matched, own):
+        settings[key], reasons[key] = value, why
+    if "sigma_squared" in settings:
+        tables = tuple((record.name, by) for by in own)
+    return Proposal(
+        settings=settings,
+        reasons=reasons,
+        tables=tables,
+        undecided=tuple(_undecided(schema, record, linked, matched, levels)),
+    )
+
+
+def _why_matched(record: RecordSchema, matched: list[str], levels: tuple[str, ...]) -> str:
+    told = []
+    if len(levels) > 1:
+        told.append(f"records stay within their {levels[0]}")
+    if record.size in matched:
+        told.append("records that change places have equally many persons")
+    return " and ".join(told) + ", so counts by these stay exact" if told else "nothing that could be matched"
+
+
+def _why_swapped(levels: tuple[str, ...]) -> str:
+    if len(levels) == 1:
+        return "the only level of the geography"
+    return f"the levels of the geography below {levels[0]}, which move together"
+
+
+def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]:
+    """Variables that are not published, each with its reason; identifiers and links never are."""
+    beside = {off.name for off in schema.geography.off_spine}
+    for variable in record.variables:
+        if variable.name in (record.id, record.household, record.household_from):
+            continue
+        if variable.name == record.weight:
+            yield (
+                variable.name,
+                "a weight that is constant within areas would undo the swap; [weights] makes new ones",
+            )
+        elif variable.name in beside:
+            yield variable.name, "an area that tells where the record came from"
+        elif variable.kind == "number" and variable.name not in schema.spine:
+            yield variable.name, "decimals are almost unique, so they tell who is who"
+
+
+def _of_a_variant(
+    schema: Schema,
+    record: RecordSchema,
+    config: type[MechanismConfig],
+    matched: list[str],
+    tables: Sequence[tuple[str, ...]],
+) -> Iterator[tuple[str, object, str]]:
+    """The settings that a relative of the swap has beside the swap's own."""
+    asked = set(config.model_fields)
+    fixed: Mapping[str, tuple[object, str]] = {
+        "preference": ("3", "a start: the nearer of two arrangements is three times as likely"),
+        "alpha": ("1/2", "a start: half of the rate is spent in the pools"),
+        "change": ("1/4", "a start"),
+        "sigma_squared": ("4", "a start: a standard deviation of two records"),
+    }
+    yield from ((key, *found) for key, found in fixed.items() if key in asked)
+    for key in ("loose", "noisy"):
+        if key in asked:
+            if not matched:
+                raise _lacks(f"{key} names a match variable", 'name the size: size = "…"')
+            value: object = matched[-1] if key == "noisy" else matched[-1:]
+            yield key, value, "the finest match variable"
+    if "sigma_squared" in asked:
+        if not tables:
+            raise _lacks("it publishes tables of categories", "list the levels of a variable")
+        yield "tables", [list(by) for by in tables], "the tables that are published with noise"
+    listed = [v for v in tabulated(schema, record) if v.levels is not None]
+    if "rates" in asked:
+        if not listed:
+            raise _lacks("its rates differ by the levels of a variable", "list the levels of a variable")
+        yield "by", listed[0].name, "a variable with listed levels"
+        yield "rates", {str((listed[0].levels or ("",))[-1]): "1/10"}, "a start: say which records move more"
+    if "imputed" in asked:
+        marks = {v.imputed for v in record.variables if v.imputed}
+        mark = next((v for v in record.variables if v.name in marks and v.levels is not None), None)
+        if mark is None or not mark.levels:
+            raise _lacks(
+                "a variable marks imputed records",
+                'name the mark and list its levels: tenure = { …, imputed = "tenure_flag" }',
+            )
+        yield "imputed", mark.name, "the mark of imputed values"
+        yield "levels", [str(mark.levels[-1])], "its last level: say which levels mean imputed"
+
+
+def _lacks(why: str, fix: str) -> PlanError:
+    return PlanError(
+        "this mechanism cannot be proposed for this census",
+        why=f"{why}, and census.toml has none",
+        fix=f"{fix}; or choose another --mechanism",
+    )
+
+
+def _undecided(
+    schema: Schema,
+    record: RecordSchema,
+    linked: list[RecordSchema],
+    matched: list[str],
+    levels: tuple[str, ...],
+) -> Iterator[str]:
+    if record.size not in matched:
+        yield (
+            f"census.toml names no size of {record.name} records: with one, records of equal size would be swapped"
+        )
+    if len(levels) == 1:
+        yield f"{levels[0]} is the only level, so records may move anywhere"
+    if not list(variables(schema, record)):
+        yield f"{record.name} records have no category to hold: list the variables in census.toml"
+    for one in (record, *linked):
+        open_ones = [v.name for v in variables(schema, one) if v.levels is None and v.name != record.size]
+        if open_ones:
+            named = ", ".join(open_ones)
+            yield f"{one.name} variables without listed levels: {named}; hold them only if none is nearly unique"
+    if any(record.weight for record in (record, *linked)):
+        yield 'new weights after the swap: [weights] recalibrate_to = "margins.csv", a file of public totals'
