@@ -2,6 +2,8 @@
 
   stirred plan new plan.toml                         a commented plan, from a few questions
   stirred plan new plan.toml --mechanism topdown     the same without asking
+  stirred plan new --census census.toml --out plan.toml
+                                                     a plan proposed from the schema, with its reasons; reads no record
   stirred plan check plan.toml                       the whole promise and cost; writes nothing
   stirred plan tune plan.toml --target "mape county×tenure <= 2%"
                                                      the smallest loss that reaches it, on a stand-in
@@ -33,8 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = verbs.add_parser("new", help="write a commented plan")
-    new.add_argument("plan", help="the file to write; must not exist")
+    new.add_argument("plan", nargs="?", help="the file to write; must not exist")
+    new.add_argument("--out", metavar="FILE", help="the same (default: plan.toml)")
     new.add_argument("--mechanism", choices=list(registered()), metavar="NAME", help="do not ask")
+    new.add_argument(
+        "--census",
+        metavar="CENSUS",
+        help="propose the settings from this census.toml: from its schema and column names, never from records",
+    )
     check = verbs.add_parser("check", help="explain the whole promise and cost")
     check.add_argument("plan")
     check.add_argument("--json", action="store_true", help="print one JSON document")
@@ -84,7 +92,9 @@ def _new(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.registry import OWN, find
     from stirred.publish.plan.templates import new_plan, questions
 
-    path = Path(arguments.plan)
+    path = Path(arguments.out or arguments.plan or "plan.toml")
+    if arguments.census:
+        return _propose(path, arguments)
     if path.exists():
         raise InputError(
             f"{path.name} exists already", why="a plan is never overwritten", fix="choose another name"
@@ -97,6 +107,22 @@ def _new(arguments: argparse.Namespace) -> int:
     text = new_plan(kind, answers)
     path.write_text(text, encoding="utf-8")
     console().print(f"wrote {path}: edit it, then stirred plan check {path}")
+    return 0
+
+
+def _propose(path: Path, arguments: argparse.Namespace) -> int:
+    from stirred.mechanisms.registry import OWN, find
+    from stirred.publish.plan.proposing import READ, proposed
+
+    found = proposed(find(arguments.mechanism or OWN[0].name), Path(arguments.census), path)
+    found.write(path)
+    out = console()
+    for choice in found.choices:
+        out.print(choice, markup=False)
+    for words in found.undecided:
+        out.print(f"not decided: {words}", style="yellow", markup=False)
+    out.print(READ)
+    out.print(f"wrote {', '.join([str(path), *found.files])}: edit it, then stirred plan check {path}")
     return 0
 
 

@@ -1,0 +1,126 @@
+"""A plan proposed for a census: from its schema and the columns of its files, never from its records."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from stirred.census import Census, Schema
+from stirred.census.codebook import parse
+from stirred.census.codebook.schema import RecordSchema
+from stirred.census.codebook.typed import variables_of
+from stirred.census.flat import home_of, layout, persons_only
+from stirred.errors import InputError, PlanError
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import toml
+from stirred.mechanisms.proposal import Proposal
+from stirred.publish.plan.templates import HEAD, TABLE, new_plan, questions
+
+READ = (
+    "Proposed from the schema and the names of the columns; no record was read, so the plan reveals nothing."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedPlan:
+    """The text of a plan, the files that it names, and the choices as sentences."""
+
+    text: str
+    files: dict[str, str]
+    choices: tuple[str, ...]
+    undecided: tuple[str, ...]
+
+    def write(self, path: Path) -> None:
+        """Write the plan and its files; none is overwritten."""
+        for place in (path, *(path.parent / name for name in self.files)):
+            if place.exists():
+                raise InputError(
+                    f"{place.name} exists already",
+                    why="a plan is never overwritten",
+                    fix="choose another --out, in another folder",
+                )
+        if not path.parent.is_dir():
+            raise InputError(
+                f"cannot write {path.name}",
+                why="its folder does not exist",
+                fix="make the folder first, or choose another --out",
+            )
+        for name, text in self.files.items():
+            (path.parent / name).write_text(text, encoding="utf-8")
+        path.write_text(self.text, encoding="utf-8")
+
+
+def proposed(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
+    """The plan that a mechanism proposes for the census in a census.toml, to be written to ``plan``."""
+    file = census / "census.toml" if census.is_dir() else census
+    schema = known(Census(schema=parse.load(file), folder=file.parent))
+    found = kind.propose(schema)
+    title, place = schema.label or schema.name, os.path.relpath(file, plan.parent)
+    if found is None:
+        answers = {key: value for key, (_, value) in questions(kind).items()}
+        text = new_plan(kind, answers | {"title": title, "census": place})
+        told = f"{kind.name} makes no proposal of its own: these are examples of its settings"
+        return ProposedPlan(text=f"# {told}.\n{text}", files={}, choices=(), undecided=(told,))
+    return ProposedPlan(
+        text=_text(kind, found, title, place),
+        files=dict(found.files),
+        choices=tuple(_choices(found)),
+        undecided=found.undecided,
+    )
+
+
+def known(census: Census) -> Schema:
+    """The schema with the variables that the columns of the files give each record type; no record is read."""
+    return replace(census.schema, records=tuple(_filled(census, record) for record in census.schema.records))
+
+
+def _filled(census: Census, record: RecordSchema) -> RecordSchema:
+    if not record.variables:
+        raise PlanError(
+            f"the schema declares no variables of {record.name} records",
+            why="without them an identifier cannot be told from a category, and records are not read for a proposal",
+            fix="let stirred data describe FILE… write the variables, or list them in census.toml",
+        )
+    schema, types = census.schema, census.source(record.name).collect_schema()
+    home = home_of(schema, record)
+    if record.household_from:
+        types = layout(schema, record, types) or types
+    elif home is not None:
+        taken = layout(schema, home, types) or pl.Schema()
+        types = persons_only(record, home, pl.LazyFrame(schema=types), taken.names()).collect_schema()
+    return replace(record, variables=variables_of(schema, record, types))
+
+
+def _choices(found: Proposal) -> Iterator[str]:
+    for key, value in found.settings.items():
+        words = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        shown = ", ".join(value) if words and isinstance(value, list) else toml(value).strip('"')
+        yield f"{key}: {shown or 'none'} — {found.reasons.get(key, 'as its default')}"
+    if "tables" in found.reasons and "tables" not in found.settings:
+        told = "; ".join(f"{record_type} by {' × '.join(by)}" for record_type, by in found.tables)
+        yield f"tables: {told or 'none'} — {found.reasons['tables']}"
+
+
+def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> str:
+    lines = [
+        f"{f'{key} = {toml(value)}'.ljust(28)}  # {found.reasons.get(key, '')}".rstrip(" #") + "\n"
+        for key, value in found.settings.items()
+    ]
+    lines += [f"# not decided: {words}\n" for words in found.undecided]
+    names: list[str] = []
+    tables = []
+    for record_type, by in found.tables:
+        start = "-by-".join("".join(c if c.isalnum() else "-" for c in name) for name in reversed(by))
+        name = start if start not in names else f"{record_type}-{start}"
+        names.append(name)
+        tables.append(TABLE.format(name=name, record_type=record_type, by=toml(list(by))))
+    return HEAD.format(
+        summary=f"{(kind.Config.__doc__ or kind.name).strip().splitlines()[0]}\n# {READ}",
+        title=toml(title),
+        census=toml(census),
+        name=kind.name,
+        settings="".join(lines),
+        table="".join(tables),
+    )

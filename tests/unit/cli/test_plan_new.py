@@ -1,0 +1,280 @@
+"""Plans proposed from a schema: for the files of several countries, by every mechanism, without reading a record."""
+
+import random
+import tomllib
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stirred.cli.main import main
+from stirred.errors import InputError, PlanError
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.registry import OWN, find
+from stirred.publish import load
+from stirred.publish.before.check import explain
+from stirred.publish.plan.proposing import proposed
+
+NAMES = [item.name for item in OWN]
+MARK = "planted-value"
+
+
+def austria(folder: Path, homes: int = 120) -> Path:
+    """One flat person file with the columns of its households, as EU-SILC files have them."""
+    dice, rows = random.Random(3), []
+    for number in range(homes):
+        land = dice.choice(["Wien", "Tirol", "Kärnten"])
+        home = {
+            "db030": 5000 + number,
+            "bundesland": land,
+            "bezirk": f"{land[:2]}{dice.randint(1, 3)}",
+            "wohnung": dice.choice(["eigen", "miete"]),
+            "gewicht": round(100 + 50 * dice.random(), 2),
+        }
+        rows += [
+            home
+            | {
+                "pid": f"{number}-{person}",
+                "geschlecht": dice.choice(["m", "w"]),
+                "alter": dice.randint(0, 90),
+                "einkommen": round(dice.lognormvariate(9, 1), 2),
+            }
+            for person in range(dice.randint(1, 4))
+        ]
+    pl.DataFrame(rows).write_csv(folder / "p.csv")
+    (folder / "census.toml").write_text(
+        """name = "silc"
+label = "Haushalte"
+[geography]
+spine = ["bundesland", "bezirk"]
+[record.household]
+files = ["p.csv"]
+household_from = "db030"
+size = "size"
+weight = "gewicht"
+[record.household.variables]
+wohnung = {levels = ["eigen", "miete"]}
+[record.person]
+files = ["p.csv"]
+id = "pid"
+household = "db030"
+[record.person.variables]
+geschlecht = {levels = ["m", "w"]}
+alter = {type = "integer", range = "0..120"}
+einkommen = {type = "number"}
+""",
+        encoding="utf-8",
+    )
+    return folder / "census.toml"
+
+
+def ghana(folder: Path, homes: int = 200) -> Path:
+    """A survey of households by region, district and enumeration area, whose weight is constant within areas."""
+    dice = random.Random(5)
+    areas = [(f"R{i % 3}", f"D{i % 6}", 700 + i, dice.randint(200, 900) / 4) for i in range(24)]
+    rows = []
+    for number in range(homes):
+        region, district, ea, weight = dice.choice(areas)
+        rows.append(
+            {
+                "hhid": f"{ea}-{number}",
+                "region": region,
+                "district": district,
+                "ea": ea,
+                "loc": 1 + ea % 2,
+                "hhsize": dice.randint(1, 5),
+                "water": dice.choice(["pipe", "well", "river"]),
+                "wealth": dice.randint(1, 5),
+                "expenditure": round(dice.lognormvariate(8, 1), 3),
+                "wta": weight,
+            }
+        )
+    pl.DataFrame(rows).write_csv(folder / "h.csv")
+    (folder / "census.toml").write_text(
+        """name = "glss"
+[geography]
+spine = ["region", "district", "ea"]
+[geography.off_spine]
+loc = {of = "ea"}
+[record.household]
+files = ["h.csv"]
+id = "hhid"
+size = "hhsize"
+weight = "wta"
+[record.household.variables]
+hhsize = {type = "integer", range = "1..30"}
+water = {type = "text"}
+wealth = {type = "integer", range = "1..5"}
+expenditure = {type = "number"}
+""",
+        encoding="utf-8",
+    )
+    return folder / "census.toml"
+
+
+def brazil(folder: Path, persons: int = 200) -> Path:
+    """Persons alone, without households, with R factors as text."""
+    dice = random.Random(7)
+    rows = [
+        {
+            "cpf": 10_000 + i,
+            "uf": f"UF{i % 4}",
+            "municipio": f"M{i % 4}{i % 12}",
+            "cor ou raça": dice.choice(["branca", "preta", "parda"]),
+            "sexo": dice.choice(["f", "m"]),
+        }
+        for i in range(persons)
+    ]
+    pl.DataFrame(rows).write_parquet(folder / "p.parquet")
+    (folder / "census.toml").write_text(
+        """name = "pnad"
+[geography]
+spine = ["uf", "municipio"]
+[record.person]
+files = ["p.parquet"]
+id = "cpf"
+[record.person.variables]
+"cor ou raça" = {levels = ["branca", "preta", "parda"]}
+sexo = {levels = ["f", "m"]}
+""",
+        encoding="utf-8",
+    )
+    return folder / "census.toml"
+
+
+COUNTRIES = {"austria": austria, "ghana": ghana, "brazil": brazil}
+
+
+@pytest.mark.parametrize("country", COUNTRIES)
+def test_a_proposed_swap_passes_the_check_at_once(
+    country: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    census = COUNTRIES[country](tmp_path)
+    plan = tmp_path / "plan.toml"
+    assert main(["plan", "new", "--census", str(census), "--out", str(plan)]) == 0
+    told = capsys.readouterr().out
+    assert "no record was read" in told
+    assert explain(load(plan)).records > 0
+    text = plan.read_text(encoding="utf-8")
+    settings = tomllib.loads(text)["mechanism"][0]
+    expected = {
+        "austria": (["bundesland", "size"], ["bezirk"], ["wohnung"], ["gewicht", "einkommen"]),
+        "ghana": (
+            ["region", "hhsize"],
+            ["district", "ea"],
+            ["water", "wealth"],
+            ["loc", "expenditure", "wta"],
+        ),
+        "brazil": (["uf"], ["municipio"], ["cor ou raça", "sexo"], []),
+    }[country]
+    assert (settings["match"], settings["swap"], settings["hold"]) == expected[:3]
+    assert sorted(settings.get("drop", [])) == sorted(expected[3])
+    for word in ("match", "swap", "rate", "hold", "tables"):
+        assert f"{word}: " in told
+    assert " — " in told
+    assert {"austria": "wohnung", "ghana": "without listed levels: water", "brazil": "no size"}[country] in (
+        text + told
+    )
+    tables = tomllib.loads(text)["table"]
+    published = {name for table in tables for name in table["by"]} | set(settings["hold"])
+    assert not published & {
+        "db030",
+        "pid",
+        "gewicht",
+        "hhid",
+        "wta",
+        "cpf",
+        "einkommen",
+        "expenditure",
+        "loc",
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("country", ["austria", "ghana"])
+def test_every_mechanism_can_be_chosen(country: str, name: str, tmp_path: Path) -> None:
+    census, plan = COUNTRIES[country](tmp_path, 60), tmp_path / "plan.toml"
+    if name == "swapping-imputed-stay":
+        with pytest.raises(PlanError, match="cannot be proposed"):
+            proposed(find(name), census, plan)
+        text = census.read_text(encoding="utf-8")
+        mark = 'wohnung = {levels = ["eigen", "miete"], imputed = "flag"}\nflag = {levels = ["0", "1"]}'
+        census.write_text(text.replace('wohnung = {levels = ["eigen", "miete"]}', mark), encoding="utf-8")
+        if country == "austria":
+            frame = pl.read_csv(tmp_path / "p.csv").with_columns(flag=(pl.col("db030") % 2).cast(pl.String))
+            frame.write_csv(tmp_path / "p.csv")
+        else:
+            return
+    found = proposed(find(name), census, plan)
+    found.write(plan)
+    assert found.choices
+    explained = explain(load(plan))
+    assert explained.records > 0
+    assert main(["plan", "check", str(plan)]) == 0
+
+
+def test_the_workload_of_topdown_counts_by_listed_levels(tmp_path: Path) -> None:
+    census, plan = austria(tmp_path), tmp_path / "plan.toml"
+    assert main(["plan", "new", str(plan), "--census", str(census), "--mechanism", "topdown"]) == 0
+    workload = tomllib.loads((tmp_path / "workload.toml").read_text(encoding="utf-8"))
+    assert workload["record"] == "person"
+    assert workload["levels"] == ["bundesland", "bezirk"]
+    assert [axis["name"] for axis in workload["axis"]] == ["geschlecht_level"]
+    assert (
+        main(["plan", "new", str(tmp_path / "two.toml"), "--census", str(census), "--mechanism", "topdown"])
+        != 0
+    )
+    assert not (tmp_path / "two.toml").exists()  # its workload would overwrite the first
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_census_without_geography_is_told_what_it_lacks(name: str, tmp_path: Path) -> None:
+    census = brazil(tmp_path)
+    text = census.read_text(encoding="utf-8").replace('spine = ["uf", "municipio"]\n', "")
+    census.write_text(text, encoding="utf-8")
+    with pytest.raises(PlanError, match="no geography") as caught:
+        proposed(find(name), census, tmp_path / "plan.toml")
+    assert "[geography] spine" in str(caught.value)
+
+
+def test_variables_that_are_not_declared_are_not_guessed(tmp_path: Path) -> None:
+    census = brazil(tmp_path)
+    text = census.read_text(encoding="utf-8").split("[record.person.variables]")[0]
+    census.write_text(text, encoding="utf-8")
+    with pytest.raises(PlanError, match="declares no variables"):
+        proposed(find(NAMES[0]), census, tmp_path / "plan.toml")
+
+
+def test_a_proposal_reads_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    census = austria(tmp_path)
+    plain = proposed(find(NAMES[0]), census, tmp_path / "plan.toml").text
+
+    def refuse(*_: object, **__: object) -> object:
+        raise AssertionError("records were read")
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", refuse)
+    monkeypatch.setattr(pl, "collect_all", refuse)
+    assert proposed(find(NAMES[0]), census, tmp_path / "plan.toml").text == plain
+    header = (tmp_path / "p.csv").read_text(encoding="utf-8").splitlines()[0]
+    cells = ",".join([MARK] * (header.count(",") + 1))
+    (tmp_path / "p.csv").write_text(f"{header}\n{cells}\n", encoding="utf-8")
+    assert proposed(find(NAMES[0]), census, tmp_path / "plan.toml").text == plain
+
+
+def test_a_mechanism_without_a_proposal_gets_its_template(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = find(NAMES[0])
+    monkeypatch.setattr(kind, "propose", classmethod(lambda cls, schema: Mechanism.propose(schema)))
+    found = proposed(kind, brazil(tmp_path), tmp_path / "sub" / "plan.toml")
+    assert "makes no proposal" in found.undecided[0]
+    assert tomllib.loads(found.text)["census"] == "../census.toml"
+    with pytest.raises(InputError, match="its folder does not exist"):
+        found.write(tmp_path / "sub" / "plan.toml")
+
+
+def test_a_plan_is_never_overwritten(tmp_path: Path) -> None:
+    census = brazil(tmp_path)
+    (tmp_path / "plan.toml").write_text("mine")
+    assert main(["plan", "new", "--census", str(census), "--out", str(tmp_path / "plan.toml")]) != 0
+    assert (tmp_path / "plan.toml").read_text() == "mine"
