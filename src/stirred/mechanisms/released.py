@@ -151,6 +151,13 @@ def finished(frame: pl.DataFrame, by: Sequence[str]) -> pa.Table:
     return text.sort(list(by), nulls_last=False).to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
+def weigh(release: Release, by: Sequence[str], *, weight: str, record_type: str, engine: Engine) -> pa.Table:
+    """Counts and weighted totals of released records; without an interval, which only a law for the weights can give."""
+    found = counted(release, [*by, weight], record_type=record_type, engine=engine)
+    added = (pl.col("count") * pl.col(weight)).sum().alias("weighted")
+    return finished(found.group_by(list(by), maintain_order=True).agg(pl.col("count").sum(), added), by)
+
+
 def own_table(release: Release, by: Sequence[str]) -> pl.DataFrame | None:
     """The table that the mechanism itself made of just these variables, or None."""
     for table in release.tables.values():

@@ -338,7 +338,7 @@ class PermutationSwapping(Mechanism):
             raise InputError(
                 f"a table is weighted by {weight}, which the swap does not hold",
                 why=f"it moves, it is dropped, or {record_type} records have no such variable",
-                fix="hold it, or drop it and let [weights] recalibrate_to make weights from public margins",
+                fix="hold it, or drop it and let [weights] recalibrate_to make new ones from public totals",
             )
 
     def table(

@@ -173,4 +173,4 @@ def _undecided(
             named = ", ".join(open_ones)
             yield f"{one.name} variables without listed levels: {named}; hold them only if none is nearly unique"
     if any(record.weight for record in (record, *linked)):
-        yield 'new weights after the swap: [weights] recalibrate_to = "margins.csv", a file of public totals'
+        yield 'new weights after the swap: [weights] recalibrate_to = ["totals.csv"], files of public totals'

@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from stirred.census import Census, Invalid, read
-from stirred.engine import Engine
+from stirred.engine import Engine, Local
 from stirred.errors import PlanError
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
+from stirred.mechanisms.released import weigh
 from stirred.spec import Budget
 
 
@@ -22,19 +23,33 @@ class TablePlan:
     record_type: str
     by: tuple[str, ...]
     weight: str = ""
+    calibrated: bool = False  # whether the weight is made after the release, from public totals
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All that the table reads: its variables and its weight."""
-        return tuple(dict.fromkeys([*self.by, *filter(None, [self.weight])]))
+        """All that the table reads of what a mechanism releases: its variables and its weight."""
+        held = [] if self.calibrated else [self.weight]
+        return tuple(dict.fromkeys([*self.by, *filter(None, held)]))
 
     def made(self, release: Release, mechanism: Mechanism, *, engine: Engine | None = None) -> pa.Table:
         """The table with all that the mechanism knows about the uncertainty of its cells."""
+        if self.calibrated:
+            place = engine or Local()
+            return weigh(release, self.by, weight=self.weight, record_type=self.record_type, engine=place)
         if self.weight:
             return mechanism.table(
                 release, self.by, record_type=self.record_type, weight=self.weight, engine=engine
             )
         return mechanism.table(release, self.by, record_type=self.record_type, engine=engine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsPlan:
+    """New weights for released records, made from files of public totals."""
+
+    recalibrate_to: tuple[str, ...]
+    column: str
+    record_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +124,7 @@ class Plan:
     alternatives: tuple[str, ...]
     about: Mapping[str, object]
     invalid: Invalid = "refuse"  # what is done with records that break the schema
+    weights: WeightsPlan | None = None
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

@@ -20,7 +20,8 @@ class TableConfig(StrictModel):
     )
     weight: str = Field(
         default="",
-        description="the held variable that weights the records; the table then has weighted totals and their intervals",
+        description="a held variable that weights the records: the table then has weighted totals with intervals; or the "
+        "column of [weights]: totals without intervals",
         examples=["weight"],
     )
 
@@ -89,6 +90,25 @@ class AssessConfig(StrictModel):
     )
 
 
+class WeightsConfig(StrictModel):
+    """[weights]: new weights for the released records from public totals; post-processing, which costs no budget."""
+
+    recalibrate_to: list[str] = Field(
+        default=[],
+        description="a list of CSV files of public totals, relative to the plan: a column for each variable, and total",
+        examples=[["region.csv"]],
+    )
+    column: str = Field(
+        default="calibrated_weight",
+        min_length=1,
+        description="what the new column is called",
+        examples=["calibrated_weight"],
+    )
+    record_type: str = Field(
+        default="household", description="the records that get weights", examples=["household"]
+    )
+
+
 class AboutConfig(StrictModel):
     """[about]: what a registry of deployments asks beyond the specification."""
 
@@ -116,6 +136,7 @@ class PlanConfig(StrictModel):
         min_length=1, description="one or more mechanisms, each with its name and its settings"
     )
     table: list[TableConfig] = Field(default=[], description="tables to publish")
+    weights: WeightsConfig = WeightsConfig()
     publish: PublishConfig = PublishConfig()
     reason: list[ReasonConfig] = Field(default=[], description="why numbers are exact")
     budget: BudgetConfig = BudgetConfig()

@@ -9,7 +9,7 @@ from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
-from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan
+from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan, WeightsPlan
 from stirred.spec import Budget
 
 
@@ -53,7 +53,13 @@ def parse(text: str, *, folder: Path) -> Plan:
         engine=config.engine,
         steps=_steps(config.mechanism, folder),
         tables=tuple(
-            TablePlan(name=t.name, record_type=t.record_type, by=tuple(t.by), weight=t.weight)
+            TablePlan(
+                name=t.name,
+                record_type=t.record_type,
+                by=tuple(t.by),
+                weight=t.weight,
+                calibrated=bool(config.weights.recalibrate_to) and t.weight == config.weights.column,
+            )
             for t in config.table
         ),
         microdata=config.publish.microdata,
@@ -66,6 +72,15 @@ def parse(text: str, *, folder: Path) -> Plan:
         alternatives=tuple(config.alternatives),
         about=config.about.model_dump(),
         invalid=config.invalid,
+        weights=_weights(config.weights),
+    )
+
+
+def _weights(config: models.WeightsConfig) -> WeightsPlan | None:
+    if not config.recalibrate_to:
+        return None
+    return WeightsPlan(
+        recalibrate_to=tuple(config.recalibrate_to), column=config.column, record_type=config.record_type
     )
 
 
