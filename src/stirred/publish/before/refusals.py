@@ -12,6 +12,7 @@ from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, TablePlan
+from stirred.publish.plan.totals import public_totals, require_totals
 from stirred.spec import Specification
 
 
@@ -105,10 +106,33 @@ def require_variables(plan: Plan, census: Census) -> None:
                 why=f"no mechanism of the plan releases {table.record_type} records with {', '.join(table.variables)}",
                 fix="leave the table out, or let the mechanism release its variables",
             )
-        if table.weight:
+        if table.weight and not table.calibrated:
             able[0].require_weight(table.weight, record_type=table.record_type, census=census)
+    if plan.weights is not None:
+        weighed(plan, census)
     if plan.questions.variables() or plan.questions.improbable:
         _check_questions(plan, census, plan.mechanisms[0])
+
+
+def weighed(plan: Plan, census: Census) -> int | None:
+    """The number of the mechanism whose records get new weights from public totals, or None where no plan asks for them."""
+    if plan.weights is None:
+        return None
+    totals = public_totals(plan.weights, plan.folder)
+    told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
+    having = [n for n, found in enumerate(told) if found is None or plan.weights.record_type in found]
+    if not having:
+        raise PlanError(
+            f"no {plan.weights.record_type} records get the new weights",
+            why="no mechanism of the plan releases records of this type",
+            fix="name another record_type in [weights], or release these records",
+        )
+    wanted = {name for table in totals for name in table.variables}
+    names = {n: (told[n] or {}).get(plan.weights.record_type, ()) for n in having}
+    number = next((n for n in having if told[n] is None or wanted <= set(names[n])), having[0])
+    if told[number] is not None:
+        require_totals(totals, plan.weights, names[number])
+    return number
 
 
 def check_variables(census: Census, table: TablePlan) -> None:

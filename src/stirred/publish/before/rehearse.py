@@ -12,6 +12,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
 from stirred.errors import PlanError
+from stirred.frames import arrow_of, collected
 from stirred.publish.before.refusals import check_variables
 from stirred.publish.plan.description import Plan, TablePlan
 
@@ -19,33 +20,46 @@ from stirred.publish.plan.description import Plan, TablePlan
 def rehearse(
     plan: Plan, stand_in: Census, *, runs: int = 20, seed: int = 1, progress: Progress | None = None
 ) -> pl.DataFrame:
-    """Errors by table and size class over ``runs`` replicates; each has streams of its own."""
-    if not plan.tables:
+    """Errors by table and size class over ``runs`` replicates; each has streams of its own.
+
+    Tables with weights that are made after a release are left out: their totals are met by construction.
+    """
+    tables = [table for table in plan.tables if not table.calibrated]
+    if not tables:
         raise PlanError("there is nothing to rehearse", why="the plan has no [[table]]", fix="add one")
-    for table in plan.tables:
+    for table in tables:
         check_variables(stand_in, table)
     mechanism = plan.mechanisms[0]
-    truths = {table.name: stand_in.counts(table.record_type, list(table.by)) for table in plan.tables}
-    found: dict[str, list[pl.DataFrame]] = {table.name: [] for table in plan.tables}
+    truths = {table.name: _truth(stand_in, table) for table in tables}
+    found: dict[str, list[pl.DataFrame]] = {table.name: [] for table in tables}
     for index in range(runs):
         if progress:
             progress("rehearse", index, runs)
         release = mechanism.release(stand_in, key=Key.for_tests(seed).bind("rehearse", index))
-        for table in plan.tables:
+        for table in tables:
             made = table.made(release, mechanism)
             found[table.name].append(_aligned(truths[table.name], made, table))
     if progress:
         progress("rehearse", runs, runs)
-    frames = [
-        replicate_errors(_replicates(found[table.name], table), table=table.name) for table in plan.tables
-    ]
+    frames = [replicate_errors(_replicates(found[table.name], table), table=table.name) for table in tables]
     return pl.concat(frames)
+
+
+def _truth(stand_in: Census, table: TablePlan) -> pa.Table:
+    """The counts of the stand-in, or its weighted totals in their place."""
+    if not table.weight:
+        return stand_in.counts(table.record_type, list(table.by))
+    by, weight = list(table.by), pl.col(table.weight).cast(pl.Float64)
+    summed = stand_in.scan(table.record_type, table.variables).group_by(by).agg(weight.sum().alias("count"))
+    return arrow_of(collected(summed, streaming=True))
 
 
 def _aligned(truth: pa.Table, made: pa.Table, table: TablePlan) -> pl.DataFrame:
     """Truth and run on the same cells, with the intervals of the run."""
     by = list(table.by)
-    pair = TablePair.align(truth, made.select([*by, "count"]), by=by).frame
+    measure = "weighted" if table.weight else "count"
+    shown = made.select([*by, measure]).rename_columns([*by, "count"])
+    pair = TablePair.align(truth, shown, by=by).frame
     extra = [name for name in ("low", "high") if name in made.column_names]
     if not extra:
         return pair

@@ -12,11 +12,13 @@ from stirred.engine import Engine, Progress, silent
 from stirred.errors import PrivacyError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import DATA, continued
-from stirred.publish.before.refusals import ReadyPlan, prepare
+from stirred.publish.before.refusals import ReadyPlan, prepare, weighed
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
+from stirred.publish.plan.totals import public_totals
 from stirred.publish.run.state import Unfinished
+from stirred.publish.run.weights import recalibrated
 from stirred.publish.run.writer import Content, data_folder, write
 
 
@@ -80,6 +82,10 @@ def _release(
                 why="the specification of its release is not the one that was stated before",
                 fix="nothing was released; report this",
             )
+        if plan.weights is not None and weighed(plan, ready.census) == number:
+            totals = public_totals(plan.weights, plan.folder)
+            release = replace(release, schema=ready.census.schema, folder=ready.census.folder)
+            release = recalibrated(release, totals, plan.weights, work, ready.engine)
         release = unfinished.finish(release, place, work)
     return replace(release, schema=ready.census.schema, folder=ready.census.folder)
 
