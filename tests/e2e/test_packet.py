@@ -85,7 +85,8 @@ def test_public_bytes_do_not_know_what_was_not_released(
 
 
 def test_the_script_makes_the_packet_again(packet: Path, town: Path, tmp_path: Path) -> None:
-    shutil.copy(packet / "public" / "redo.py", tmp_path / "redo.py")
+    for name in ("redo.py", "plan.toml"):
+        shutil.copy(packet / "public" / name, tmp_path / name)
     done = subprocess.run(
         [sys.executable, "redo.py", str(town), str(town / "town.key"), "again"],
         cwd=tmp_path,

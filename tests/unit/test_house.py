@@ -13,6 +13,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # Each room may import the rooms before it and itself.
 ORDER = [
     "errors",
+    "file_names",
     "compiled",
     "frames",
     "spec",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.errors import SchemaError, did_you_mean
+from stirred.file_names import RULE, is_file_name
 
 
 def check_schema(schema: Schema) -> None:
@@ -47,7 +48,9 @@ def _geography(schema: Schema) -> Iterator[str]:
 
 def _records(schema: Schema) -> Iterator[str]:
     for record in schema.records:
-        where = f"record.{record.name}"
+        where = f"record.{record.name[:40]}"
+        if not is_file_name(record.name):
+            yield f"{where}: a record type is the name of a file too, which has {RULE}"
         yield from _link(schema, record, where)
         yield from _shared(schema, record, where)
         sources = [variable.source for variable in record.variables]

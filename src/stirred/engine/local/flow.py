@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.local.threads import in_order
 from stirred.errors import InputError
+from stirred.file_names import path_in
 
 if sys.platform != "win32":
     import resource
@@ -221,8 +222,8 @@ class LocalParts:
 
     def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
         """Write one Parquet file, complete or not at all."""
-        path = folder / f"{name}.parquet"
-        temporary = folder / f"{name}.parquet.part"
+        path = path_in(folder, name, ".parquet")
+        temporary = path_in(folder, name, ".parquet.part")
         try:
             with pq.ParquetWriter(temporary, self.schema, compression="snappy") as writer:
                 for table in in_groups(self.run(steps)):

@@ -17,6 +17,7 @@ from stirred.engine.spark.tasks import Exchanged, Held, Mapped, Parted, Sent, Ta
 from stirred.engine.spark.watch import in_our_words
 from stirred.engine.spark.wire import MARK, WIRE_WORDS
 from stirred.errors import InputError
+from stirred.file_names import path_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,8 @@ class SparkParts:
 
         The executors write the files, as the local engine would write them, so they must share ``folder``.
         """
-        path, temporary = folder / f"{name}.parquet", folder / f"{name}.parquet.part"
-        whole = folder / f"{name}.parquet.whole"
+        path, temporary = path_in(folder, name, ".parquet"), path_in(folder, name, ".parquet.part")
+        whole = path_in(folder, name, ".parquet.whole")
         for begun in (temporary, whole):
             shutil.rmtree(begun, ignore_errors=True)
             begun.mkdir(parents=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stirred.census import Invalid
 from stirred.errors import PlanError, did_you_mean
+from stirred.file_names import RULE, is_file_name
 from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
@@ -133,10 +134,10 @@ def _check_tables(config: models.PlanConfig) -> None:
                 why=f"{table.name} stands twice in the plan",
                 fix="rename one of them",
             )
-        if not table.name.replace("-", "").replace("_", "").isalnum():
+        if not is_file_name(table.name):
             raise PlanError(
                 "a table's name cannot be a file name",
-                why=f"{table.name!r} holds other characters than letters, digits, - and _",
+                why=f"{table.name[:40]!r} does not have {RULE}",
                 fix='write for instance name = "tenure-by-county"',
             )
         if not table.by:

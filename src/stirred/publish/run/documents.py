@@ -11,7 +11,7 @@ from stirred.engine import Engine
 from stirred.mechanisms.base import Release
 from stirred.publish.compare.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
-from stirred.publish.export.script import script
+from stirred.publish.export.script import SCRIPT
 from stirred.publish.packet.receipt import versions
 from stirred.publish.plan.description import Plan, Reason
 from stirred.report import Report, Section, render, sections, utility_sections
@@ -60,7 +60,7 @@ class Papers:
         (folder / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
         (folder / "card.html").write_text(_marked(card.html(), private=self.report.private), encoding="utf-8")
         (folder / "registry.yaml").write_text(_registry(self.plan, card), encoding="utf-8")
-        (folder / "redo.py").write_text(script(self.plan), encoding="utf-8")
+        (folder / "redo.py").write_text(SCRIPT, encoding="utf-8")
         (folder / "report.html").write_text(render(self.report), encoding="utf-8")
 
     def write_internal(

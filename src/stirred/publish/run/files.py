@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
+from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Release
 
 OWN = "mechanism"  # the folder of what a mechanism adds to the records
@@ -18,7 +19,7 @@ def store(release: Release, folder: Path) -> None:
     """Copy a release into a folder; its files belong to whoever made it."""
     folder.mkdir()
     for name, data in release.microdata.items():
-        _copy(data, folder / f"{name}.parquet")
+        _copy(data, path_in(folder, name, ".parquet"))
     own = _store_tables(release, folder, release.files)
     for path in release.files:
         (shutil.copytree if path.is_dir() else shutil.copyfile)(path, own / path.name)
@@ -28,7 +29,7 @@ def move(release: Release, folder: Path, work: Path) -> None:
     """Move a release into a folder; all that is left in ``work`` is the mechanism's own."""
     folder.mkdir()
     for name, data in release.microdata.items():
-        _move(data, folder / f"{name}.parquet")
+        _move(data, path_in(folder, name, ".parquet"))
     left = sorted(work.iterdir())
     own = _store_tables(release, folder, left)
     for path in left:
@@ -40,15 +41,17 @@ def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path
     own = folder / OWN
     if release.tables or files:
         own.mkdir()
+    names = file_names(release.tables)
     for name, table in release.tables.items():
-        pq.write_table(table, own / f"{name}.parquet")
+        pq.write_table(table, path_in(own, names[name], ".parquet"))
     return own
 
 
 def located(release: Release, folder: Path) -> Release:
     """The release with records that are read from a folder."""
     return replace(
-        release, microdata={name: pads.dataset(folder / f"{name}.parquet") for name in release.microdata}
+        release,
+        microdata={name: pads.dataset(path_in(folder, name, ".parquet")) for name in release.microdata},
     )
 
 

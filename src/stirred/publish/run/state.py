@@ -20,6 +20,7 @@ from stirred.census import Census
 from stirred.census.readers.paths import far, resolve
 from stirred.chance import Key
 from stirred.errors import PrivacyError
+from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, Guard, Mechanism, Release
 from stirred.publish.packet.receipt import guard_lines, write_json
 from stirred.publish.plan.description import Plan
@@ -74,8 +75,11 @@ class Unfinished:
             mechanism=mechanism.name,
             parameters=mechanism.parameters(),
             specification=specification,
-            microdata={name: pads.dataset(place / f"{name}.parquet") for name in saved["microdata"]},
-            tables={name: pq.read_table(place / OWN / f"{name}.parquet") for name in saved["tables"]},
+            microdata={name: pads.dataset(path_in(place, name, ".parquet")) for name in saved["microdata"]},
+            tables={
+                name: pq.read_table(path_in(place / OWN, file, ".parquet"))
+                for name, file in file_names(saved["tables"]).items()
+            },
             checks=tuple(Check(**check) for check in saved["checks"]),
             ledger=_ledger_from(saved["ledger"]),
             notes=tuple(saved["notes"]),
@@ -106,7 +110,7 @@ class Unfinished:
             self.state / f"{place.name}.json",
             {
                 "microdata": sorted(release.microdata),
-                "tables": sorted(release.tables),
+                "tables": list(release.tables),
                 "checks": [
                     {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks
                 ],

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from stirred.census import Census, Schema
 from stirred.engine import Engine, Progress
+from stirred.file_names import file_name, path_in
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import lazy, own_table
 from stirred.publish.before.refusals import require_kept
@@ -50,7 +51,7 @@ def write(content: Content, part: Path, *, progress: Progress, truth: Census | N
     elif "csv" in plan.formats:
         for number, release in enumerate(content.releases):
             for name, data in release.microdata.items():
-                write_csv(data, public / data_folder(plan, number) / f"{name}.csv")
+                write_csv(data, path_in(public / data_folder(plan, number), name, ".csv"))
     progress("report", 0, 1)
     counted = {table.name: table.record_type for table, _ in tables}
     write_json(
@@ -85,15 +86,6 @@ def all_tables(content: Content) -> list[tuple[TablePlan, int]]:
                 found.append((table, number))
                 names.add(table.name)
     return found
-
-
-def file_name(name: str) -> str:
-    """A table's name as a file name.
-
-    >>> file_name("county × tenure")
-    'county-tenure'
-    """
-    return "-".join("".join(c if c.isalnum() or c in "_-" else " " for c in name).split())
 
 
 def _source(releases: Sequence[Release], table: TablePlan) -> int:
@@ -131,6 +123,6 @@ def _tables(
         mechanism, release = content.plan.mechanisms[source], content.releases[source]
         made[table.name] = table.made(release, mechanism, engine=content.engine)
         for name in dict.fromkeys(("parquet", *content.plan.formats)):
-            writers[name](made[table.name], folder / f"{table.name}.{name}")
+            writers[name](made[table.name], path_in(folder, table.name, f".{name}"))
     progress("tables", len(tables), len(tables))
     return made

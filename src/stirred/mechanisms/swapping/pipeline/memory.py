@@ -17,6 +17,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.engine.local.flow import GROUP
 from stirred.errors import DataError
+from stirred.file_names import path_in
 from stirred.mechanisms.swapping.pipeline.frame import Frame, framed, repetitions, require_unique
 from stirred.mechanisms.swapping.pipeline.publish import After, Publication, table
 from stirred.mechanisms.swapping.pipeline.source import Microdata, StatedStrata, SwapLaw
@@ -200,7 +201,7 @@ class Destination:
 
     def __init__(self, out: Path | None, name: str, counted: Sequence[str] = ()) -> None:
         self.counted = [column for column in counted if column]  # ascending numbers: their steps are stored
-        self.path = None if out is None else out / f"{name.replace(' ', '_')}.parquet"
+        self.path = None if out is None else path_in(out, name, ".parquet")
         self.batches: list[pa.RecordBatch] = []
         self.writer: pq.ParquetWriter | None = None
         self.hand = ThreadPoolExecutor(1)  # one thread: batches are written in the order in which they arrive

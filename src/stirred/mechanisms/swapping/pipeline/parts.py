@@ -20,6 +20,7 @@ import pyarrow.dataset as pads
 from stirred.chance import Key
 from stirred.engine import Engine, Flow, Parts, Progress, Steps
 from stirred.errors import DataError, InputError
+from stirred.file_names import path_in
 from stirred.mechanisms.swapping.budget.shapes import NUMBERS, Shapes
 from stirred.mechanisms.swapping.pipeline import batch_kernels, part_kernels
 from stirred.mechanisms.swapping.pipeline.batch_kernels import (
@@ -238,23 +239,17 @@ class PartSwapped:
         for name, job in self._jobs().items():
             own = name == self.source.frame.roles.record_type
             step = steps(self.source.progress, "write" if own else f"write {name}")
-            microdata[name] = (
-                job.gathered(step) if self.out is None else job.write(self.out, _file(name), step)
-            )
+            microdata[name] = job.gathered(step) if self.out is None else job.write(self.out, name, step)
         return microdata
 
     def discard(self) -> None:
         """Delete everything that was written."""
         if self.out is not None:
             for name in (self.source.frame.roles.record_type, *(k.record_type for k in self.source.linked)):
-                path = self.out / f"{_file(name)}.parquet"
+                path = path_in(self.out, name, ".parquet")
                 if path.is_dir():
                     shutil.rmtree(path, ignore_errors=True)
                 path.unlink(missing_ok=True)
-
-
-def _file(record_type: str) -> str:
-    return record_type.replace(" ", "_")
 
 
 def _firsts(rows: Sequence[int]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred.file_names import file_name, path_in
 from stirred.mechanisms.topdown.measure.noise import Measurements, variance
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
 from stirred.mechanisms.topdown.tree.geounits import Tree
@@ -83,7 +84,7 @@ def write(
     """Write all levels from their tables; returns how many noisy answers there are."""
     written = 0
     for depth, level in enumerate(levels):
-        place = folder / f"{level}.parquet"
+        place = path_in(folder, file_name(level), ".parquet")
         (place / "DPQuery").mkdir(parents=True, exist_ok=True)
         (place / "Constraint").mkdir(parents=True, exist_ok=True)
         writer = None

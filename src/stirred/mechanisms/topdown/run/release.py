@@ -14,6 +14,7 @@ import pyarrow.dataset as pads
 
 from stirred.chance import Key
 from stirred.errors import InputError
+from stirred.file_names import path_in
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure import nmf
@@ -163,7 +164,7 @@ def _microdata(task: Task, made: Estimation) -> pa.Table | pads.Dataset:
     if made.subtrees is None:
         leaves = made.released[-1]
         pieces = output.microdata(workload, above.published, leaves, bureau=task.bureau)
-        return output.collected(pieces, None if out is None else out / f"{workload.record}.parquet")
+        return output.collected(pieces, None if out is None else path_in(out, workload.record, ".parquet"))
     schema = made.subtrees.row_schema(bureau=task.bureau)
     rows = made.subtrees.parts.map(ReleasedRows(made.subtrees.division, schema, task.bureau), schema)
     return rows.gathered() if out is None else rows.write(out, workload.record, task.steps("write"))
