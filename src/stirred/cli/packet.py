@@ -2,6 +2,9 @@
 
 stirred packet verify packet/            every file against its checksum; a changed byte is named
 stirred packet verify copy/ --public     also refuse a copy that still holds the internal part
+stirred packet verify p/ --signer o.pub  also whether the owner of this public key signed it
+stirred packet new-signer office.pem     make a signing key, and its public half office.pub
+stirred packet sign packet/ --signer office.pem   sign the public part
 stirred packet compare a/ b/ --out x.html   one report on two or more packets, side by side
 stirred packet contents a/ [b/]          what records and tables say (SHA-256), whoever wrote the files; two: do they agree
 """
@@ -10,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stirred.cli.terminal.output import console, print_json
+from stirred.cli.terminal.output import console, print_json, shown
 from stirred.errors import InputError
 
 
@@ -20,7 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify = verbs.add_parser("verify", help="compare every file with its checksum")
     verify.add_argument("packet", help="the packet, or a copy of its public part")
     verify.add_argument("--public", action="store_true", help="refuse anything that is not public")
+    verify.add_argument(
+        "--signer", type=Path, metavar="FILE", help="the public key of who must have signed it"
+    )
     verify.add_argument("--json", action="store_true", help="print one JSON document")
+    signer = verbs.add_parser("new-signer", help="make a signing key (Ed25519, PEM) and its public half")
+    signer.add_argument("file", type=Path, help="the private key to write, such as office.pem")
+    sign = verbs.add_parser("sign", help="sign the public part of a packet")
+    sign.add_argument("packet", type=Path, help="the packet, or a copy of its public part")
+    sign.add_argument("--signer", type=Path, required=True, metavar="FILE", help="the private signing key")
     compare = verbs.add_parser("compare", help="two or more packets side by side, as one report")
     compare.add_argument("packets", nargs="+", help="packets, or copies of their public parts")
     compare.add_argument("--out", required=True, metavar="FILE", help="the HTML file to write")
@@ -41,23 +52,48 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.action == "contents":
         return _contents([Path(p) for p in arguments.packets], json=arguments.json)
-    from stirred.publish import verify
+    if arguments.action == "new-signer":
+        from stirred.publish.packet.signature import new_signer
 
-    findings = verify(Path(arguments.packet), public=arguments.public)
-    if arguments.json:
-        print_json(
-            {
-                "packet": arguments.packet,
-                "good": not findings,
-                "findings": [{"path": f.path, "state": f.state} for f in findings],
-            }
+        console().print(
+            f"private: {arguments.file} (keep it secret)", f"public: {new_signer(arguments.file)}", sep="\n"
         )
-    elif findings:
-        for finding in findings:
-            print(f"{finding.state}: {finding.path}", file=sys.stderr)
-    else:
+        return 0
+    if arguments.action == "sign":
+        from stirred.publish.packet.signature import sign
+
+        console().print(f"signed: {sign(arguments.packet, arguments.signer)}")
+        return 0
+    return _verify(
+        Path(arguments.packet), public=arguments.public, signer=arguments.signer, json=arguments.json
+    )
+
+
+def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> int:
+    """Exit 0 when every file is as sealed and, with a signer, the seal is theirs."""
+    from stirred.publish.packet.checksums import verify
+    from stirred.publish.packet.signature import is_signed, signed_by
+
+    signed = None if signer is None else signed_by(packet, signer)
+    findings = verify(packet, public=public)
+    good = not findings and signed is not False
+    if json:
+        listed = [{"path": f.path, "state": f.state} for f in findings]
+        print_json({"packet": str(packet), "good": good, "signed": signed, "findings": listed})
+        return int(not good)
+    for finding in findings:
+        print(f"{finding.state}: {shown(finding.path)}", file=sys.stderr)
+    if signed is False and signer is not None:
+        print(f"not signed by {signer.name}: no signature, or one of somebody else", file=sys.stderr)
+    if good:
         console().print("every file is as it was sealed")
-    return 1 if findings else 0
+        if signed:
+            console().print("signed by the owner of this key")
+        elif is_signed(packet):
+            console().print("it has a signature; whose, tells --signer office.pub")
+        else:
+            console().print("unsigned: whoever changes a file can seal it again")
+    return int(not good)
 
 
 def _contents(folders: list[Path], *, json: bool) -> int:

@@ -135,10 +135,10 @@ def _check(arguments: argparse.Namespace) -> int:
         print_json(found.document())
         return 0
     out = console()
-    out.print(f"[bold]{found.title}[/bold]\n")
+    out.print(f"{found.title}\n", style="bold")
     out.print(found.sentence + "\n")
     if found.warning:
-        out.print(f"[yellow]{found.warning}[/yellow]\n")
+        out.print(f"{found.warning}\n", style="yellow")
     out.print(
         table(
             "Published exactly, hence not protected",
@@ -156,7 +156,7 @@ def _check(arguments: argparse.Namespace) -> int:
     for guard in found.guards:
         out.print(f"guard: {guard.name}: {guard.finding}")
     for words in found.unexplained:
-        out.print(f"[yellow]no reason is given for: {words}[/yellow]")
+        out.print(f"no reason is given for: {words}", style="yellow")
     out.print(
         f"{found.records:,} records; about {found.seconds:,.0f} s and {found.memory / 1e9:.1f} GB on two cores"
     )

@@ -1,34 +1,45 @@
-"""The checksums of a packet: written when it is sealed, compared with its files when it is verified."""
+"""The checksums of a packet: written when it is sealed, compared with its files when it is verified.
+
+The list has the format of ``sha256sum``: what is good here is good there. ``sha256sum --check`` alone does not notice
+files that are not listed.
+"""
 
 import hashlib
+import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.errors import InputError, PrivacyError
+from stirred.publish.packet.walk import entries
 
-CHECKSUMS = "checksums.txt"
+CHECKSUMS, SIGNATURE = "checksums.txt", "checksums.sig"
 PUBLIC, INTERNAL = "public", "internal"
+LONGEST_LIST = 64 << 20  # bytes
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\\\x00-\x1f]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discrepancy:
-    """One file that is not as the checksums say: changed, missing or unknown."""
+    """One entry that is not as the checksums say, such as changed, missing or not listed."""
 
     path: str
     state: str
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, read in pieces."""
-    with path.open("rb") as file:
+    """The SHA-256 of a plain file, read in pieces; a link is not followed, and a pipe does not block."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """All files below a folder but its checksums, in the order of their names."""
-    found = (path for path in folder.rglob("*") if path.is_file() and path != folder / CHECKSUMS)
-    yield from sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+    """All plain files below a folder but its checksums and their signature, in the order of their names."""
+    for entry in entries(folder):
+        if not entry.fault and entry.name not in (CHECKSUMS, SIGNATURE):
+            yield entry.path
 
 
 def seal(folder: Path) -> None:
@@ -38,42 +49,87 @@ def seal(folder: Path) -> None:
 
 
 def check(folder: Path) -> list[Discrepancy]:
-    """Every file that differs from the checksums, is missing, or is not listed."""
+    """Every entry that differs from the checksums, is missing, is not listed, or is not a plain file."""
+    listed = _listed(folder)
+    findings = [
+        Discrepancy(path=name, state="listed twice")
+        for name, n in Counter(n for n, _ in listed).items()
+        if n > 1
+    ]
+    digests = dict(listed)
+    seen: set[str] = set()
+    for entry in entries(folder):
+        if entry.name == CHECKSUMS or (entry.name == SIGNATURE and not entry.fault):
+            continue
+        seen.add(entry.name)
+        if entry.fault:
+            findings.append(Discrepancy(path=entry.name, state=entry.fault))
+        elif entry.name not in digests:
+            findings.append(Discrepancy(path=entry.name, state="not listed"))
+        elif sha256(entry.path) != digests[entry.name]:
+            findings.append(Discrepancy(path=entry.name, state="changed"))
+    findings += [Discrepancy(path=name, state="missing") for name in digests.keys() - seen]
+    return sorted(findings, key=lambda finding: (finding.path, finding.state))
+
+
+def _listed(folder: Path) -> list[tuple[str, str]]:
+    """The lines of the list as (name, digest)."""
+    path = folder / CHECKSUMS
     try:
-        lines = (folder / CHECKSUMS).read_text(encoding="utf-8").splitlines()
-        listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_LIST:
+            raise OSError
+        lines = path.read_bytes().decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError):
         raise InputError(
             "this is no packet",
             why=f"{folder.name}/{CHECKSUMS} cannot be read",
             fix="give the folder stirred run wrote",
         ) from None
-    present = {path.relative_to(folder).as_posix(): path for path in files(folder)}
-    findings = [Discrepancy(path=name, state="missing") for name in listed.keys() - present.keys()]
-    findings += [Discrepancy(path=name, state="not listed") for name in present.keys() - listed.keys()]
-    for name in listed.keys() & present.keys():
-        if sha256(present[name]) != listed[name]:
-            findings.append(Discrepancy(path=name, state="changed"))
-    return sorted(findings, key=lambda finding: finding.path)
+    if lines[-1] == "":
+        lines.pop()
+    matched = [_LINE.fullmatch(line) for line in lines]
+    found = [(match[2], match[1]) for match in matched if match is not None]
+    if not found or len(found) < len(lines):
+        raise InputError(
+            "this is no packet",
+            why=f"{len(lines) - len(found):,} lines of {folder.name}/{CHECKSUMS} are not checksums"
+            if lines
+            else f"{folder.name}/{CHECKSUMS} is empty",
+            fix="give the folder stirred run wrote",
+        )
+    return found
 
 
 def verify(packet: Path, *, public: bool = False) -> list[Discrepancy]:
     """Compare a packet with its checksums; with ``public`` refuse one that still holds the internal part."""
     if public:
-        folder = packet / PUBLIC if (packet / PUBLIC).is_dir() else packet
+        folder = public_part(packet)
         # the folder decides what is internal; a file may have any name
-        inside = any(INTERNAL in path.relative_to(folder).parts[:-1] for path in files(folder))
-        if inside or (packet / INTERNAL).exists() or folder.resolve().name == INTERNAL:
+        inside = any(INTERNAL in entry.name.split("/")[:-1] for entry in entries(folder))
+        if inside or os.path.lexists(packet / INTERNAL) or folder.resolve().name == INTERNAL:
             raise PrivacyError(
                 "this copy is not public",
                 why="it still holds the internal part, computed with the confidential data",
                 fix=f"copy only the folder {PUBLIC}/ of the packet",
             )
         return check(folder)
-    findings = []
-    parts = [part for part in (PUBLIC, INTERNAL) if (packet / part).is_dir()]
+    parts = [part for part in (PUBLIC, INTERNAL) if _is_folder(packet / part)]
     if not parts:
         return check(packet)
+    findings = [
+        Discrepancy(path=entry, state="not listed")
+        for entry in sorted(path.name for path in packet.iterdir())
+        if entry not in parts
+    ]
     for part in parts:
         findings += [Discrepancy(path=f"{part}/{f.path}", state=f.state) for f in check(packet / part)]
     return findings
+
+
+def public_part(packet: Path) -> Path:
+    """The public part of a packet; a copy of it is itself a packet."""
+    return packet / PUBLIC if _is_folder(packet / PUBLIC) else packet
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

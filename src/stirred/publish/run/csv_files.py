@@ -4,20 +4,45 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 ROWS = 65_536  # in a batch
+FORMULA = "^[=+\\-@\\t\\r]"  # the first characters of what a spreadsheet computes
+NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 
-def write_csv(data: "pa.Table | pads.Dataset", path: Path) -> None:
-    """Write the rows in their order, codes as the texts that they stand for."""
-    schema = pa.schema([(field.name, _plain(field.type)) for field in data.schema])
+def write_csv(data: "pa.Table | pads.Dataset", path: Path, *, escape: bool = True) -> None:
+    """Write the rows in their order, codes as the texts that they stand for.
+
+    With ``escape`` texts that a spreadsheet would compute, such as ``=1+1``, begin with an apostrophe; numbers do not.
+    """
+    schema = pa.schema(
+        [(_escaped_name(field.name) if escape else field.name, _plain(field.type)) for field in data.schema]
+    )
     with pa.csv.CSVWriter(str(path), schema) as file:
         for batch in _batches(data):
             columns = [column.cast(_plain(column.type)) for column in batch.columns]
+            columns = [_escaped(column) for column in columns] if escape else columns
             file.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def _escaped(column: pa.Array) -> pa.Array:
+    """Texts with an apostrophe before what a spreadsheet would compute (OWASP, CSV injection)."""
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return column
+    computed = pc.and_(
+        pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER))
+    )
+    if not pc.any(computed).as_py():
+        return column
+    return pc.if_else(computed, pc.binary_join_element_wise("'", column, ""), column)
+
+
+def _escaped_name(name: str) -> str:
+    return str(_escaped(pa.array([name], pa.string()))[0].as_py())
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

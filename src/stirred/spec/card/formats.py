@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
@@ -69,8 +70,18 @@ def text(card: CardContents) -> str:
     return "\n".join(lines) + "\n"
 
 
+def escaped(text: str) -> str:
+    """A text that Markdown shows as it is: no link, no image, no HTML, no control character.
+
+    >>> escaped("[a](javascript:b) <script> `c`")
+    '\\\\[a\\\\](javascript:b) &lt;script> \\\\`c\\\\`'
+    """
+    safe = "".join(c if c.isprintable() else " " for c in text).replace("<", "&lt;")
+    return re.sub(r"([\[\]`])", r"\\\1", safe)
+
+
 def _cell(value: str) -> str:
-    return value.replace("|", "\\|").replace("\n", " ")
+    return escaped(value).replace("|", "\\|")
 
 
 def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -81,15 +92,15 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 def markdown(card: CardContents) -> str:
     """The card as Markdown, for a README or a wiki."""
     lines = [
-        f"## {card.title}",
+        f"## {escaped(card.title)}",
         "",
-        card.sentence(),
+        escaped(card.sentence()),
         "",
         *_markdown_table(["part", "this specification"], card.rows()),
     ]
-    lines += ["", card.worked()]
+    lines += ["", escaped(card.worked())]
     if card.warning():
-        lines += ["", f"> **Read this.** {card.warning()}"]
+        lines += ["", f"> **Read this.** {escaped(card.warning())}"]
     if card.readings():
         head = ["at distance", "δ", "ε by ρ² + 2ρ√(−ln δ)", "ε, tight"]
         lines += ["", *_markdown_table(head, [[str(value) for value in row] for row in card.readings()])]
@@ -105,7 +116,7 @@ def markdown(card: CardContents) -> str:
         variants = [(v.words, v.budget, v.odds) for v in card.variants]
         lines += ["", *_markdown_table(["if", "budget", "odds it allows"], variants)]
     if card.notes():
-        lines += ["", *(f"- {note}" for note in card.notes())]
+        lines += ["", *(f"- {escaped(note)}" for note in card.notes())]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,130 @@
+"""Signatures of packets (Ed25519, RFC 8032): who sealed a packet, which checksums alone do not prove.
+
+The signature covers the bytes of ``checksums.txt`` of the public part, and so every file that is listed there. It is
+the raw one, so that it can be checked without Stirred:
+``openssl pkeyutl -verify -pubin -inkey office.pub -rawin -in checksums.txt -sigfile checksums.sig``.
+"""
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from stirred.errors import InputError, PrivacyError
+from stirred.publish.packet.checksums import CHECKSUMS, SIGNATURE, check, public_part
+
+LONGEST_KEY = 1 << 14  # bytes
+MAKE = "make one: stirred packet new-signer office.pem"
+
+
+def new_signer(path: Path) -> Path:
+    """Write a new signing key that only its owner may read, and its public half beside it (``.pub``)."""
+    public = path.with_suffix(".pub")
+    for place in (path, public):
+        if os.path.lexists(place):
+            raise InputError(
+                f"{place.name} exists already", why="a key is never overwritten", fix="choose another file"
+            )
+    key = Ed25519PrivateKey.generate()
+    _write(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
+    _write(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644)
+    return public
+
+
+def sign(packet: Path, signer: Path) -> Path:
+    """Sign the public part of a packet, which must be as it was sealed; returns the file with the signature."""
+    folder = public_part(packet)
+    findings = check(folder)
+    if findings:
+        raise PrivacyError(
+            "the packet is not as it was sealed",
+            why=f"{len(findings):,} files differ from the checksums, the first is {findings[0].state}",
+            fix="see them: stirred packet verify; sign the packet that stirred run wrote",
+        )
+    key = _private(signer)
+    place = folder / SIGNATURE
+    temporary = folder / f"{SIGNATURE}.part"
+    temporary.write_bytes(key.sign((folder / CHECKSUMS).read_bytes()))
+    temporary.replace(place)
+    return place
+
+
+def is_signed(packet: Path) -> bool:
+    """Whether the public part has a signature, by whomever."""
+    return os.path.lexists(public_part(packet) / SIGNATURE)
+
+
+def signed_by(packet: Path, signer: Path) -> bool:
+    """Whether the owner of a public key signed the list of checksums; the files are compared by ``verify``."""
+    folder = public_part(packet)
+    place = folder / SIGNATURE
+    key = _public(signer)
+    if place.is_symlink() or not place.is_file() or place.stat().st_size != 64:
+        return False
+    try:
+        key.verify(place.read_bytes(), (folder / CHECKSUMS).read_bytes())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _private(path: Path) -> Ed25519PrivateKey:
+    if os.name == "posix" and path.is_file() and path.stat().st_mode & 0o077:
+        raise PrivacyError(
+            f"others may read {path.name}",
+            why="whoever has it can sign packets in the name of the office",
+            fix="chmod 600 the file, or make a new signer",
+        )
+    try:
+        key = load_pem_private_key(_bytes(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _no_key(path, "a private")
+    return key
+
+
+def _public(path: Path) -> Ed25519PublicKey:
+    try:
+        key = load_pem_public_key(_bytes(path))
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise _no_key(path, "a public")
+    return key
+
+
+def _bytes(path: Path) -> bytes:
+    if not path.is_file() or path.stat().st_size > LONGEST_KEY:
+        raise _no_key(path, "a")
+    return path.read_bytes()
+
+
+def _no_key(path: Path, kind: str) -> InputError:
+    return InputError(
+        f"{path.name} is not {kind} signing key",
+        why="it is not an Ed25519 key in PEM format without password",
+        fix=f"sign with the private file, verify with the .pub file; {MAKE}",
+    )
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path.name}",
+            why=error.strerror or "the system gives no reason",
+            fix="choose a folder that exists",
+        ) from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)

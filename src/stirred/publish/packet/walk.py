@@ -1,0 +1,69 @@
+"""Every entry below a folder, without following links: plain files, and what does not belong in a packet."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from stirred.errors import InputError
+
+MOST = 200_000  # entries of a packet; a release of thousands of part files stays far below
+DEEPEST = 16  # folders in folders
+SPARSE = 1 << 20  # bytes from which a file that occupies almost nothing on disk is refused
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """One entry: its name below the folder, and why it cannot be a file of a packet ("" where it can)."""
+
+    name: str
+    path: Path
+    fault: str
+
+
+def entries(folder: Path) -> Iterator[FolderEntry]:
+    """All entries below a folder in the order of their names; folders are entered, links are not."""
+    found = sorted(_below(folder, "", DEEPEST), key=lambda entry: entry.name)
+    yield from found
+
+
+def _below(folder: Path, above: str, depth: int) -> Iterator[FolderEntry]:
+    number = 0
+    with os.scandir(folder) as listed:
+        for entry in listed:
+            number += 1
+            if number > MOST:
+                raise _too_large()
+            name, path = f"{above}{entry.name}", Path(entry.path)
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode):
+                if depth == 0:
+                    raise _too_large()
+                for inner in _below(path, f"{name}/", depth - 1):
+                    number += 1
+                    if number > MOST:
+                        raise _too_large()
+                    yield inner
+            else:
+                yield FolderEntry(name, path, _fault(path, mode))
+
+
+def _fault(path: Path, mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a link"
+    if not stat.S_ISREG(mode):
+        return "not a plain file"
+    told = path.lstat()
+    # a sparse file of a terabyte would take hours to read and holds nothing
+    if told.st_size > SPARSE and told.st_blocks * 512 * 64 < told.st_size:
+        return "a sparse file"
+    return ""
+
+
+def _too_large() -> InputError:
+    return InputError(
+        "this is no packet",
+        why=f"it has more than {MOST:,} files or more than {DEEPEST} folders in each other",
+        fix="give the folder stirred run wrote",
+    )

@@ -1,0 +1,197 @@
+"""Packets that were changed, resealed or filled with something else are found out; the seal of an office is its own."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stirred.cli.main import main
+from stirred.errors import InputError, PrivacyError, StirredError
+from stirred.publish.packet import walk
+from stirred.publish.packet.checksums import check, seal, verify
+from stirred.publish.packet.signature import is_signed, new_signer, sign, signed_by
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A sealed folder as a packet's public part is."""
+    public = tmp_path / "packet" / "public"
+    (public / "data").mkdir(parents=True)
+    (public / "receipt.json").write_text("{}")
+    (public / "data" / "household.csv").write_text("a\n1\n")
+    seal(public)
+    return public
+
+
+def states(folder: Path) -> set[tuple[str, str]]:
+    return {(found.path, found.state) for found in check(folder)}
+
+
+def agrees(folder: Path) -> bool:
+    """What ``sha256sum --check`` says of the same folder."""
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "--status", "checksums.txt"],
+        cwd=folder,
+        check=False,
+        stderr=subprocess.DEVNULL,
+    )
+    return done.returncode == 0
+
+
+def test_a_sealed_folder_is_good_here_and_for_sha256sum(folder: Path) -> None:
+    assert not check(folder)
+    assert agrees(folder)
+
+
+def test_links_are_findings_and_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a\n1\n")
+    target = folder / "data" / "household.csv"
+    target.unlink()
+    target.symlink_to(secret)
+    (folder / "elsewhere").symlink_to(tmp_path, target_is_directory=True)
+    (folder / "loop").symlink_to(folder, target_is_directory=True)
+    assert states(folder) == {("data/household.csv", "a link"), ("elsewhere", "a link"), ("loop", "a link")}
+
+
+def test_pipes_and_devices_do_not_block(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "receipt.json").unlink()
+    os.mkfifo(folder / "receipt.json")
+    assert states(folder) == {("pipe", "not a plain file"), ("receipt.json", "not a plain file")}
+    (folder / "checksums.txt").unlink()
+    os.mkfifo(folder / "checksums.txt")
+    with pytest.raises(InputError, match="no packet"):
+        check(folder)
+
+
+def test_a_sparse_terabyte_is_not_read(folder: Path) -> None:
+    with (folder / "data" / "household.csv").open("wb") as file:
+        file.truncate(1 << 40)
+    assert states(folder) == {("data/household.csv", "a sparse file")}
+
+
+def test_too_many_folders_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = folder
+    for _ in range(walk.DEEPEST + 2):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    with pytest.raises(InputError, match="no packet"):
+        check(folder)
+    shutil.rmtree(folder / "d")
+    monkeypatch.setattr(walk, "MOST", 2)
+    with pytest.raises(InputError, match="no packet"):
+        check(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "",
+        lambda text: text + "garbage\n",
+        lambda text: text.upper(),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\\" + text,
+        lambda text: text.replace("  ", " ", 1),
+        lambda text: text + "\n",
+    ],
+    ids=["empty", "garbage", "capitals", "returns", "escaped", "one space", "empty line"],
+)
+def test_a_list_that_is_no_list_is_refused(change: Callable[[str], str], folder: Path) -> None:
+    place = folder / "checksums.txt"
+    place.write_bytes(change(place.read_text()).encode())
+    with pytest.raises(InputError, match="no packet"):
+        check(folder)
+
+
+def test_names_in_two_lines_are_found(folder: Path) -> None:
+    place = folder / "checksums.txt"
+    lines = place.read_text().splitlines(keepends=True)
+    place.write_text("".join([*lines, "0" * 64 + lines[0][64:]]))
+    assert ("data/household.csv", "listed twice") in states(folder)
+    assert not agrees(folder)
+
+
+def test_a_list_that_names_files_elsewhere_does_not_read_them(folder: Path, tmp_path: Path) -> None:
+    place = folder / "checksums.txt"
+    place.write_text(
+        place.read_text() + "0" * 64 + "  ../../../../etc/passwd\n" + "0" * 64 + "  /etc/passwd\n"
+    )
+    assert states(folder) == {("../../../../etc/passwd", "missing"), ("/etc/passwd", "missing")}
+
+
+def test_what_lies_beside_the_two_parts_is_found(folder: Path) -> None:
+    packet = folder.parent
+    assert not verify(packet)
+    (packet / "raw.csv").write_text("secret")
+    assert [(f.path, f.state) for f in verify(packet)] == [("raw.csv", "not listed")]
+    (packet / "raw.csv").unlink()
+    (packet / "internal").symlink_to("/tmp", target_is_directory=True)
+    with pytest.raises(PrivacyError, match="not public"):
+        verify(packet, public=True)
+
+
+def test_a_resealed_packet_is_told_from_the_offices(folder: Path, tmp_path: Path) -> None:
+    office, other = tmp_path / "office.pem", tmp_path / "other.pem"
+    public, others = new_signer(office), new_signer(other)
+    assert office.stat().st_mode & 0o077 == 0
+    packet = folder.parent
+    assert not is_signed(packet)
+    assert not signed_by(packet, public)
+    sign(packet, office)
+    assert signed_by(packet, public)
+    assert signed_by(folder, public), "a copy of the public part is signed too"
+    assert not signed_by(packet, others)
+    assert not check(folder)
+    assert agrees(folder)
+    (folder / "receipt.json").write_text('{"forged": true}')
+    seal(folder)
+    assert not check(folder), "the checksums alone do not notice"
+    assert not signed_by(packet, public)
+    sign(packet, other)
+    assert not signed_by(packet, public)
+
+
+def test_openssl_agrees_with_the_signature(folder: Path, tmp_path: Path) -> None:
+    public = new_signer(tmp_path / "office.pem")
+    sign(folder, tmp_path / "office.pem")
+    words = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", str(public), "-rawin"]
+    words += ["-in", "checksums.txt", "-sigfile", "checksums.sig"]
+    assert subprocess.run(words, cwd=folder, check=False, capture_output=True).returncode == 0
+
+
+def test_keys_are_checked(folder: Path, tmp_path: Path) -> None:
+    office = tmp_path / "office.pem"
+    public = new_signer(office)
+    with pytest.raises(InputError, match="exists"):
+        new_signer(office)
+    public.chmod(0o600)
+    with pytest.raises(StirredError, match="not a private signing key"):
+        sign(folder, public)
+    with pytest.raises(StirredError, match="not a public signing key"):
+        signed_by(folder, office)
+    with pytest.raises(StirredError, match="not a signing key"):
+        signed_by(folder, tmp_path / "absent.pub")
+    office.chmod(0o644)
+    with pytest.raises(PrivacyError, match="others may read"):
+        sign(folder, office)
+    office.chmod(0o600)
+    (folder / "receipt.json").write_text("changed")
+    with pytest.raises(PrivacyError, match="not as it was sealed"):
+        sign(folder, office)
+
+
+def test_the_command_signs_and_verifies(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packet, office = str(folder.parent), tmp_path / "office.pem"
+    assert main(["packet", "new-signer", str(office)]) == 0
+    assert main(["packet", "verify", packet, "--signer", str(office.with_suffix(".pub"))]) == 1
+    assert main(["packet", "verify", packet]) == 0
+    assert "unsigned" in capsys.readouterr().out
+    assert main(["packet", "sign", packet, "--signer", str(office)]) == 0
+    assert main(["packet", "verify", packet, "--signer", str(office.with_suffix(".pub"))]) == 0
+    assert "signed by" in capsys.readouterr().out
