@@ -1,9 +1,6 @@
 """Flows and parts on one machine: batches are streamed, and parts are stored on disk until they are needed."""
 
-import shutil
 import sys
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +12,9 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
+from stirred.engine.local.sealed import EncryptedWriter, SealedFiles
 from stirred.engine.local.threads import in_order
+from stirred.engine.scratch import ScratchFolder
 from stirred.errors import InputError
 from stirred.file_names import path_in
 
@@ -75,11 +74,12 @@ def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 class Store:
-    """A private folder with a file for each part and flow, removed when it is no longer used."""
+    """A private folder with an encrypted file for each part and flow, removed when it is no longer used."""
 
     def __init__(self, scratch: Path | None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="stirred-", dir=scratch))  # mode 0700
-        self.drop = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.scratch = ScratchFolder(scratch)
+        self.files = SealedFiles()
+        self.drop = self.scratch.remove
 
     @contextmanager
     def dropped_on_error(self) -> Iterator[None]:
@@ -92,11 +92,12 @@ class Store:
 
     def place(self, flow: int, part: int) -> Path:
         """The file of one part of one flow."""
-        return self.folder / f"{flow}-{part}.arrow"
+        return self.scratch.path / f"{flow}-{part}.sealed"
 
     def fill(self, flow: int, batches: Iterator[pa.Table], schema: pa.Schema, by: str, parts: int) -> None:
         """Divide every batch by the column that names the part, and append the pieces to their files."""
         writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
+        sinks: dict[int, EncryptedWriter] = {}
         _allow_files(parts)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         try:
@@ -115,17 +116,22 @@ class Store:
                 taken = table.take(pa.array(order)).combine_chunks()
                 for part in np.flatnonzero(np.diff(edges)).tolist():
                     if part not in writers:
+                        sinks[part] = self.files.writer(self.place(flow, part))
                         writers[part] = pa.ipc.new_stream(
-                            str(self.place(flow, part)), schema, options=options
+                            pa.PythonFile(sinks[part], "w"), schema, options=options
                         )
                     writers[part].write_table(taken.slice(edges[part], edges[part + 1] - edges[part]))
         finally:
-            for writer in writers.values():
+            for part, writer in writers.items():
                 writer.close()
+                sinks[part].close()
 
     def put(self, flow: int, part: int, table: pa.Table) -> None:
         """Write one whole part."""
-        with pa.ipc.new_stream(str(self.place(flow, part)), table.schema) as writer:
+        with (
+            self.files.writer(self.place(flow, part)) as sink,
+            pa.ipc.new_stream(pa.PythonFile(sink, "w"), table.schema) as writer,
+        ):
             writer.write_table(table)
 
     def get(self, flow: int, part: int, schema: pa.Schema) -> pa.Table:
@@ -133,7 +139,7 @@ class Store:
         path = self.place(flow, part)
         if not path.exists():
             return schema.empty_table()
-        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
+        with self.files.reader(path) as source, pa.ipc.open_stream(pa.PythonFile(source, "r")) as reader:
             return reader.read_all()
 
 

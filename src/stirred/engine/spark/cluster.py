@@ -1,8 +1,5 @@
 """A Spark session with what a run keeps beside it: scratch files, progress, and the workers that took part."""
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from stirred.engine.base import Steps
+from stirred.engine.scratch import ScratchFolder
 from stirred.engine.spark.session import own, require_pyspark, start
 from stirred.engine.spark.watch import Watch
 from stirred.engine.spark.wire import table_of
@@ -44,8 +42,9 @@ class Cluster:
         self.probe = probe
         self.gathered_rows = 0
         self.kept_tables: dict[tuple[object, ...], Any] = {}  # flows over what was written to scratch
-        self.scratch = Path(tempfile.mkdtemp(prefix="stirred-", dir=scratch))  # mode 0700
-        self._clean = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
+        folder = ScratchFolder(scratch)
+        self.scratch, self._clean = folder.path, folder.remove
+        self._folder = folder  # holds the lock
 
     def stop(self) -> None:
         """Remove what was written to scratch, and stop the session if it was started here."""

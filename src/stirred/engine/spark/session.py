@@ -88,6 +88,8 @@ def defaults(master: str | None) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        # what Spark writes to disk between tasks holds records
+        "spark.io.encryption.enabled": "true",
     }
     # kernels cost more than moving rows: no executor waits for the one that stores most of them
     chosen["spark.shuffle.reduceLocality.enabled"] = "false"

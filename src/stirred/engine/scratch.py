@@ -1,0 +1,68 @@
+"""Private folders for records that do not fit in memory: locked while a process uses them, removed by the next run.
+
+A process that was killed cannot remove its folder. The lock on it goes with the process, so the next run that uses the
+same place finds the folder unlocked and removes it.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+PREFIX, BEGUN = "stirred-scratch-", "stirred-begun-"
+LOCK = "in-use"
+
+
+class ScratchFolder:
+    """A folder that only this user may enter (mode 0700), removed with this object or by the next run."""
+
+    def __init__(self, place: Path | str | None) -> None:
+        parent = Path(place or tempfile.gettempdir())
+        remove_stale(parent)
+        begun = Path(tempfile.mkdtemp(prefix=BEGUN, dir=parent))
+        self.lock = os.open(begun / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        _locked(self.lock)
+        # renamed when the lock is held, so that no other run takes it for a stale one
+        self.path = begun.with_name(PREFIX + begun.name.removeprefix(BEGUN))
+        begun.rename(self.path)
+        self.remove = weakref.finalize(self, _removed, self.path, self.lock)
+
+
+def remove_stale(parent: Path) -> int:
+    """Remove the folders of ended processes; returns how many. Folders of other users are left alone."""
+    if sys.platform == "win32":
+        return 0
+    removed = 0
+    for folder in parent.glob(PREFIX + "*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _locked(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    removed += 1
+            finally:
+                os.close(lock)
+    return removed
+
+
+def _locked(lock: int) -> bool:
+    """Take the lock, or return False where another process has it."""
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _removed(path: Path, lock: int) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.close(lock)
