@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stirred.chance import Key
+from stirred.chance.authentic import AuthenticFolder
 from stirred.engine import Engine, Progress
 from stirred.errors import PrivacyError
 from stirred.mechanisms.topdown.solve.levels import Estimator
@@ -26,6 +28,7 @@ class Checkpoint:
 
     folder: Path | None = None
     identity: str = ""
+    key: Key | None = None
 
     def begin(self) -> None:
         """Make the folder, or check that an existing one belongs to this run."""
@@ -33,7 +36,7 @@ class Checkpoint:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         mark = self.folder / "run"
-        if mark.exists() and mark.read_text() != self.identity:
+        if mark.exists() and mark.read_bytes() != self.identity.encode():
             raise PrivacyError(
                 "the folder holds an interrupted run of another key, census or workload",
                 why=f"the folder {self.folder.name} was begun with something else",
@@ -41,23 +44,30 @@ class Checkpoint:
             )
         mark.write_text(self.identity)
 
+    def _kept(self) -> AuthenticFolder | None:
+        if self.folder is None or self.key is None:
+            return None
+        return AuthenticFolder(self.folder, self.key, self.identity.encode())
+
     def save(self, depth: int, level: Sparse, certificate: Certificate) -> None:
         """Keep a finished level; the file is written completely or not at all."""
-        if self.folder is None:
+        kept = self._kept()
+        if kept is None:
             return
-        place = self.folder / f"level-{depth}.parquet"
         table = pa.table({"node": level.nodes, "cell": level.cells, "count": level.counts})
         numbers = ",".join(str(getattr(certificate, name)) for name in Certificate.__slots__)
         table = table.replace_schema_metadata({"certificate": numbers, "nodes": str(len(level.first) - 1)})
-        temporary = place.with_suffix(".part")
+        temporary = kept.folder / f"level-{depth}.part"
         pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(place)
+        kept.adopt(f"level-{depth}.parquet", temporary)
 
     def load(self, depth: int) -> tuple[Sparse, Certificate] | None:
-        """A level finished before, or None."""
-        if self.folder is None or not (self.folder / f"level-{depth}.parquet").exists():
+        """A level finished before, or None; one that this run did not write is refused."""
+        kept = self._kept()
+        place = None if kept is None else kept.finished(f"level-{depth}.parquet")
+        if place is None:
             return None
-        table = pq.read_table(self.folder / f"level-{depth}.parquet")
+        table = pq.read_table(place)
         metadata = table.schema.metadata
         node = table["node"].to_numpy()
         first = np.searchsorted(node, np.arange(int(metadata[b"nodes"]) + 1))

@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.file_names import path_in
+from stirred.file_names import file_name, path_in
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure import nmf
@@ -102,7 +102,8 @@ def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
 def _checkpoint(task: Task, own: Key) -> Checkpoint:
     """The folder of finished levels; it belongs to this key, census and these settings."""
     identity = own.digest(b"levels", repr(task.settings).encode()).hex()
-    checkpoint = Checkpoint(None if task.resume is None else task.resume / task.workload.name, identity)
+    folder = None if task.resume is None else path_in(task.resume, file_name(task.workload.name), "")
+    checkpoint = Checkpoint(folder, identity, own)
     checkpoint.begin()
     return checkpoint
 

@@ -1,0 +1,84 @@
+"""Files that an interrupted run left, and that only the holder of its key can have written.
+
+Beside each file ``NAME`` lies ``NAME.seal``: HMAC(key, run ‖ NAME ‖ SHA-256 of the file). A file without its seal was
+not finished. A file that differs from its seal was changed, cut or put there by somebody else, and is refused.
+"""
+
+import hashlib
+import hmac
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from stirred.chance.key import Key
+from stirred.errors import PrivacyError
+
+SEAL = ".seal"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticFolder:
+    """The folder of one run; ``run`` identifies it, so that a file of another run with the same key is refused too."""
+
+    folder: Path
+    key: Key
+    run: bytes
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Write a file and its seal; each is complete or not there."""
+        temporary = self.folder / f"{name}.new"
+        _write(temporary, content)
+        self.adopt(name, temporary)
+
+    def adopt(self, name: str, written: Path) -> None:
+        """Give a file that this run has written elsewhere its name, and seal it."""
+        place = self.folder / name
+        seal = self.folder / f"{name}{SEAL}"
+        seal.unlink(missing_ok=True)
+        told = self._seal(name, digest_of(written))
+        written.replace(place)
+        temporary = self.folder / f"{name}{SEAL}.new"
+        _write(temporary, told.encode())
+        temporary.replace(seal)
+
+    def finished(self, name: str) -> Path | None:
+        """The file as this run wrote it; None where it was not finished. One that was changed is refused."""
+        place, seal = self.folder / name, self.folder / f"{name}{SEAL}"
+        if not os.path.lexists(seal):
+            return None
+        if place.is_symlink() or not place.is_file() or seal.is_symlink() or not seal.is_file():
+            raise forged(self.folder)
+        told = seal.read_bytes() if seal.stat().st_size <= 64 else b""
+        if not hmac.compare_digest(told, self._seal(name, digest_of(place)).encode()):
+            raise forged(self.folder)
+        return place
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file as this run wrote it; None where it was not finished."""
+        place = self.finished(name)
+        return None if place is None else place.read_bytes()
+
+    def _seal(self, name: str, digest: bytes) -> str:
+        return self.key.digest(b"sealed state", self.run, name.encode(), digest).hex()
+
+
+def digest_of(path: Path) -> bytes:
+    """The SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def forged(folder: Path) -> PrivacyError:
+    """The error for a state that this run did not write."""
+    return PrivacyError(
+        f"the state of the interrupted run in {folder.name} was changed",
+        why="a file there is not as the run wrote it: cut, altered, or put there by somebody else",
+        fix="nothing was released; delete the folder that ends in .part and start the run again",
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

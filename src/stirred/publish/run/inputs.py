@@ -1,0 +1,40 @@
+"""What a run reads, by content: the schema, the files of records, of areas and of geographies beside the spine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from stirred.census import Census
+from stirred.census.readers.paths import far, resolve
+from stirred.chance import Key
+from stirred.chance.authentic import digest_of
+
+
+def input_identity(census: Census, key: Key) -> bytes:
+    """A keyed digest of all that a census reads; files that only an engine can reach count by their address.
+
+    It is computed when a run begins and again before the packet is sealed, so that files that change in between, or
+    between an interruption and the run that takes it up, are noticed whatever their size and time say.
+    """
+    told = [f"{name} {path.resolve()} {digest_of(path).hex()}" for name, path in input_files(census)]
+    told += [
+        f"{record.name} {name}"
+        for record in census.schema.records
+        for name in record.source.files
+        if far(name)
+    ]
+    # census.toml and the files of codes are in the schema
+    return key.digest(b"input", repr(census.schema).encode(), "\n".join(told).encode())
+
+
+def input_files(census: Census) -> Iterator[tuple[str, Path]]:
+    """Every file on this machine that holds records, areas, or descriptions of a record's layout."""
+    schema, folder = census.schema, census.folder
+    groups = {record.name: record.source.files for record in schema.records}
+    groups |= {f"{record.name} ddi": (record.source.ddi,) for record in schema.records if record.source.ddi}
+    groups |= {off.name: off.files for off in schema.geography.off_spine}
+    if schema.geography.areas is not None:
+        groups["areas"] = schema.geography.areas.files
+    for name, files in groups.items():
+        near = tuple(file for file in files if not far(file))
+        for path in resolve(near, folder) if near and folder is not None else ():
+            yield name, path
