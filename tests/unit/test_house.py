@@ -14,6 +14,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "errors",
     "file_names",
+    "toml_text",
     "compiled",
     "frames",
     "spec",

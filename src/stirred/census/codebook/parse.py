@@ -1,7 +1,6 @@
 """Read census.toml, or a dictionary of the same shape, into a Schema; all mistakes are reported at once."""
 
 import csv
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
@@ -35,6 +34,7 @@ from stirred.census.codebook.toml import (
 from stirred.census.codebook.toml import VariableModel as Model
 from stirred.census.codebook.toml import span as parse_span
 from stirred.errors import SchemaError, did_you_mean
+from stirred.toml_text import TomlError, toml_of
 
 
 def load(path: Path) -> Schema:
@@ -52,8 +52,8 @@ def load(path: Path) -> Schema:
             f"{path.name} is not a text file", why="its bytes are not UTF-8", fix="save it as UTF-8"
         ) from None
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = toml_of(text)
+    except TomlError as error:
         raise SchemaError(
             f"{path.name} is not valid TOML", why=str(error), fix="correct the line that the reason names"
         ) from None

@@ -16,6 +16,13 @@ from stirred.errors import DataError, SchemaError, did_you_mean
 from stirred.frames import frame_of
 
 ROWS = 100_000
+# a view may name any file of the machine or of the network; what is counted as records is in the database itself
+CONFINED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
 
 
 def scan(source: Source, folder: Path) -> pl.LazyFrame:
@@ -61,7 +68,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
 
 def _connect(library: ModuleType, path: Path) -> Any:
     try:
-        return library.connect(str(path), read_only=True)
+        return library.connect(str(path), read_only=True, config=CONFINED)
     except library.Error:
         raise DataError(
             f"cannot open {path.name}",
@@ -75,6 +82,12 @@ def _redact_errors(library: ModuleType, path: Path) -> Iterator[None]:
     """Replace errors of the database inside the block by errors that show no value."""
     try:
         yield
+    except library.PermissionException:
+        raise DataError(
+            f"cannot read {path.name}",
+            why="a view of it reads other files, which Stirred does not let a database do",
+            fix="store the records in a table of the database: CREATE TABLE … AS SELECT …",
+        ) from None
     except library.Error:
         raise DataError(
             f"cannot read {path.name}", why="the database is damaged", fix="copy it again"

@@ -3,13 +3,13 @@
 import argparse
 import json
 import sys
-import tomllib
 from pathlib import Path
 
 from stirred.cli.spec.sources import add_changes, changed, delta_of, resolve
 from stirred.cli.terminal.output import print_json
 from stirred.errors import InputError
 from stirred.spec.files import dumps
+from stirred.toml_text import TomlError, toml_of
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -74,14 +74,14 @@ def _write(path: Path, text: str) -> None:
 
 def _toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml_of(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
             f"cannot read {path.name}",
             why=error.strerror or "unknown reason",
             fix="give the path of a TOML file",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (TomlError, UnicodeDecodeError):
         raise InputError(
             f"cannot read {path.name}", why="it is not valid TOML", fix="see docs/reference/spec-json.md"
         ) from None

@@ -1,6 +1,7 @@
 """Progress of long runs: bars on a terminal, and a structured log beside the packet."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -41,7 +42,9 @@ def bars(*, quiet: bool = False) -> Iterator[ProgressEvents]:
 def logged(path: Path, inner: ProgressEvents) -> Iterator[ProgressEvents]:
     """Write each step to a JSON-lines log beside the packet; it holds times, and no value of a record."""
     began = time.monotonic()
-    with path.open("a", encoding="utf-8") as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
+    ) as file:
 
         def report(step: str, done: int, total: int) -> None:
             if done in (0, total):

@@ -1,6 +1,5 @@
 """plan.toml, read: checked as far as it can be without looking at a record."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
 from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan, WeightsPlan
 from stirred.spec import Budget
+from stirred.toml_text import TomlError, toml_of
 
 
 def load(path: str | Path) -> Plan:
@@ -37,8 +37,8 @@ def parse(text: str, *, folder: Path) -> Plan:
     'exact-margins'
     """
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = toml_of(text)
+    except TomlError as error:
         raise PlanError(
             "the plan is not valid TOML", why=str(error), fix="correct the line named above"
         ) from None

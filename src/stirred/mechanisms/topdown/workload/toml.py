@@ -1,6 +1,5 @@
 """Read a workload file: pydantic models that mirror the TOML and become plain objects at once."""
 
-import tomllib
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ from stirred.errors import BudgetError, InputError
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Recode
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.toml_text import TomlError, toml_of
 
 
 def _exact(value: object) -> Fraction:
@@ -133,8 +133,8 @@ def _recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) ->
 def fields(text: str) -> dict[str, Any]:
     """The fields of a workload written in TOML; unknown keys are refused."""
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = toml_of(text)
+    except TomlError as error:
         raise InputError(
             "the workload is not valid TOML", why=str(error), fix="correct the line that the reason names"
         ) from None
