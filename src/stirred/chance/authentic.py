@@ -16,6 +16,10 @@ from stirred.errors import PrivacyError
 SEAL = ".seal"
 
 
+class ForgedStateError(PrivacyError):
+    """What an interrupted run left is not as it was; nothing is deleted, so that a person can look."""
+
+
 @dataclass(frozen=True, slots=True)
 class AuthenticFolder:
     """The folder of one run; ``run`` identifies it, so that a file of another run with the same key is refused too."""
@@ -68,9 +72,9 @@ def digest_of(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def forged(folder: Path) -> PrivacyError:
+def forged(folder: Path) -> ForgedStateError:
     """The error for a state that this run did not write."""
-    return PrivacyError(
+    return ForgedStateError(
         f"the state of the interrupted run in {folder.name} was changed",
         why="a file there is not as the run wrote it: cut, altered, or put there by somebody else",
         fix="nothing was released; delete the folder that ends in .part and start the run again",

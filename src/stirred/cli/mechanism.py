@@ -52,6 +52,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     from stirred.publish import run as run_plan
     from stirred.publish.before.refusals import prepare, require_room
     from stirred.publish.plan.writing import plan_of
+    from stirred.publish.run.lock import locked
 
     kind = find(name)
     mechanism = kind.of(settings(arguments, kind.Config))
@@ -76,7 +77,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
         ready = prepare(plan, out, engine)
         tell_dropped(ready.census)
         log = out.with_name(out.name + ".log")
-        with nothing_left(key_file(out, arguments.key), log):
+        with locked(out), nothing_left(key_file(out, arguments.key), log):
             key = key_for(out, arguments.key)
             with bars(quiet=arguments.json) as bar, logged(log, bar) as progress:
                 packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)

@@ -42,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.publish import run as run_plan
     from stirred.publish.before.refusals import prepare
     from stirred.publish.plan.reading import with_invalid
+    from stirred.publish.run.lock import locked
 
     out = Path(arguments.out)
     plan = with_invalid(load(arguments.plan), arguments.invalid)
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         ready = prepare(plan, out, engine)  # all that can be refused is refused before a key is made
         tell_dropped(ready.census)
         log = out.with_name(out.name + ".log")
-        with nothing_left(key_file(out, arguments.key), log):
+        with locked(out), nothing_left(key_file(out, arguments.key), log):
             key = key_for(out, arguments.key)
             with bars(quiet=arguments.json) as shown, logged(log, shown) as progress:
                 packet = run_plan(

@@ -68,7 +68,7 @@ class EncryptedReader(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes; fewer only at the end."""
-        return self._cipher.update(self._file.read(None if size < 0 else size))
+        return self._cipher.update(self._file.read(size))
 
     def close(self) -> None:
         """Close the file."""

@@ -81,6 +81,9 @@ def ledger_entries(ledger: Ledger | None) -> list[dict[str, object]]:
 
 def write_json(path: Path, document: object) -> None:
     """Write a document with sorted keys and a final newline: the same document is the same bytes."""
-    path.write_text(
-        json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8"
-    )
+    path.write_bytes(json_bytes(document))
+
+
+def json_bytes(document: object) -> bytes:
+    """A document as text in one form."""
+    return (json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()

@@ -95,7 +95,7 @@ def with_invalid(plan: Plan, invalid: Invalid | None) -> Plan:
     """
     if invalid is None or invalid == plan.invalid:
         return plan
-    if "invalid" in tomllib.loads(plan.text):
+    if "invalid" in toml_of(plan.text):
         raise PlanError(
             "the plan and the command disagree about invalid records",
             why=f"the plan says invalid = {toml(plan.invalid)}, the command --invalid {invalid}",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stirred.chance import Key
+from stirred.chance.authentic import ForgedStateError
 from stirred.engine import Engine, Progress, silent
 from stirred.errors import PrivacyError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
@@ -17,6 +18,7 @@ from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.totals import public_totals
+from stirred.publish.run.lock import locked
 from stirred.publish.run.state import Unfinished
 from stirred.publish.run.weights import recalibrated
 from stirred.publish.run.writer import Content, data_folder, write
@@ -34,14 +36,27 @@ def run(
 ) -> Packet:
     """Run a plan and leave a sealed packet at ``out``; ``prepared`` is what ``prepare`` returned for this plan."""
     out = Path(out)
-    report: Progress = progress or silent
+    with locked(out):
+        return _run(plan, out, key, engine, progress or silent, internal=internal, prepared=prepared)
+
+
+def _run(
+    plan: Plan,
+    out: Path,
+    key: Key,
+    engine: Engine | None,
+    report: Progress,
+    *,
+    internal: bool,
+    prepared: ReadyPlan | None,
+) -> Packet:
     report("promise", 0, 1)
     ready = prepared or prepare(plan, out, engine)
     report("promise", 1, 1)
     unfinished = Unfinished(out.with_name(out.name + ".part"))
     unfinished.begin(plan, key, ready.census)
     try:
-        (unfinished.part / PUBLIC).mkdir(exist_ok=True)
+        unfinished.clear(data_folder(plan, number) for number in range(len(plan.steps)))
         releases = [
             _release(plan, number, ready, key, unfinished, report) for number in range(len(plan.steps))
         ]
@@ -54,11 +69,13 @@ def run(
         )
         truth = ready.census if internal and plan.utility else None
         write(content, unfinished.part, progress=report, truth=truth)
+        unfinished.same_input(plan, key, ready.census)
+    except ForgedStateError:
+        raise
     except StirredError:  # a refusal, however late; an interrupted run is kept, to be taken up
         unfinished.remove()
         raise
-    shutil.rmtree(unfinished.state)
-    unfinished.part.replace(out)
+    unfinished.complete(out)
     return Packet(out)
 
 
@@ -86,7 +103,7 @@ def _release(
             totals = public_totals(plan.weights, plan.folder)
             release = replace(release, schema=ready.census.schema, folder=ready.census.folder)
             release = recalibrated(release, totals, plan.weights, work, ready.engine)
-        release = unfinished.finish(release, place, work)
+        release = unfinished.finish(release, place, work, key)
     return replace(release, schema=ready.census.schema, folder=ready.census.folder)
 
 

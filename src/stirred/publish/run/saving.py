@@ -1,6 +1,8 @@
 """A release that was made in Python, as the packet that its plan would give."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from stirred.engine import Engine, Local, silent
@@ -11,6 +13,7 @@ from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.writing import CENSUS, plan_of_release
 from stirred.publish.run.files import located, store
+from stirred.publish.run.lock import locked
 from stirred.publish.run.writer import Content, data_folder, write
 
 
@@ -34,10 +37,10 @@ def save(
     schema = schema_of(release)
     plan = plan_of_release(release, release.folder or Path(), census=census, title=title)
     part = out.with_name(out.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
     place = part / PUBLIC / data_folder(plan, 0)
-    try:
-        place.parent.mkdir(parents=True)
+    with locked(out), _removed(part):
+        part.mkdir(mode=0o700)
+        place.parent.mkdir()
         store(release, place)
         content = Content(
             plan=plan,
@@ -47,7 +50,16 @@ def save(
             engine=engine or Local(),
         )
         write(content, part, progress=silent)
+        part.chmod(place.parent.stat().st_mode & 0o777)
         part.replace(out)
+    return Packet(out)
+
+
+@contextmanager
+def _removed(part: Path) -> Iterator[None]:
+    """Begin without what an earlier call left in the folder, and leave nothing."""
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        yield
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return Packet(out)

@@ -7,7 +7,7 @@ gives the packet of an undisturbed one.
 import json
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -17,14 +17,17 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.census import Census
-from stirred.census.readers.paths import far, resolve
 from stirred.chance import Key
+from stirred.chance.authentic import AuthenticFolder, digest_of, forged
 from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, Guard, Mechanism, Release
-from stirred.publish.packet.receipt import guard_lines, write_json
+from stirred.publish.packet.checksums import INTERNAL, PUBLIC
+from stirred.publish.packet.receipt import guard_lines, json_bytes
+from stirred.publish.packet.walk import entries
 from stirred.publish.plan.description import Plan
 from stirred.publish.run.files import OWN, located, move
+from stirred.publish.run.inputs import input_identity
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
 from stirred.spec.files.parts import part_from_json, part_to_json
 from stirred.spec.ledger import Entry
@@ -49,27 +52,69 @@ class Unfinished:
 
     def begin(self, plan: Plan, key: Key, census: Census) -> None:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
-        identity = key.digest(b"run", plan.digest.encode(), _files(census)).hex()
+        identity = key.digest(b"run", plan.digest.encode(), input_identity(census, key)).hex()
         place = self.state / "run"
-        if place.exists() and place.read_text() != identity:
+        if place.exists() and place.read_bytes() != identity.encode():
             raise PrivacyError(
                 "an interrupted run of something else lies there",
                 why=f"{self.part.name} was begun with another plan or key, or the files of the census changed since",
                 fix=f"finish it with what it was begun with, or delete the folder {self.part.name}",
             )
-        self.state.mkdir(parents=True, exist_ok=True)
+        for folder in (self.part, self.state):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o700)
         temporary = place.with_suffix(".new")
         temporary.write_text(identity)
         temporary.replace(place)
+
+    def same_input(self, plan: Plan, key: Key, census: Census) -> None:
+        """Refuse a packet of files that changed since the run began."""
+        identity = key.digest(b"run", plan.digest.encode(), input_identity(census, key)).hex()
+        if (self.state / "run").read_bytes() != identity.encode():
+            raise PrivacyError(
+                "the files of the census changed during the run",
+                why="what was released and what would be described are not the same records",
+                fix="nothing was released; start again when no other program writes to the files",
+            )
+
+    def clear(self, finished: Iterable[str]) -> None:
+        """Delete all but what mechanisms finished: only files that this run writes are sealed."""
+        keep = set(finished)
+        for path in self.part.iterdir():
+            if path.name not in (self.state.name, PUBLIC):
+                _delete(path)
+        public = self.part / PUBLIC
+        if public.is_symlink() or not public.is_dir():
+            _delete(public)
+            public.mkdir()
+        for path in public.iterdir():
+            if path.name not in keep or path.is_symlink() or not path.is_dir():
+                _delete(path)
+
+    def complete(self, out: Path) -> None:
+        """Give the packet its name: its public part is open as the system's mask says, its internal part is not."""
+        _delete(self.state)
+        inside = self.part / INTERNAL
+        if inside.is_dir():
+            for entry in entries(inside):
+                entry.path.chmod(0o600)
+            inside.chmod(0o700)
+        self.part.chmod((self.part / PUBLIC).stat().st_mode & 0o777)
+        self.part.replace(out)
+
+    def _sealed(self, key: Key) -> AuthenticFolder:
+        """What is finished, as only this run can have written it."""
+        return AuthenticFolder(self.state, key, (self.state / "run").read_bytes())
 
     def finished(
         self, place: Path, mechanism: Mechanism, census: Census, specification: Specification, key: Key
     ) -> Release | None:
         """The release that was finished before, or None."""
-        told = self.state / f"{place.name}.json"
-        if not place.exists() or not told.exists():
+        told = self._sealed(key).read(f"{place.name}.json")
+        if told is None or not place.is_dir():
             return None
-        saved = json.loads(told.read_text())
+        saved = json.loads(told)
+        _only_own(place, saved["files"])
         log.info("taken up: %s", place.name)
         return Release(
             mechanism=mechanism.name,
@@ -101,39 +146,58 @@ class Unfinished:
         work.mkdir()
         return work
 
-    def finish(self, release: Release, place: Path, work: Path) -> Release:
+    def finish(self, release: Release, place: Path, work: Path, key: Key) -> Release:
         """Keep a release under its final name; records that lie in ``work`` are moved, not copied."""
         final = self.state / f"{place.name}.ready"
         shutil.rmtree(final, ignore_errors=True)
         move(release, final, work)
-        write_json(
-            self.state / f"{place.name}.json",
-            {
-                "microdata": sorted(release.microdata),
-                "tables": list(release.tables),
-                "checks": [
-                    {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers} for c in release.checks
-                ],
-                "ledger": _ledger_to(release.ledger),
-                "notes": list(release.notes),
-                "guards": guard_lines(release.guards),
-                "settings": dict(release.settings),
-                "input_digest": release.input_digest,
-                "private": release.private,
-            },
+        self._sealed(key).keep(
+            f"{place.name}.json",
+            json_bytes(
+                {
+                    "files": _digests(final),
+                    "microdata": sorted(release.microdata),
+                    "tables": list(release.tables),
+                    "checks": [
+                        {"invariant": c.invariant, "kept": c.kept, "numbers": c.numbers}
+                        for c in release.checks
+                    ],
+                    "ledger": _ledger_to(release.ledger),
+                    "notes": list(release.notes),
+                    "guards": guard_lines(release.guards),
+                    "settings": dict(release.settings),
+                    "input_digest": release.input_digest,
+                    "private": release.private,
+                }
+            ),
         )
         final.replace(place)
         shutil.rmtree(work, ignore_errors=True)
         return located(release, place)
 
 
-def _files(census: Census) -> bytes:
-    """Names, sizes and times of the census's files: whether it may have changed, without reading it."""
-    told = []
-    for record in census.schema.records:
-        near = tuple(name for name in record.source.files if not far(name))
-        told += [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in resolve(near, census.folder)]
-    return repr(told).encode()
+def _delete(path: Path) -> None:
+    """Delete an entry of any kind; a link is not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file of a folder."""
+    return {entry.name: digest_of(entry.path).hex() for entry in entries(folder)}
+
+
+def _only_own(place: Path, files: Mapping[str, str]) -> None:
+    """Refuse files that are not as the run wrote them, and delete those that it did not write."""
+    for entry in list(entries(place)):
+        if entry.name not in files:
+            entry.path.unlink()
+        elif entry.fault or digest_of(entry.path).hex() != files[entry.name]:
+            raise forged(place.parent.parent)
+    if any(not (place / name).exists() for name in files):
+        raise forged(place.parent.parent)
 
 
 def _ledger_to(ledger: Ledger | None) -> dict[str, object] | None:
