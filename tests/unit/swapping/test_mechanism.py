@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stirred.census import Census
+from stirred.census.census import Checkup
 from stirred.chance import Key
 from stirred.errors import BudgetError, DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
@@ -279,11 +280,17 @@ def test_refusals_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PrivacyError, match="untouched"):
         psa(untouched="refuse").release(there, key=KEY)
     twice = census(pa.concat_tables([household, household]), person)
-    with pytest.raises(DataError, match="not unique"):
+    with pytest.raises(DataError, match="used before by another record"):
         psa().release(twice, key=KEY)
     orphans = census(household.slice(0, 50), person)
-    with pytest.raises(DataError, match="belong to no household"):
+    with pytest.raises(DataError, match="orphans"):
         psa().release(orphans, key=KEY)
+    # the swap itself relies on no check of the records
+    checkup = Checkup(invalid="refuse")
+    with pytest.raises(DataError, match="not unique"):
+        psa().release(twice._marked(checkup), key=KEY)
+    with pytest.raises(DataError, match="belong to no household"):
+        psa().release(orphans._marked(checkup), key=KEY)
 
 
 def test_untouched_records_can_be_left_out_with_their_persons() -> None:

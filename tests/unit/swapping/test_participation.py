@@ -10,7 +10,11 @@ from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.numbers.tables import strata
 
 KINDS = {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]}
-SCHEMA = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "hid", "kind": KINDS}}}
+VARIABLES = {"size": "integer", "kind": {"type": "integer", "missing": "keep"}}
+SCHEMA = {
+    "geography": {"spine": ["county"]},
+    "record": {"household": {"id": "hid", "kind": KINDS, "variables": VARIABLES}},
+}
 
 
 class Parted(Local):
