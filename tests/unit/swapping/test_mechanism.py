@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from stirred.census import Census
-from stirred.census.census import Checkup
 from stirred.chance import Key
 from stirred.errors import BudgetError, DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
@@ -19,6 +18,7 @@ from stirred.mechanisms.swapping import mechanism as mechanism_module
 from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.records.members import Members
+from trusted import trusted
 
 SCHEMA = {
     "name": "toy",
@@ -286,11 +286,10 @@ def test_refusals_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="orphans"):
         psa().release(orphans, key=KEY)
     # the swap itself relies on no check of the records
-    checkup = Checkup(invalid="refuse")
     with pytest.raises(DataError, match="not unique"):
-        psa().release(twice._marked(checkup), key=KEY)
+        psa().release(trusted(twice), key=KEY)
     with pytest.raises(DataError, match="belong to no household"):
-        psa().release(orphans._marked(checkup), key=KEY)
+        psa().release(trusted(orphans), key=KEY)
 
 
 def test_untouched_records_can_be_left_out_with_their_persons() -> None:

@@ -25,6 +25,7 @@ from stirred.mechanisms.topdown.tree import splits
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.spec import AtLeast, Custom, Margin, Multiverse, Specification
 from stirred.spec.files import dumps, from_json
+from trusted import trusted
 from unit.topdown.runs import run
 from unit.topdown.shard_engines import Narrow, assert_same
 
@@ -292,5 +293,5 @@ def test_exact_margins_refuse_a_level_that_the_schema_does_not_list(value):
     homes = {"county": ["a", "a", "b"], "tenure": ["own", "rent", value]}
     one = ExactMargins(rows="county", columns="tenure", rho_squared="1/2", both=False)
     with pytest.raises(DataError, match="1 household records have no listed level of tenure") as caught:
-        one.release(Census.of(schema, {"household": homes}), key=KEY)
+        one.release(trusted(Census.of(schema, {"household": homes})), key=KEY)
     assert "unheard" not in repr(caught.value)
