@@ -39,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.publish import Packet
 
     packet, truth, out = Packet(Path(arguments.packet)), read(arguments.truth), Path(arguments.out)
-    packet.receipt()
+    if packet.receipt().get("invalid") == "drop":
+        truth = truth.checked(invalid="drop")  # the packet is about the records that were left
     if out.exists():
         raise InputError(
             f"{out.name} exists already", why="results are never overwritten", fix="choose another --out"
@@ -78,6 +79,8 @@ def _publish(arguments: argparse.Namespace, out: Path) -> int:
             fix='--epsilon "1/10"',
         ) from None
     packet, truth = Packet(Path(arguments.packet)), read(arguments.truth)
+    if packet.receipt().get("invalid") == "drop":
+        truth = truth.checked(invalid="drop")
     require_room(out)
     priced(packet, truth, epsilon)  # what can be refused is refused before a key is made
     found, whole = publish_accuracy(packet, truth, out, epsilon=epsilon, key=key_for(out, arguments.key))
