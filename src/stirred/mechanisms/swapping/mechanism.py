@@ -183,6 +183,14 @@ class PermutationSwapping(Mechanism):
             **{name: names for name, names in accepted.items() if names},
         }
 
+    def settings(self) -> dict[str, object]:
+        """The parameters that Config has, and what is accepted by name, also where nothing is."""
+        accepted = {
+            "release_identifiers": list(self.release_identifiers),
+            "accept_reversal": list(self.accept_reversal),
+        }
+        return {**Mechanism.settings(self), **accepted}
+
     def roles(self, census: "Census") -> Roles:
         """The role of every variable; refuses a choice that would undo the swap."""
         hold = self.hold
