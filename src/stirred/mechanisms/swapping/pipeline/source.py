@@ -35,11 +35,6 @@ class SwapLaw(SwapChoice, Accepting, Protocol):
         ...
 
     @property
-    def untouched(self) -> str:
-        """What becomes of records that never take part: publish, drop or refuse."""
-        ...
-
-    @property
     def whole(self) -> tuple[str, ...]:
         """Variables for which the draw needs all levels that occur in the census."""
         ...
