@@ -14,13 +14,14 @@ from collections.abc import Collection, Mapping
 
 import polars as pl
 
-from stirred.census.codebook.schema import RecordSchema, Schema
+from stirred.census.codebook.schema import Levels, RecordSchema, Schema
 from stirred.errors import DataError
 from stirred.frames import collected
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$"
 TRUTH = ("true", "false")
+LARGEST = 2**63 - 1
 EXACT = 2.0**53  # whole decimals below it are exact
 
 Forms = Mapping[str, str]  # column → the form it takes
@@ -30,7 +31,12 @@ def open_columns(
     schema: Schema, record: RecordSchema, columns: pl.Schema
 ) -> tuple[list[str], frozenset[str]]:
     """The columns of a file whose type the schema leaves open, and which of them hold identifiers or codes."""
-    closed = {v.source for v in record.variables if v.levels is not None or v.kind in ("integer", "number")}
+    closed = {
+        v.source
+        for v in record.variables
+        if v.kind in ("integer", "number")
+        or (v.levels is not None and not _truth(v.levels, columns.get(v.source)))
+    }
     closed |= {name for name in (record.size, record.weight) if name}
     geography = schema.geography
     spine = {name for level in geography.spine for name in (level.columns or (level.name,))}
@@ -39,6 +45,11 @@ def open_columns(
     codes = {record.id, record.household, *spine}
     codes |= {off.column or off.name for off in geography.off_spine}
     return [name for name in columns.names() if name not in closed], frozenset(codes)
+
+
+def _truth(levels: Levels, dtype: pl.DataType | None) -> bool:
+    """Whether a column of truth values has the levels true and false, so that it is written in these words."""
+    return dtype == pl.Boolean and set(TRUTH) <= set(levels)
 
 
 def forms_of(
@@ -70,6 +81,8 @@ def forms_of(
             tests[name, "whole"] = (
                 value.is_nan() | ((value == value.floor()) & (value.abs() < EXACT))
             ).fill_null(value=True)
+        elif dtype in (pl.UInt64, pl.Int128, pl.UInt128):
+            tests[name, "whole"] = value.is_between(-(2**63), LARGEST).fill_null(value=True)
         elif dtype == pl.String and untyped:
             empty = (value == "").fill_null(value=True)
             tests[name, "whole"] = value.str.contains(WHOLE) | empty

@@ -1,4 +1,4 @@
-"""One census in many formats: the same values, the same draw, the same release."""
+"""One census in many formats: the same values, the same draw, the same packet."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
 from stirred.census import Census, read
 from stirred.chance import Key
-from stirred.frames import frame_of
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.publish import save
 
 ROWS = 120
 HEAD = '[geography]\nspine = ["region", "ea"]\n'
@@ -134,24 +135,49 @@ FORMATS: dict[str, Callable[[Path], Census]] = {
     "pandas": in_memory(lambda frame: frame.to_pandas()),
     "pandas with categories": in_memory(as_factors),
     "pyarrow": in_memory(lambda frame: frame.to_arrow()),
+    "DuckDB in memory": in_memory(lambda frame: duckdb.sql("SELECT * FROM frame")),
+    "narrow integers": in_memory(lambda frame: frame.with_columns(pl.selectors.integer().cast(pl.Int32))),
+    "rows": in_memory(lambda frame: frame.to_dicts()),
 }
 
 
-def released(census: Census) -> dict[str, pl.DataFrame]:
-    psa = PermutationSwapping(match=["region", "size"], swap=["ea"], rate="1/4")
+def told(census: Census, out: Path) -> dict[str, str]:
+    """What the packet of a census says: records and tables with their types, and the digest of the census itself."""
+    psa = PermutationSwapping(
+        match=["region", "size"],
+        swap=["ea"],
+        rate="1/4",
+        tables=[["ea", "roof"], ["region", "size", "rooms"]],
+    )
     release = psa.release(census, key=Key.for_tests(9))
-    found = {"digest": pl.DataFrame({"input": [release.input_digest]})}
-    for name, data in release.microdata.items():
-        table = data if isinstance(data, pa.Table) else data.to_table()
-        frame = frame_of(table)
-        text = pl.selectors.by_dtype(pl.Categorical, pl.Enum)
-        found[name] = frame.with_columns(text.cast(pl.String), pl.selectors.integer().cast(pl.Int64))
-    return found
+    return {"census": release.input_digest, **save(release, out).contents()}
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_gives_the_same_release(name: str, tmp_path: Path) -> None:
-    wanted, found = released(FORMATS["polars"](tmp_path)), released(FORMATS[name](tmp_path))
-    assert wanted.keys() == found.keys()
-    for part, frame in wanted.items():
-        assert found[part].equals(frame), part
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("polars")
+    return told(FORMATS["polars"](folder), folder / "packet")
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "polars"])
+def test_every_format_gives_the_same_packet(name: str, wanted: dict[str, str], tmp_path: Path) -> None:
+    assert told(FORMATS[name](tmp_path), tmp_path / "packet") == wanted
+    assert {"data/household", "data/person", "tables/ea-roof"} <= wanted.keys()
+
+
+def test_the_width_of_whole_numbers_comes_from_the_schema(tmp_path: Path) -> None:
+    variables = {"size": "1..4", "roof": ["tin", "grass", "tiles"], "rent": "number"}
+    document = {
+        "geography": {"spine": ["region", "ea"]},
+        "record": {"household": {"id": "hid", "size": "size", "variables": variables}},
+    }
+    kinds = set()
+    for number, width in enumerate((pl.Int8, pl.UInt16, pl.Int32, pl.Int64, pl.Float64)):
+        frame = homes().with_columns(pl.col("size", "ea").cast(width))
+        census = Census.of(document, {"household": frame})
+        psa = PermutationSwapping(match=["region", "size"], swap=["ea"], rate="1/4")
+        packet = save(psa.release(census, key=Key.for_tests(9)), tmp_path / str(number))
+        schema = pq.read_schema(packet.public / "data" / "household.parquet")
+        kinds.add((tuple(map(str, schema.types)), packet.contents()["data/household"]))
+        assert (schema.field("size").type, schema.field("ea").type) == (pa.int8(), pa.int64())
+    assert len(kinds) == 1

@@ -8,6 +8,7 @@ from stirred.census.codebook.schema import Area, Kind, Missing, RecordSchema, Sc
 from stirred.errors import DataError, SchemaError, did_you_mean
 
 INTEGER, NUMBER = pl.Int64(), pl.Float64()
+WIDTHS: dict[int, pl.DataType] = {8: pl.Int8(), 16: pl.Int16(), 32: pl.Int32(), 64: pl.Int64()}  # by bits
 
 
 def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[VariableSchema, ...]:
@@ -115,9 +116,12 @@ def convert(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
     """The expression that types one variable and applies its missing policy."""
     value = pl.col(variable.name)
     target = wanted_type(variable, dtype)
-    if target is not None:
-        value = value.map_batches(_Cast(variable.name, target), return_dtype=target, is_elementwise=True)
-    return with_policy(variable, value, target).alias(variable.name)
+    width = settled_type(variable, dtype if target is None else target)
+    changed = with_policy(variable, value, target)
+    if changed is value:
+        return _cast(value, variable.name, dtype, width or target).alias(variable.name)
+    changed = with_policy(variable, _cast(value, variable.name, dtype, target), target)
+    return _cast(changed, variable.name, None, width).alias(variable.name)
 
 
 def with_policy(variable: VariableSchema, value: pl.Expr, target: pl.DataType | None = None) -> pl.Expr:
@@ -129,6 +133,27 @@ def with_policy(variable: VariableSchema, value: pl.Expr, target: pl.DataType | 
     if missing.policy == "keep" and codes:
         value = pl.when(~value.is_in(codes)).then(value)
     return value
+
+
+def settled_type(variable: VariableSchema, dtype: pl.DataType) -> pl.DataType | None:
+    """The type that numbers have whatever file they come from: as wide as the levels need, without levels 64 bits.
+
+    >>> settled_type(VariableSchema(name="size", kind="integer", levels=range(1, 8)), pl.Int64())
+    Int8
+    >>> settled_type(VariableSchema(name="rooms", kind="integer"), pl.Int8())
+    Int64
+    """
+    if dtype.is_float() or (variable.kind == "number" and dtype.is_numeric()):
+        return NUMBER
+    if not dtype.is_integer():
+        return None
+    levels = variable.all_levels
+    if levels and isinstance(levels[0], int):
+        ends = (levels[0], levels[-1]) if isinstance(levels, range) else levels
+        largest = max(max(-1 - int(level), int(level)) for level in ends)
+        return next((width for bits, width in WIDTHS.items() if largest >> (bits - 1) == 0), None)
+    # an identifier may be any number of 64 bits; the form of its column says whether the sign is needed
+    return None if dtype in (pl.UInt64, pl.Int128, pl.UInt128) and variable.kind == "text" else INTEGER
 
 
 def text_marks(variable: VariableSchema) -> list[str]:
@@ -176,6 +201,26 @@ def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
     return value.cast(target, strict=False)
 
 
+def _cast(value: pl.Expr, name: str, dtype: pl.DataType | None, target: pl.DataType | None) -> pl.Expr:
+    """Convert a column whose values have a type, or one that is not known."""
+    if target is None or dtype == target:
+        return value
+    if dtype == pl.Float32 and target == NUMBER:
+        return value.cast(pl.String).cast(NUMBER)  # 0.1 stays 0.1, as a text file has it
+    if dtype is not None and dtype.is_integer() and target.is_integer() and _bits(dtype) <= _bits(target):
+        return value.cast(target)
+    return value.map_batches(_Cast(name, target), return_dtype=target, is_elementwise=True)
+
+
+def _bits(dtype: pl.DataType) -> int:
+    """How many bits the largest whole number of a type has.
+
+    >>> _bits(pl.Int8()), _bits(pl.UInt8()), _bits(pl.Int16())
+    (7, 8, 15)
+    """
+    return int("".join(filter(str.isdigit, str(dtype)))) - int(dtype.is_signed_integer())
+
+
 class _Cast:
     """A conversion that counts what does not fit instead of showing it."""
 
@@ -190,9 +235,10 @@ class _Cast:
         )
         bad = result.null_count() - values.null_count()
         if bad:
-            kind = "a number" if self.target.is_numeric() else "text"
+            kind = "not a number" if self.target.is_numeric() else "not text"
+            kind = "outside the listed levels" if values.dtype.is_integer() else kind
             raise DataError(
-                f"column {self.column}: {bad} values of a batch are not {kind}",
+                f"column {self.column}: {bad} values of a batch are {kind}",
                 why="the values do not fit the type in census.toml",
                 fix="see all problems with: stirred data check census.toml",
             )

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stirred.census.codebook.schema import Area, RecordSchema, Schema
+from stirred.census.codebook.domain import largest_household
+from stirred.census.codebook.schema import Area, RecordSchema, Schema, VariableSchema
 from stirred.census.files import CensusFiles
 from stirred.census.validation.single import SingleRecords
 
@@ -19,6 +20,7 @@ def loose(census: CensusFiles, records: Mapping[str, SingleRecords]) -> CensusFi
     schema: Schema = replace(
         census.schema,
         records=settled,
+        largest_household=largest_household(census.schema),
         geography=replace(
             geography,
             spine=tuple(Area(name=level.name, label=level.label) for level in geography.spine),
@@ -28,11 +30,18 @@ def loose(census: CensusFiles, records: Mapping[str, SingleRecords]) -> CensusFi
     return CensusFiles(schema=schema, files=files, folder=census.folder, _forms={name: {} for name in files})
 
 
+def _open(variable: VariableSchema) -> VariableSchema:
+    """The variable without its integer levels: a number outside them may need a wider type than they have."""
+    whole = variable.levels is not None and isinstance(variable.levels[0], int)
+    kept = replace(variable, column="", imputed="")
+    return replace(kept, kind="integer", levels=None) if whole else kept
+
+
 def _settled(record: RecordSchema, kept: frozenset[str]) -> RecordSchema:
     """The record type after this step: without renaming, restriction or absent columns."""
     return replace(
         record,
-        variables=tuple(replace(v, column="", imputed="") for v in record.variables if v.name in kept),
+        variables=tuple(_open(v) for v in record.variables if v.name in kept),
         id=record.id if record.id in kept else "",
         household=record.household if record.household in kept else "",
         linked_to=record.linked_to if record.household in kept else "",
