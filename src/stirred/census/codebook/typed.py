@@ -1,12 +1,14 @@
 """Turn the columns of a file into the variables of the schema: rename them, convert types, treat missing values."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import polars as pl
 
 from stirred.census.codebook.schema import Area, Kind, Missing, RecordSchema, Schema, VariableSchema
 from stirred.errors import DataError, SchemaError, did_you_mean
 
+NO_HEADER = "check header and separator; without a header: header = false and columns = [...]"
 INTEGER, NUMBER = pl.Int64(), pl.Float64()
 WIDTHS: dict[int, pl.DataType] = {8: pl.Int8(), 16: pl.Int16(), 32: pl.Int32(), 64: pl.Int64()}  # by bits
 
@@ -65,7 +67,12 @@ def raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFra
     columns = frame.collect_schema()
     missing = absent(schema, record, columns)
     if missing:
-        fix = f"{missing[0]}: {did_you_mean(missing[0], columns.names())}"
+        known = columns.names()
+        fix = f"{missing[0]}: {did_you_mean(missing[0], known)}"
+        if len(missing) == len(variables_of(schema, record, pl.Schema())):
+            # without a header the names would be the values of a record: only one that is nearly the same is shown
+            known = get_close_matches(missing[0], known, n=1, cutoff=0.75)
+            fix = f"{missing[0]}: {did_you_mean(missing[0], known)}" if known else NO_HEADER
         raise SchemaError(
             f"the {record.name} file lacks " + ", ".join(missing), why="census.toml names it", fix=fix
         )

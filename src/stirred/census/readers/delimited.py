@@ -16,6 +16,7 @@ from stirred.errors import DataError
 
 ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
 BLOCK = 1 << 24  # bytes of text held at once when a file is read in blocks
+COMPRESSED = (".gz", ".zst")
 SEPARATORS = (",", "|", ";", "\t")
 
 
@@ -25,7 +26,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     separator = source.separator or guess_separator(paths[0])
     header = header_of(paths[0], separator) if source.header else None
     if header and not source.columns:
-        _require_names(paths[0], header)
+        require_names(paths[0], header, separator)
     for path in paths[1:] if header else []:
         if header_of(path, separator) != header:
             raise DataError(
@@ -96,7 +97,7 @@ def in_blocks(
     return register_io_source(blocks, schema={name: pl.String() for name in names})
 
 
-def _require_names(path: Path, header: list[str]) -> None:
+def require_names(path: Path, header: list[str], separator: str) -> None:
     """Raise an error if the first line is a record: its values would be read, and shown, as names of columns."""
     if any("\r" in name or "\x00" in name for name in header):
         raise DataError(
@@ -111,6 +112,37 @@ def _require_names(path: Path, header: list[str]) -> None:
             why="it looks like a record, not like names of columns",
             fix="header = false and columns = [...] if there is no header; columns = [...] if these are names",
         )
+
+    again = {name for name in header if name and header.count(name) > 1}
+    repeated = _repeated(path, header, separator)
+    if repeated > 1:
+        raise DataError(
+            f"the first line of {path.name} is like the other lines",
+            why=f"{repeated} of its fields stand in the same place of a later line, as the codes of records do",
+            fix="header = false and columns = [...] if there is no header; delete a header that is repeated",
+        )
+    if again:
+        raise DataError(
+            f"{len(again)} columns of {path.name} stand twice in its header",
+            why="it cannot be told which of them holds the values",
+            fix="rename or remove one of them; columns = [...] gives other names to all columns",
+        )
+
+
+def _repeated(path: Path, header: list[str], separator: str) -> int:
+    """How many fields of the first line are found again in the same place of one of the next lines."""
+    if path.suffix in COMPRESSED:
+        return 0
+    with path.open("rb") as stream:
+        stream.readline(1 << 20)
+        lines = stream.read(1 << 16).decode("utf-8", errors="replace").splitlines()[:500]
+    later = zip(
+        *(fields for line in lines if len(fields := line.split(separator)) == len(header)), strict=True
+    )
+    found = zip(header, later, strict=False)
+    return sum(
+        bool(name) and any(name == field.strip().strip('"') for field in fields) for name, fields in found
+    )
 
 
 def _is_number(name: str) -> bool:
@@ -146,7 +178,7 @@ def header_of(path: Path, separator: str, *, encoding: str = "utf-8-sig") -> lis
 
 
 def _first_line(path: Path, encoding: str = "utf-8-sig") -> str:
-    if path.suffix in (".gz", ".zst"):
+    if path.suffix in COMPRESSED:
         names = (
             pl.scan_csv(path, infer_schema=False, n_rows=0, has_header=True, separator="\x01")
             .collect_schema()
