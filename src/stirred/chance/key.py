@@ -102,8 +102,12 @@ class Key:
                 why=error.strerror or "the system gives no reason",
                 fix="choose a folder that exists",
             ) from None
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(f"{_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
+        except OSError:  # a full disk: half a key would be taken for the key of an earlier run
+            place.unlink(missing_ok=True)
+            raise
 
     def bind(self, *context: Part) -> "Key":
         """Derive the key of one run from mechanism, parameters and census digest, so that noise is never reused."""

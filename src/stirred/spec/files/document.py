@@ -4,6 +4,7 @@ Budgets are exact strings ({"kind": "log", "of": "5022308"}), never floats. A fi
 file that cannot be read gives one error that says where. The JSON Schema is shipped beside this module.
 """
 
+import errno
 import hashlib
 import json
 from collections.abc import Mapping
@@ -197,6 +198,8 @@ def save(specification: Specification, path: Path | str) -> Path:
     try:
         target.write_text(dumps(specification), encoding="utf-8")
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # a full disk says nothing about the file that was named
         raise InputError(
             f"cannot write {target.name}",
             why=error.strerror or "unknown reason",
