@@ -117,9 +117,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return result
 
 
+_SPACE = "free some space and run the same command again: it goes on from what is finished in OUT.part"
 _FIXES = {
-    errno.ENOSPC: "free some space, or choose another --out or --scratch; an interrupted run is taken up again",
-    errno.EDQUOT: "free some space, or choose another --out or --scratch; an interrupted run is taken up again",
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
     errno.EACCES: "check the rights of the files and folders that the command names",
     errno.EPERM: "check the rights of the files and folders that the command names",
     errno.EROFS: "choose an --out on a disk that can be written to",
@@ -134,7 +135,7 @@ def _of_the_system(error: OSError | MemoryError) -> StirredError:
     >>> print(_of_the_system(OSError(errno.ENOSPC, "No space left on device", "/data/household.parquet")))
     the system refused to go on
       why: No space left on device
-      fix: free some space, or choose another --out or --scratch; an interrupted run is taken up again
+      fix: free some space and run the same command again: it goes on from what is finished in OUT.part
     """
     if isinstance(error, MemoryError):
         return StirredError(
