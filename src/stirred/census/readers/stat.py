@@ -1,5 +1,9 @@
-"""Read SPSS, Stata and SAS files through pyreadstat (extra ``stat``), in chunks of rows and only the needed columns."""
+"""Read SPSS, Stata and SAS files through pyreadstat (extra ``stat``), in chunks of rows and only the needed columns.
 
+These formats store a date as a number with a format that says so; it is read as a date, as from any other file.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +26,16 @@ READERS = {
     ".xpt": "read_xport",
 }
 ROWS = 100_000
+DAY = 86_400_000
+# ending → days from the file's first day to 1970-01-01, milliseconds of a unit of its dates, and of its moments
+CLOCKS: dict[str, tuple[int, int, int]] = {
+    ".dta": (3_653, DAY, 1),
+    ".sas7bdat": (3_653, DAY, 1000),
+    ".xpt": (3_653, DAY, 1000),
+}
+SPSS = (141_428, 1000, 1000)  # seconds since 1582-10-14
+MOMENTS = re.compile(r"^(DATETIME|E8601DT|YMDHMS|%tc)", re.IGNORECASE)
+DATES = re.compile(r"^(DATE|ADATE|EDATE|JDATE|SDATE|DDMMYY|MMDDYY|YYMMDD|E8601DA|%td|%d)", re.IGNORECASE)
 
 
 def scan(source: Source, folder: Path) -> pl.LazyFrame:
@@ -55,15 +69,28 @@ def _schema(library: ModuleType, path: Path) -> dict[str, pl.DataType]:
             f"cannot read {path.name}", why="its header is damaged", fix="copy or export it again"
         ) from None
     types: Mapping[str, str] = meta.readstat_variable_types
-    return {name: pl.String() if types[name] == "string" else pl.Float64() for name in meta.column_names}
+    formats: Mapping[str, str] = meta.original_variable_types
+    return {name: _type(types[name], formats.get(name) or "") for name in meta.column_names}
+
+
+def _type(stored: str, written: str) -> pl.DataType:
+    """The type of a column by how it is stored and how its values are written.
+
+    >>> _type("double", "DATE11"), _type("double", "%tc"), _type("double", "F8.2"), _type("string", "A2")
+    (Date, Datetime(time_unit='ms', time_zone=None), Float64, String)
+    """
+    if stored == "string":
+        return pl.String()
+    if MOMENTS.match(written):
+        return pl.Datetime("ms")
+    return pl.Date() if DATES.match(written) else pl.Float64()
 
 
 def _chunks(
     library: ModuleType, path: Path, columns: list[str], schema: Mapping[str, pl.DataType], limit: int | None
 ) -> Iterator[pl.DataFrame]:
     options: dict[str, Any] = {"usecols": columns or list(schema)[:1], "output_format": "dict"}
-    # dates stay numbers: a census variable is a code
-    options["disable_datetime_conversion"] = True
+    options["disable_datetime_conversion"] = True  # done here, by column and without objects of Python
     reader = getattr(library, READERS[path.suffix.lower()])
     offset = 0
     while limit is None or offset < limit:
@@ -75,7 +102,8 @@ def _chunks(
                 f"cannot read {path.name}", why="the file is incomplete", fix="copy or export it again"
             ) from None
         frame = pl.DataFrame({name: pl.Series(name, data[name], strict=False) for name in options["usecols"]})
-        frame = frame.select(_clean(name, frame.schema[name], schema[name]) for name in columns)
+        clock = CLOCKS.get(path.suffix.lower(), SPSS)
+        frame = frame.select(_clean(name, frame.schema[name], schema[name], clock) for name in columns)
         if columns and frame.height == 0:
             return
         yield frame
@@ -84,8 +112,13 @@ def _chunks(
             return
 
 
-def _clean(name: str, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
+def _clean(name: str, dtype: pl.DataType, target: pl.DataType, clock: tuple[int, int, int]) -> pl.Expr:
     value = pl.col(name)
     if dtype.is_float():
         value = value.fill_nan(None)
-    return value.cast(target)
+    if not target.is_temporal():
+        return value.cast(target)
+    first, day, moment = clock
+    unit = day if target == pl.Date else moment
+    since = (value.cast(pl.Float64) * unit).round().cast(pl.Int64) - first * DAY
+    return since.cast(pl.Datetime("ms")).cast(target)
