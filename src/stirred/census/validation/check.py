@@ -19,7 +19,7 @@ from stirred.census.progress import Progress, silent
 from stirred.census.readers.delimited import guess_separator
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.parquet import ENDINGS
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.paths import far, resolve
 from stirred.census.validation.links import USED_TWICE, check_links
 from stirred.census.validation.loose import loose
 from stirred.census.validation.problems import Problem, Problems
@@ -155,8 +155,8 @@ def split(census: CensusFiles, found: list[Problem]) -> CensusFiles:
 
 def _files(census: CensusFiles, record: RecordSchema) -> Iterator[Problem]:
     """List the files that cannot be opened, by name."""
-    if record.name in census.files:
-        return
+    if record.name in census.files or any(map(far, record.source.files)):
+        return  # tables, and addresses that only Spark can open
     try:
         kind = format_of(record.source, census.folder)
         if kind != "parquet":
