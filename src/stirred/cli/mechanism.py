@@ -61,10 +61,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     if arguments.promise:
         with chosen_engine(arguments) as engine:
             census = engine.read(path).checked(invalid=invalid)
-            mechanism.refuse(census, engine)
-            promise = mechanism.specification(census, engine=engine)
-            mechanism.refuse_stated(census, promise, engine)
-            return _promise(mechanism, promise, json=arguments.json)
+            return _promise(mechanism, mechanism.specification(census, engine=engine), json=arguments.json)
     if out is None:
         raise InputError(
             "there is no place for the packet",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -48,7 +49,7 @@ class Narrow(Local):
 
 
 def census(n: int = 900) -> Census:
-    number = range(n)
+    number, rng = range(n), np.random.default_rng(6)  # answers that tell nothing of the place
     home = pl.DataFrame(
         {
             "hid": [5 * i + 1 for i in number],
@@ -56,14 +57,15 @@ def census(n: int = 900) -> Census:
             "county": [f"{i % 2}{i % 6}" for i in number],
             "tract": [f"{i % 2}{i % 6}{i % 12:02d}" for i in number],
             "kind": [3 if i % 31 == 0 else 2 if i % 17 == 0 else 1 for i in number],
-            "size": [i % 4 if i % 17 else 0 for i in number],
+            "size": [int(size) if i % 17 else 0 for i, size in enumerate(rng.integers(0, 4, n))],
             "tenure": [None if i % 13 == 0 else "own" if (i * i) % 5 < 3 else "rent" for i in number],
-            "age": [20 + (7 * i) % 60 for i in number],
+            "age": rng.integers(20, 80, n),
         }
     )
     person = home.select("hid", n=pl.int_ranges(0, "size")).explode("n").drop_nulls()
     index = pl.int_range(pl.len())
-    person = person.select("hid", age=(index * 13) % 90, sex=pl.when(index % 2 == 0).then(1).otherwise(2))
+    ages = pl.Series(rng.integers(0, 90, person.height))
+    person = person.select("hid", age=ages, sex=pl.when(index % 2 == 0).then(1).otherwise(2))
     return Census.of(SCHEMA, {"household": home, "person": person})
 
 

@@ -5,8 +5,10 @@ this leaves too few of them, the first records are taken, because the published 
 measured again on whole groups of its equal values.
 """
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import polars as pl
@@ -157,8 +159,6 @@ def _chosen(
 def _hashed(frame: pl.LazyFrame, by: Sequence[str], share: float) -> pl.LazyFrame:
     """The rows whose values have a small hash: about this share of all combinations of values."""
     kinds = frame.collect_schema()
-    words = pl.lit(0, pl.UInt64)
-    for name in by:
-        plain = pl.col(name).cast(pl.Int64 if kinds[name].is_integer() else pl.String)
-        words = (words * 0x9E3779B97F4A7C15) ^ plain.hash(seed=0)
-    return frame.filter(words.hash(seed=1) <= int(share * (2**64 - 1)))
+    plain = [pl.col(name).cast(pl.Int64 if kinds[name].is_integer() else pl.String) for name in by]
+    words = [values.hash(seed=number) for number, values in enumerate(plain)]
+    return frame.filter(reduce(operator.xor, words) <= int(share * (2**64 - 1)))
