@@ -24,6 +24,18 @@ by = ["tract", "tenure"]
 name = "race"
 record_type = "person"
 by = ["county", "race", "tenure"]
+[[table]]
+name = "ages"
+record_type = "person"
+by = ["county", "tenure"]
+weight = "elderly"
+[[table]]
+name = "calibrated"
+record_type = "household"
+by = ["county", "tenure"]
+weight = "calibrated_weight"
+[weights]
+recalibrate_to = ["totals.csv"]
 [assess]
 relations = [["county", "tenure"]]
 improbable = "tract"
@@ -34,6 +46,7 @@ improbable = "tract"
 def test_a_plan_on_both_engines(spark: Spark, tmp_path: Path) -> None:
     write_preset("demo", tmp_path / "census", households=3000)
     (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "totals.csv").write_text("tenure,total\n0,500\n1,3000\n2,2000\n3,4000\n4,500\n")
     plan, key = load(tmp_path / "plan.toml"), Key.for_tests(8)
     made: dict[str, Packet] = {}
     engines: dict[str, Engine] = {"local": Local(), "spark": spark}
