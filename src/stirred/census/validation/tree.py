@@ -8,6 +8,7 @@ import polars as pl
 
 from stirred.census.files import CensusFiles
 from stirred.census.geography import area_table, crosswalk
+from stirred.census.validation.alike import check_alike
 from stirred.census.validation.problems import Problem
 from stirred.frames import collected
 
@@ -38,6 +39,7 @@ def _spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
         # files lie in the order of their places: a record in the place of the one before it tells nothing new
         moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in named)
         distinct = collected(frame.filter(moved).unique(), streaming=True)
+        yield from check_alike(distinct, record_type, levels)
         for coarse, fine in pairwise(levels):
             yield from _function(distinct, record_type, fine, coarse, TWO_PARENTS, JOIN)
         for off in beside:

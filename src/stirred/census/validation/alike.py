@@ -1,0 +1,30 @@
+"""Find codes of areas that look the same and are not: one place would become two."""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from stirred.census.validation.problems import Problem
+
+ALIKE = "codes that look like another one: letters in two forms, or signs of no width"
+ONE_WAY = "write every code in one way (Unicode NFC, without signs of no width)"
+NO_WIDTH = "[\u00ad\u200b-\u200f\u2060\ufeff]"
+
+
+def check_alike(distinct: pl.DataFrame, record_type: str, levels: Sequence[str]) -> Iterator[Problem]:
+    """Problems where two codes of a level are the same to the eye.
+
+    >>> [problem.count for problem in check_alike(pl.DataFrame({"lau": ["Cé", "Ce\u0301", "D"]}), "household", ["lau"])]
+    [1]
+    """
+    for level in levels:
+        if distinct.schema[level].is_integer():
+            continue
+        codes = distinct[level].drop_nulls().cast(pl.String).unique()
+        if (codes.str.len_bytes() == codes.str.len_chars()).all():
+            continue  # plain letters have one form
+        count = codes.len() - codes.str.normalize("NFC").str.replace_all(NO_WIDTH, "").n_unique()
+        if count:
+            yield Problem(
+                record_type=record_type, column=level, rule=ALIKE, count=count, of="areas", fix=ONE_WAY
+            )
