@@ -17,6 +17,7 @@ from stirred.census.flat import FlatHouseholds, home_of, households, layout, per
 from stirred.census.geography import attach
 from stirred.census.once import require_once
 from stirred.census.readers import open_source
+from stirred.census.readers.delimited import require_even
 from stirred.census.readers.dispatch import format_of
 from stirred.errors import InputError, did_you_mean
 from stirred.frames import collected
@@ -92,6 +93,8 @@ class CensusFiles:
         with redact_errors(record.name):
             asked, codes = open_columns(self.schema, record, source.collect_schema())
             untyped = not self._given(record) and format_of(record.source, self.folder) == "csv"
+            if untyped:
+                require_even(record.source, self.folder)
             # validation reports a weight that is not a number
             kept = dict.fromkeys([*filter(None, [record.weight]), *record.leave_out], "kept")
             return {**forms_of(source, asked, codes, untyped=untyped), **kept}

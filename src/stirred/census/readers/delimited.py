@@ -13,6 +13,7 @@ from polars.io.plugins import register_io_source
 from stirred.census.codebook.schema import Source
 from stirred.census.readers.paths import resolve
 from stirred.errors import DataError
+from stirred.frames import collected
 
 ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
 BLOCK = 1 << 24  # bytes of text held at once when a file is read in blocks
@@ -53,6 +54,21 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
         glob=False,
         truncate_ragged_lines=False,
     )
+
+
+def require_even(source: Source, folder: Path) -> None:
+    """Raise an error if a line has more fields than the header; a query of some columns does not notice it."""
+    paths = resolve(source.files, folder, ENDINGS)
+    separator = source.separator or guess_separator(paths[0])
+    fields = len(source.columns) or len(header_of(paths[0], separator))
+    lines = pl.scan_csv(
+        paths, separator="\x01", has_header=False, quote_char=None, new_columns=["line"], infer_schema=False,
+        glob=False, truncate_ragged_lines=True, encoding="utf8-lossy",
+    )  # fmt: skip
+    marks = pl.col("line").str.count_matches(separator, literal=True).max()
+    if (collected(lines.select(marks), streaming=True).item() or 0) >= fields:
+        # some separators may lie between quotation marks: only a query of all columns counts the fields
+        collected(scan(source, folder).select(pl.all().null_count()), streaming=True)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -123,8 +139,8 @@ def require_names(path: Path, header: list[str], separator: str) -> None:
         )
     if again:
         raise DataError(
-            f"{len(again)} columns of {path.name} stand twice in its header",
-            why="it cannot be told which of them holds the values",
+            f"the header of {path.name} names a column twice",
+            why=f"it cannot be told which one holds the values ({len(again)} of its names stand more than once)",
             fix="rename or remove one of them; columns = [...] gives other names to all columns",
         )
 

@@ -18,9 +18,8 @@ def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ())
         else:
             matches = [path] if path.is_file() else []
         if not matches:
-            raise InputError(
-                f"no file {name}", why="there is no file of that name", fix="check files in census.toml"
-            )
+            why = "it is a folder without such files" if path.is_dir() else "there is no file of that name"
+            raise InputError(f"no file {name}", why=why, fix="check files in census.toml")
         found += matches
     return found
 
