@@ -14,9 +14,6 @@ from stirred.cli.main import main
 from stirred.errors import StirredError
 from stirred.publish.packet import Packet
 
-# validation is a part of every release; without it only `stirred data check` finds broken rules
-VALIDATES = hasattr(Census, "checked")
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -28,9 +25,10 @@ class Outcome:
     contents: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def lines(self) -> list[str]:
-        """What was said, without the notice about the key."""
-        return [line for line in self.said.splitlines() if not line.startswith("the key of this run")]
+    def first(self) -> str:
+        """The first line that is not the notice about the key."""
+        lines = [line for line in self.said.splitlines() if not line.startswith("the key of this run")]
+        return lines[0].removeprefix("error: ") if lines else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,17 @@ def _folder(files: Files) -> None:
     files["household.csv"].mkdir()
 
 
+def _circle(files: Files) -> None:
+    files["household.csv"].unlink()
+    files["household.csv"].symlink_to(files["household.csv"])
+
+
+def _unreadable(files: Files) -> None:
+    """The memory of this process: it can be opened, and its first page cannot be read."""
+    files["household.csv"].unlink()
+    files["household.csv"].symlink_to("/proc/self/mem")
+
+
 def _copies(files: Files, rows: int) -> None:
     """Many households; the last one has a code that the schema does not list."""
     frame = pl.read_csv(files["household.csv"], infer_schema=False)
@@ -179,7 +190,9 @@ FILES: tuple[Fault, ...] = (
     Fault("a compressed file that ends in the middle", _zipped, tables=False),
     Fault(
         "a line with more fields than the header",
-        lambda f: f.edit("household.csv", lambda t: t + f"{BAD}," * 14 + "\n"),
+        lambda f: f.edit(
+            "household.csv", lambda t: t.replace("\n", f",{BAD},{BAD}\n", 3).replace(f",{BAD}", "", 4)
+        ),
         tables=False,
     ),
     Fault(
@@ -237,6 +250,43 @@ FILES: tuple[Fault, ...] = (
         "a separator that is not the declared one",
         lambda f: f.edit("census.toml", lambda t: t.replace('id = "dom"', 'id = "dom"\nseparator = ";"')),
         tables=False,
+    ),
+    Fault(
+        "a header without records",
+        lambda f: f.edit("household.csv", lambda t: t.partition("\n")[0] + "\n"),
+    ),
+    Fault(
+        "a header in the middle of the file",
+        lambda f: f.edit("household.csv", lambda t: t + t),
+        tables=False,
+    ),
+    Fault(
+        "zero bytes at the end of a file",
+        lambda f: _bytes(f, "household.csv", lambda b: b + b"\0" * 4096),
+        tables=False,
+    ),
+    Fault(
+        "a spreadsheet that is named .csv",
+        lambda f: _bytes(f, "household.csv", lambda b: b"PK\x03\x04\x14\x00" + gzip.compress(b)),
+        tables=False,
+    ),
+    Fault("a link that leads in a circle", _circle, tables=False),
+    Fault("a file that the disk cannot read", _unreadable, tables=False),
+    Fault(
+        "a decimal comma that is not declared",
+        lambda f: f.put("household", "tezina", f"1,{MARK}"),
+    ),
+    Fault(
+        "a code with other capitals",
+        lambda f: f.put("household", "krov", "Crep"),
+    ),
+    Fault(
+        "a code with a space behind it",
+        lambda f: f.put("household", "krov", "crep "),
+    ),
+    Fault(
+        "a number too large for 64 bits",
+        lambda f: f.put("household", "soba", MARK * 8),
     ),
     Fault("an empty file", lambda f: f["household.csv"].write_bytes(b""), tables=False),
     Fault("a folder in place of a file", _folder, tables=False),
