@@ -22,7 +22,7 @@ from stirred.mechanisms.released import lazy
 from stirred.mechanisms.swapping.guards.reversal import Reversal, reversals
 from stirred.mechanisms.swapping.roles import Roles
 
-SAMPLE = 1 << 16  # records that are measured; a smaller file is measured as a whole
+SAMPLE = 1 << 14  # records that are measured; a smaller file is measured as a whole
 ENOUGH = SAMPLE // 8
 UNIT = "__unit"
 

@@ -8,7 +8,7 @@ post-processing: it costs no protection loss.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -99,12 +99,11 @@ def reversals(
     singles = [_best((name,), known[name], strata, places, unmoved) for name in held]
     singles.sort(key=lambda found: -found.share)
     tried = sorted((found.columns[0] for found in singles[:CANDIDATES]), key=list(held).index)
-    ends = places if len(places) < 3 else [places[0], places[-1]]
     pairs = [
-        _best(pair, _both(released, pair, owner, several=bool(unit)), strata, ends, unmoved)
+        _best(pair, _both(released, pair, owner, several=bool(unit)), strata, places, unmoved)
         for pair in itertools.combinations(tried, 2)
     ]
-    return tuple(sorted([*singles, *pairs], key=lambda found: (-found.share, len(found.columns))))
+    return tuple(sorted([*singles, *pairs], key=lambda found: (-round(found.share, 2), len(found.columns))))
 
 
 def _owners(released: pl.DataFrame, unit: str) -> tuple[Codes, Codes]:
@@ -125,7 +124,15 @@ def _targets(homes: pl.DataFrame, swap: Sequence[str], strata: Codes) -> list[_P
         if number > 1 and number not in found:
             mixed = tuple(codes[order] for order in orders)
             found[number] = _Places(names, codes, mixed, _usual(strata, codes))
-    return [found[number] for number in sorted(found)]
+    chain = [found[number] for number in sorted(found)]
+    # a column that tells a level between two others tells the one above it too
+    between = [one for one in chain[1:-1] if not _follows(chain[0].codes, one.codes)]
+    return [chain[0], *between, chain[-1]] if len(chain) > 1 else chain
+
+
+def _follows(coarse: Codes, fine: Codes) -> bool:
+    """Whether the fine value tells the coarse one."""
+    return np.unique(_joined(coarse, fine)).size == np.unique(fine).size
 
 
 def _forms(values: pl.Series, owner: Codes, *, several: bool) -> list[Form]:
@@ -180,27 +187,33 @@ def _once(groups: Codes, owner: Codes, *, several: bool) -> Form:
 def _best(
     columns: tuple[str, ...], forms: list[Form], strata: Codes, places: list[_Places], unmoved: float
 ) -> Reversal:
-    found = [
-        Reversal(
-            columns=columns,
-            place=place.names,
-            guessed=_guessed(groups, place.codes[owner]),
-            chance=_chance(groups, place, owner),
-            unmoved=unmoved,
-            rows=groups.size,
-        )
-        for form, owner in forms
-        for groups in (form, _joined(strata[owner], form))
-        for place in places
-    ]
-    nothing = Reversal(columns=columns, place=(), guessed=0.0, chance=0.0)
-    return max(found, key=lambda one: one.share, default=nothing)
+    """The best of all forms; chance is measured only where it can still decide, because it is at least the usual share."""
+    tried = []
+    for form, owner in forms:
+        for groups in (form, _dense(_joined(strata[owner], form))):
+            for place in places:
+                found = Reversal(
+                    columns=columns,
+                    place=place.names,
+                    guessed=_guessed(groups, place.codes[owner]),
+                    chance=float(place.usual[owner].mean()),
+                    unmoved=unmoved,
+                    rows=groups.size,
+                )
+                tried.append((found, groups, place, owner))
+    tried.sort(key=lambda one: -one[0].share)
+    best: Reversal | None = None
+    for found, groups, place, owner in tried:
+        if best is not None and found.share <= best.share:
+            break
+        known = replace(found, chance=max(found.chance, _chance(groups, place, owner)))
+        best = known if best is None or known.share > best.share else best
+    return best or Reversal(columns=columns, place=(), guessed=0.0, chance=0.0)
 
 
 def _chance(groups: Codes, place: _Places, owner: Codes) -> float:
-    """What the same guesses give with permuted places; at least what the most frequent place of each stratum gives."""
-    found = [_guessed(groups, mixed[owner]) for mixed in place.mixed]
-    return max(sum(found) / len(found), float(place.usual[owner].mean()))
+    """What the same guesses give with permuted places."""
+    return sum(_guessed(groups, mixed[owner]) for mixed in place.mixed) / len(place.mixed)
 
 
 @compiled
@@ -230,7 +243,28 @@ def _right(keys: Codes, width: int) -> float:
 def _guessed(groups: Codes, places: Codes) -> float:
     """The share of rows whose place is the most frequent one among the others of their group."""
     width = int(places.max(initial=0)) + 1
-    return float(_right(np.sort(groups * width + places), width)) / max(groups.size, 1)
+    cells = (int(groups.max(initial=0)) + 1) * width
+    keys = groups * width + places
+    if cells > 4 * keys.size:
+        return float(_right(np.sort(keys), width)) / max(groups.size, 1)
+    first, second = _largest(np.bincount(keys, minlength=cells).reshape(-1, width))
+    right = np.where(first - 1 > second, first, np.where((first - 1 == second) & (first > 1), first / 2, 0))
+    return float(right.sum()) / max(groups.size, 1)
+
+
+def _largest(counts: Codes) -> tuple[Codes, Codes]:
+    """The largest and the second largest count of each row."""
+    if counts.shape[1] < 2:
+        return counts[:, 0], np.zeros_like(counts[:, 0])
+    ends = np.partition(counts, counts.shape[1] - 2, axis=1)
+    return ends[:, -1], ends[:, -2]
+
+
+def _dense(codes: Codes) -> Codes:
+    """The same groups with numbers that follow each other, where numbers are much larger than there are rows."""
+    if int(codes.max(initial=0)) <= 4 * codes.size:
+        return codes
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
 def _codes(frame: pl.DataFrame, names: Sequence[str]) -> Codes:
