@@ -77,13 +77,14 @@ def published(
         )
         if "estimate" not in frame.columns:
             top = frame.sort("count", descending=True).head(most)
-            columns = [*by, "count"]
+            measures = [name for name in ("count", "weighted") if name in frame.columns]
+            columns = [*by, *measures]
             blocks.append(
                 table(
                     f"{name}: the {top.height} largest cells",
                     columns,
                     top.select(columns).rows(),
-                    numeric=["count"],
+                    numeric=measures,
                 )
             )
             continue

@@ -17,7 +17,11 @@ def decision_record(plan: Plan, explanation: Explanation) -> str:
         "## What is released",
         "",
         *[f"- {m.name} with {_settings(m.parameters())}" for m in plan.mechanisms],
-        *[f"- table {t.name}: {t.record_type} records by {', '.join(t.by)}" for t in plan.tables],
+        *[
+            f"- table {t.name}: {t.record_type} records by {', '.join(t.by)}"
+            + (f", weighted by {t.weight}" if t.weight else "")
+            for t in plan.tables
+        ],
         f"- microdata: {'yes' if plan.microdata else 'no'}",
         "",
         "## Whom the promise protects, and how far",
