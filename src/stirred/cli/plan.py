@@ -232,6 +232,7 @@ def _rehearse(arguments: argparse.Namespace) -> int:
 
 def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str]":
     from stirred.census import Census, read
+    from stirred.census.codebook import parse
     from stirred.census.synthetic import synthesise
 
     if arguments.on_confidential_data:
@@ -243,7 +244,16 @@ def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str
     if arguments.stand_in:
         return read(arguments.stand_in), arguments.stand_in
     made = synthesise("demo")
-    return Census.of(made.schema, made.tables), "the synthetic demo census"
+    census, file = Census.of(made.schema, made.tables), plan.folder / plan.census_file
+    own = parse.load(file).spine if file.is_file() else ()
+    if not set(own) <= set(census.schema.spine):
+        raise InputError(
+            "the demo census cannot stand in for this census",
+            why=f"its areas are {', '.join(census.schema.spine)}, those of the plan's census {', '.join(own)}",
+            fix="make a stand-in from the codebook: stirred data synth --like CENSUS --out stand-in, then "
+            "--stand-in stand-in/census.toml",
+        )
+    return census, "the synthetic demo census"
 
 
 def _schema(_: argparse.Namespace) -> int:

@@ -163,7 +163,7 @@ def test_a_proposed_swap_passes_the_check_at_once(
             ["region", "hhsize"],
             ["district", "ea"],
             ["water", "wealth"],
-            ["loc", "expenditure", "wta"],
+            ["expenditure", "wta"],
         ),
         "brazil": (["uf"], ["municipio"], ["cor ou raça", "sexo"], []),
     }[country]
@@ -278,3 +278,15 @@ def test_a_plan_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("mine")
     assert main(["plan", "new", "--census", str(census), "--out", str(tmp_path / "plan.toml")]) != 0
     assert (tmp_path / "plan.toml").read_text() == "mine"
+
+
+def test_tuning_asks_for_a_stand_in_that_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    census, plan = ghana(tmp_path), tmp_path / "plan.toml"
+    assert main(["plan", "new", "--census", str(census), "--out", str(plan)]) == 0
+    tuning = ["plan", "tune", str(plan), "--target", "mape district×wealth <= 200%", "--runs", "1"]
+    assert main(tuning) != 0
+    assert "data synth --like" in capsys.readouterr().err
+    stand_in = tmp_path / "stand-in"
+    made = ["data", "synth", "--like", str(census), "--out", str(stand_in), "--households", "300"]
+    assert main([*made, "--areas", "region=3", "district=6", "ea=24", "--levels", "water=3"]) == 0
+    assert main([*tuning, "--stand-in", str(stand_in / "census.toml")]) == 0

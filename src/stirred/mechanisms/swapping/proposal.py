@@ -42,7 +42,7 @@ def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True
         "match": _why_matched(record, matched, levels),
         "swap": _why_swapped(levels),
         "rate": "a start, not a choice: tune it on a stand-in with stirred plan tune",
-        "hold": "categories that stay with their record and are published",
+        "hold": "categories that stay with their record and are published" + _not_held(schema, record),
         "drop": "; ".join(f"{name}: {why}" for name, why in left_out.items()),
         "tables": f"each by {swapped[0]}, the coarsest area that moves" if tables else "no category to count",
     }
@@ -83,6 +83,11 @@ def _why_swapped(levels: tuple[str, ...]) -> str:
     return f"the levels of the geography below {levels[0]}, which move together"
 
 
+def _not_held(schema: Schema, record: RecordSchema) -> str:
+    beside = [off.name for off in schema.geography.off_spine if off.name in record.names]
+    return f"; not {', '.join(beside)}, which would tell the place" if beside else ""
+
+
 def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]:
     """Variables that are not published, each with its reason; identifiers and links never are."""
     beside = {off.name for off in schema.geography.off_spine}
@@ -94,7 +99,7 @@ def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]
                 variable.name,
                 "a weight that is constant within areas would undo the swap; [weights] makes new ones",
             )
-        elif variable.name in beside:
+        elif variable.name in beside and record.linked_to:
             yield variable.name, "an area that tells where the record came from"
         elif variable.kind == "number" and variable.name not in schema.spine:
             yield variable.name, "decimals are almost unique, so they tell who is who"
