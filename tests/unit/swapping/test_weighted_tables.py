@@ -72,7 +72,7 @@ def test_the_estimate_has_the_true_mean_over_all_draws(p: Fraction) -> None:
 
 
 def _variance(base: pl.DataFrame, district: np.ndarray, p: Fraction) -> dict[tuple[str, str], float]:
-    """The variance of the estimate in closed form, from the true file: the formula of proof.md, Section 8."""
+    """The variance of the estimate in closed form, from the true file: Theorem W of proof.md."""
     from stirred.mechanisms.swapping.numbers.moments import shrinkage, variance
 
     found: dict[tuple[str, str], float] = {}
