@@ -1,5 +1,6 @@
 """New weights from public totals: they meet the totals, need no record of the census, and fail clearly."""
 
+import random
 from pathlib import Path
 
 import polars as pl
@@ -57,10 +58,14 @@ WATER = "region,water,total\nr0,pipe,1000\nr0,well,1500\nr1,pipe,4500\nr1,well,3
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    homes = [
-        (i, f"r{i % 2}", f"d{i % 6}", 1 + i % 3, "pipe" if i % 5 < 2 else "well", 1.5 + i % 7)
-        for i in range(240)
-    ]
+    dice = random.Random(6)
+    homes = []
+    for i in range(400):
+        district = dice.randrange(6)
+        water = "pipe" if dice.random() < 0.2 + 0.1 * district else "well"
+        homes.append(
+            (i, f"r{district % 2}", f"d{district}", dice.randint(1, 3), water, 1.5 + dice.randrange(7))
+        )
     frame = pl.DataFrame(homes, schema=["hid", "region", "district", "size", "water", "weight"], orient="row")
     frame.write_csv(tmp_path / "household.csv")
     person = frame.select("hid", sex=pl.int_ranges(1, pl.col("size") + 1)).explode("sex")

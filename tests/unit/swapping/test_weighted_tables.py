@@ -100,7 +100,7 @@ def survey(n: int = 900) -> tuple[pl.DataFrame, pl.DataFrame]:
             "district": district,
             "size": rng.integers(1, 4, n),
             "water": np.where(rng.random(n) < 0.15 + 0.12 * district, "pipe", "well"),
-            "weight": np.round(rng.lognormal(4, 0.8, n), 3),
+            "weight": rng.choice(np.round(rng.lognormal(4, 0.8, 12), 3), n),
         }
     )
     person = home.select("hid", n=pl.int_ranges(0, "size")).explode("n").drop("n")
