@@ -5,7 +5,8 @@
 
 The earlier revision is checked out into a temporary folder and its own script runs on its own source, in turn with
 this one (before, after, before, after, …), so that a busy machine slows both. The smallest of the rounds is shown: other
-work on the machine can only add. Lines that are more than 10 % larger are marked.
+work on the machine can only add. Lines that are more than 10 % larger are marked; on a busy machine only processor seconds
+and memory can be compared.
 """
 
 import argparse
