@@ -14,6 +14,7 @@ from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.spec.files import save
+from trusted import trusted
 from unit.topdown.shard_engines import Narrow, assert_same
 
 KEY = Key.for_tests(3)
@@ -91,7 +92,7 @@ def test_other_spines(cut_at, options, states, mode):
 def test_areas_in_several_areas_beside_the_spine_are_refused(cut_at):
     frame = leaves(2, 1, (2, 2, 2, 3))
     twice = pl.concat([frame, frame.with_columns(place=pl.lit("p9"))])
-    census = peopled(twice, 2)
+    census = trusted(peopled(twice, 2))
     mechanism = TopDown(workload="small", spine=SpineOptions(block_groups=("place",)))
     for engine in (None, Narrow()):
         with pytest.raises(InputError, match="lie in several areas of place"):
@@ -117,7 +118,7 @@ def test_a_public_file_of_areas(tmp_path: Path, cut_at, mode):
 
 def test_records_in_areas_that_the_file_lacks(tmp_path: Path, cut_at):
     write_preset("demo", tmp_path / "census", households=60)
-    census = read(tmp_path / "census" / "census.toml")
+    census = trusted(read(tmp_path / "census" / "census.toml"))
     path = tmp_path / "census" / "areas.parquet"
     areas = pl.read_parquet(path)
     homes = census.scan("household", ["block", "kind"]).filter(pl.col("kind") == 1).collect()
