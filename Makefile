@@ -29,7 +29,7 @@ demo: setup  ## run the main job on an embedded synthetic census; ends by naming
 lint: setup  ## ruff (lint, format) and mypy --strict
 	@$(BIN)/ruff check src tests benchmarks examples
 	@$(BIN)/ruff format --check src tests benchmarks examples
-	@$(BIN)/mypy --num-workers 2
+	@$(BIN)/mypy
 
 format: setup  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix src tests benchmarks examples
