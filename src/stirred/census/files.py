@@ -350,4 +350,7 @@ def codes_as(codes: Sequence[str], dtype: pl.DataType, name: str) -> pl.Series:
             why="the restriction names a level that is not an integer",
             fix="restrict it to integer levels",
         ) from None
-    return pl.Series(values, dtype=dtype if dtype.is_integer() else pl.String)
+    if not dtype.is_integer():
+        return pl.Series(values, dtype=pl.String)
+    # no record has a number that the type of the column cannot hold
+    return pl.Series(values, dtype=pl.Int128).cast(dtype, strict=False).drop_nulls()

@@ -181,3 +181,12 @@ def test_the_width_of_whole_numbers_comes_from_the_schema(tmp_path: Path) -> Non
         kinds.add((tuple(map(str, schema.types)), packet.contents()["data/household"]))
         assert (schema.field("size").type, schema.field("ea").type) == (pa.int8(), pa.int64())
     assert len(kinds) == 1
+
+
+def test_a_level_that_the_type_cannot_hold_is_no_record() -> None:
+    document = {"record": {"household": {"variables": {"size": "1..7"}}}}
+    census = Census.of(document, {"household": {"size": [1, 2, 1]}})
+    assert census.counts("household", ["size"], {"size": ["1", "200"]}).to_pydict() == {
+        "size": [1],
+        "count": [2],
+    }
