@@ -162,7 +162,7 @@ def _best(found: Sequence[Found]) -> list[Found]:
         key = (one.record_type, one.columns)
         if key not in best or one.reversal.share > best[key].reversal.share:
             best[key] = one
-    return sorted(best.values(), key=lambda one: (-round(one.reversal.share, 2), len(one.columns)))
+    return sorted(best.values(), key=lambda one: (-round(one.reversal.share, 1), len(one.columns)))
 
 
 def _smallest(found: Sequence[Found]) -> list[Found]:

@@ -103,7 +103,7 @@ def reversals(
         _best(pair, _both(released, pair, owner, several=bool(unit)), strata, places, unmoved)
         for pair in itertools.combinations(tried, 2)
     ]
-    return tuple(sorted([*singles, *pairs], key=lambda found: (-round(found.share, 2), len(found.columns))))
+    return tuple(sorted([*singles, *pairs], key=lambda found: (-round(found.share, 1), len(found.columns))))
 
 
 def _owners(released: pl.DataFrame, unit: str) -> tuple[Codes, Codes]:
