@@ -78,8 +78,8 @@ def require_named(law: Accepting, roles: Roles) -> None:
 
 
 def identified(law: Accepting, census: "Census", roles: Roles, engine: Engine) -> Guard:
-    """Refuse released columns that identify records, unless they are named; swapped variables are places and not judged."""
-    own = (*roles.match, *roles.hold)
+    """Refuse released columns that identify records, unless they are named; places are not judged."""
+    own = tuple(name for name in (*roles.match, *roles.hold) if name not in roles.spine)
     if not law.microdata:
         asked = {name for by in law.tables for name in by}
         own = tuple(name for name in own if name in asked)
