@@ -20,6 +20,7 @@ from stirred.engine import Engine, Local
 from stirred.frames import frame_of
 
 LEVEL = 0.5  # share of records with a value of their own from which a column identifies them
+FEW, FEW_LEVEL = 1_000, 0.8  # in a file of fewer records half of all ages occur once
 SHARED = 5  # records to a value, on average: a column with fewer identifies small groups, such as households
 MANY = 1_000  # values that a column must have to be judged by this average
 FEWEST = 50  # in a smaller file nearly every column has values that occur once
@@ -44,9 +45,18 @@ class Identifying:
         """The reason in words, with counts and no value."""
         if self.links_to:
             return f"it names the {self.links_to} of each record, and the release gives these new numbers or leaves them out"
-        if self.unique > LEVEL * self.records:
+        if self.unique > level(self.records) * self.records:
             return f"{self.unique:,} of {self.records:,} {self.record_type} records have a value of their own"
         return f"{self.records:,} {self.record_type} records have {self.values:,} values, so each names a small group"
+
+
+def level(records: int) -> float:
+    """The share of records with a value of their own from which a column identifies them.
+
+    >>> level(100), level(5_000)
+    (0.8, 0.5)
+    """
+    return LEVEL if records >= FEW else FEW_LEVEL
 
 
 def identifying(
@@ -102,7 +112,9 @@ def identifying(
             records=records,
             values=min(records, round(values / share)),
         )
-        if column.unique > LEVEL * records or (column.values > MANY and column.values * SHARED > records):
+        if column.unique > level(records) * records or (
+            column.values > MANY and column.values * SHARED > records
+        ):
             found.append(column)
     return tuple(found)
 
