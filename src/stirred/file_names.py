@@ -11,13 +11,19 @@ LONGEST = 100  # characters; with an ending and any alphabet this fits the 255 b
 RULE = f"letters, digits, - and _, at most {LONGEST} of them, and no - at the start"
 
 
-def is_file_name(name: str) -> bool:
+def is_file_name(name: str, *, spaced: bool = False) -> bool:
     """Whether a name may be a file name: it has only letters, digits, ``-`` and ``_``, so it names no other folder.
+
+    Record types may have spaces between words, as in "group quarters".
 
     >>> [is_file_name(name) for name in ("household", "ménage_2", "../evil", "", "-rf", "a" * 101)]
     [True, True, False, False, False, False]
+    >>> [is_file_name(name, spaced=True) for name in ("group quarters", " a", "a  b", "a /b")]
+    [True, False, False, False]
     """
     plain = name.replace("-", "").replace("_", "")
+    if spaced and name == " ".join(name.split()):
+        plain = plain.replace(" ", "")
     return (
         plain.isalnum()
         and not name.startswith("-")
@@ -65,7 +71,7 @@ def path_in(folder: Path, name: str, ending: str) -> Path:
     >>> path_in(Path("public"), "household", ".parquet").as_posix()
     'public/household.parquet'
     """
-    if not is_file_name(name):
+    if not is_file_name(name, spaced=True):
         raise InputError(
             "a name cannot be a file name",
             why=f"{name[:40]!r} becomes the name of a file, which has {RULE}",

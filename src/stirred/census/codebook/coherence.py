@@ -49,8 +49,8 @@ def _geography(schema: Schema) -> Iterator[str]:
 def _records(schema: Schema) -> Iterator[str]:
     for record in schema.records:
         where = f"record.{record.name[:40]}"
-        if not is_file_name(record.name):
-            yield f"{where}: a record type is the name of a file too, which has {RULE}"
+        if not is_file_name(record.name, spaced=True):
+            yield f"{where}: a record type is the name of a file too, which has {RULE}, or spaces between words"
         yield from _link(schema, record, where)
         yield from _shared(schema, record, where)
         sources = [variable.source for variable in record.variables]
