@@ -21,6 +21,7 @@ MASTERS = {"local": "local[2]", "cluster": "local-cluster[2,1,1024]"}
 QUICK = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java does not optimise what runs for seconds: half the time
 )
+EVENTS = 600_000  # milliseconds that the thread of events may need, beside whatever else runs
 TESTS = Path(__file__).resolve().parent
 
 
@@ -97,7 +98,9 @@ class Sessions:
         return Spark(self.session, scratch=self.folder / "scratch", probe=probe)
 
     def written(self) -> list[Path]:
-        """Every file that Spark wrote about its work: events and the logs of executors."""
+        """Every file that Spark wrote about its work: events, all of them, and the logs of executors."""
+        # events are written by a thread of their own, which may be late on a busy machine
+        self.session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(EVENTS)
         return [
             p for name in ("events", "work") for p in sorted((self.folder / name).rglob("*")) if p.is_file()
         ]
