@@ -80,6 +80,10 @@ class PrivacyError(StirredError):
     """Continuing would break the promise."""
 
 
+class ForgedStateError(PrivacyError):
+    """What an interrupted run left is not as it was; nothing is deleted, so that a person can look."""
+
+
 class InfeasibleError(StirredError):
     """No data set satisfies the constraints."""
 

@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.chance.key import Key
-from stirred.errors import PrivacyError
+from stirred.errors import ForgedStateError
 
 SEAL = ".seal"
-
-
-class ForgedStateError(PrivacyError):
-    """What an interrupted run left is not as it was; nothing is deleted, so that a person can look."""
 
 
 @dataclass(frozen=True, slots=True)

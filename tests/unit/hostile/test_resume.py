@@ -15,9 +15,8 @@ import pytest
 
 from small_census import CENSUS, households
 from stirred.chance import Key
-from stirred.chance.authentic import ForgedStateError
 from stirred.cli.main import main
-from stirred.errors import InputError, PrivacyError
+from stirred.errors import ForgedStateError, InputError, PrivacyError
 from stirred.publish import load, run, verify
 from stirred.publish.run import execute
 from stirred.publish.run.lock import locked

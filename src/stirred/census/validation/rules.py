@@ -1,14 +1,16 @@
-"""Edit constraints and structural zeros, which hold for every census."""
+"""Edit constraints, structural zeros, and what size and kind of a unit allow: rules that hold for every census."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import polars as pl
 
+from stirred.census.codebook.domain import largest_household
 from stirred.census.codebook.schema import EditRule, RecordSchema, Schema
 from stirred.census.files import CensusFiles
 from stirred.census.validation.problems import Problem, RecordRule
-from stirred.census.validation.sizes import Value
 from stirred.frames import collected
+
+Value = Callable[[str], pl.Expr]  # a variable after its missing policy
 
 
 def own_rules(
@@ -77,3 +79,27 @@ def _broken(rule: EditRule, value: Value) -> pl.Expr:
         else:
             tests.append(value(name).is_in(list(levels)))
     return pl.all_horizontal(tests)
+
+
+def size_rules(schema: Schema, record: RecordSchema, value: Value) -> Iterator[RecordRule]:
+    """Vacant and occupied units, kinds that are not listed, and the largest household."""
+    if not record.size:
+        return
+    size = value(record.size)
+    largest = largest_household(schema)
+    ordinary = pl.lit(value=True)
+    kinds = record.kinds
+    if kinds is not None:
+        kind = value(kinds.column)
+        if kinds.group_quarters:
+            ordinary = ~kind.is_in(list(kinds.group_quarters))
+        if kinds.vacant:
+            empty = kind.is_in(list(kinds.vacant)) & (size > 0)
+            yield RecordRule(record.size, "vacant units with persons", empty)
+        if kinds.occupied:
+            alone = kind.is_in(list(kinds.occupied)) & (size == 0)
+            yield RecordRule(record.size, "occupied units without persons", alone)
+        unknown = ~kind.is_in(list(kinds.listed))
+        yield RecordRule(record.size, f"{kinds.column} names no kind of unit", unknown)
+    if largest is not None:
+        yield RecordRule(record.size, "more persons than the largest household", ordinary & (size > largest))

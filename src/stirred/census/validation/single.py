@@ -10,8 +10,7 @@ from stirred.census.codebook.typed import loosely, present, variables_of, wanted
 from stirred.census.files import CensusFiles
 from stirred.census.validation.columns import column_rules
 from stirred.census.validation.problems import Problem, RecordRule
-from stirred.census.validation.rules import own_rules
-from stirred.census.validation.sizes import size_rules
+from stirred.census.validation.rules import own_rules, size_rules
 from stirred.frames import collected
 
 FILLED = "\x00filled "  # whether a field is filled, whose value may not fit its type

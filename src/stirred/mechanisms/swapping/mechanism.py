@@ -24,6 +24,7 @@ from stirred.mechanisms.base import (
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
+from stirred.mechanisms.swapping.arguments import require_arguments
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable, bounds
 from stirred.mechanisms.swapping.budget.shapes import Shapes
@@ -47,19 +48,8 @@ from stirred.spec import Bound, SizeLaw, Specification
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-UNTOUCHED = ("publish", "drop", "refuse")
 TRIAL = 3_000_000  # records of any type, up to which plan check makes a trial draw
 STEPS = 400  # swap rates are tuned in steps of 1/400
-
-
-def no_text(label: str, value: object) -> None:
-    """Refuse a single text in place of a list of names: its letters would be read as names."""
-    if isinstance(value, str):
-        raise InputError(
-            f"{label}={value[:40]!r} is one text",
-            why="its letters would be read as names",
-            fix=f'{label}=["{value[:40]}"]',
-        )
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -119,22 +109,7 @@ class PermutationSwapping(Mechanism):
             "release_identifiers": release_identifiers,
             "accept_reversal": accept_reversal,
         }
-        for label, value in lists.items():
-            no_text(label, value)
-        for by in (tables, *tables):
-            no_text("tables", by)
-        if untouched not in UNTOUCHED:
-            raise InputError(
-                f"untouched={untouched!r} is unknown",
-                why="it decides what happens to records that cannot be swapped",
-                fix=did_you_mean(untouched, UNTOUCHED),
-            )
-        if not microdata and not tables:
-            raise InputError(
-                "nothing would be released",
-                why="there are no tables, and microdata is off",
-                fix='give tables=[["county", "tenure"]] or microdata=True',
-            )
+        require_arguments(lists, tables, microdata=microdata, untouched=untouched)
         settings = {
             "match": tuple(match),
             "swap": tuple(swap),

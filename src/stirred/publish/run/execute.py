@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stirred.chance import Key
-from stirred.chance.authentic import ForgedStateError
 from stirred.engine import Engine, Progress, silent
-from stirred.errors import PrivacyError, StirredError
+from stirred.errors import ForgedStateError, PrivacyError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import DATA, continued
 from stirred.publish.before.refusals import ReadyPlan, prepare, weighed

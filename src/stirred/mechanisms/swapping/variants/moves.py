@@ -17,6 +17,7 @@ from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.swapping.arguments import no_text
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.config import NearPlacesConfig, NoVacuousConfig, UnitMatchingConfig
@@ -24,7 +25,7 @@ from stirred.mechanisms.swapping.draw.moves import Moves, draw
 from stirred.mechanisms.swapping.draw.selection import coins
 from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes
 from stirred.mechanisms.swapping.draw.strata import strata as coded
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.proposal import propose

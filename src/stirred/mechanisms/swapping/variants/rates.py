@@ -16,13 +16,14 @@ from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import statement
+from stirred.mechanisms.swapping.arguments import no_text
 from stirred.mechanisms.swapping.budget.by_size import Rate
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.config import ImputedStayConfig, VaryingRatesConfig
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes, stratum_sizes
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping, no_text
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
