@@ -2,6 +2,7 @@
 
 import pickle
 import resource
+import threading
 import time
 from pathlib import Path
 
@@ -158,3 +159,19 @@ def test_an_engine_by_its_name() -> None:
             engine_named(name, scratch=Path("nowhere"))
     with pytest.raises(InputError, match="memory bounds the local engine"):
         engine_named("spark", memory="2 GB")
+
+
+def test_an_abandoned_iterator_is_closed_without_waiting() -> None:
+    """The garbage collector closes it in any thread, also in one that holds a lock which joining a thread needs."""
+    free = threading.Event()
+
+    def kernel(number: int) -> int:
+        if number:
+            free.wait()
+        return number
+
+    for results in (in_order(kernel, range(4), 2), Local(workers=2).map(kernel, range(4))):
+        assert next(results) == 0
+        with getattr(threading, "_shutdown_locks_lock", threading.Lock()):
+            results.close()  # type: ignore[attr-defined]
+    free.set()

@@ -45,8 +45,11 @@ class Local:
         if self.workers == 1 or len(tasks) < 2:
             yield from map(kernel, tasks)
             return
-        with ThreadPoolExecutor(self.workers) as pool:
+        pool = ThreadPoolExecutor(self.workers)
+        try:
             yield from pool.map(kernel, tasks)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # as in_order: the garbage collector may be here
 
     @property
     def room(self) -> int:

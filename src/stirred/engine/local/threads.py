@@ -18,11 +18,16 @@ def in_order(kernel: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iter
     if workers == 1:
         yield from map(kernel, tasks)
         return
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    waiting: deque[Future[R]] = deque()
+    try:
         for task in tasks:
             waiting.append(pool.submit(kernel, task))
             if len(waiting) >= workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    finally:
+        # no waiting for threads here: an abandoned iterator is closed by the garbage collector, in any thread and at
+        # any time, also while that thread holds a lock which joining another one needs
+        pool.shutdown(wait=False, cancel_futures=True)
