@@ -214,7 +214,7 @@ def test_the_search_finds_a_key_that_is_told(spark: Spark) -> None:
     key = Key.fresh()
     spark.context.setJobDescription(f"swap with {key._secret.hex()}")
     try:
-        spark.context.parallelize(range(2), 2).count()
+        spark.session.range(0, 2, 1, 2).count()
     finally:
         spark.context.setJobDescription("")
     text = b"".join(file.read_bytes() for file in SESSIONS.written())
