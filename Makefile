@@ -13,12 +13,12 @@ help:  ## what can be made
 
 setup: $(READY)  ## create .venv and install stirred with all that tests and benchmarks need
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt tools/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "stirred needs Python 3.11 or newer; $(PYTHON) is older. fix: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8,<1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r constraints.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
 	@touch $(READY)
@@ -57,6 +57,8 @@ java:
 constraints: setup  ## choose the pinned versions anew (hashes, no addresses)
 	@$(BIN)/uv pip compile pyproject.toml --extra test --extra docs --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --upgrade -o constraints.txt
+	@echo 'uv>=0.8,<1' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-header --quiet --upgrade -o tools/uv.txt
 
 clean:  ## remove what was built
 	@rm -rf $(VENV) build demo .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,6 @@
 """What a run reads, by content: the schema, the files of records, of areas and of geographies beside the spine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stirred.census import Census
@@ -9,13 +9,14 @@ from stirred.chance import Key
 from stirred.chance.authentic import digest_of
 
 
-def input_identity(census: Census, key: Key) -> bytes:
-    """A keyed digest of all that a census reads; files that only an engine can reach count by their address.
+def input_identity(census: Census, key: Key, more: Iterable[Path] = ()) -> bytes:
+    """A keyed digest of all that a run reads; files that only an engine can reach count by their address.
 
     It is computed when a run begins and again before the packet is sealed, so that files that change in between, or
     between an interruption and the run that takes it up, are noticed whatever their size and time say.
     """
     told = [f"{name} {path.resolve()} {digest_of(path).hex()}" for name, path in input_files(census)]
+    told += [f"{path.name} {digest_of(path).hex()}" for path in more]
     told += [
         f"{record.name} {name}"
         for record in census.schema.records

@@ -52,7 +52,7 @@ class Unfinished:
 
     def begin(self, plan: Plan, key: Key, census: Census) -> None:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
-        identity = key.digest(b"run", plan.digest.encode(), input_identity(census, key)).hex()
+        identity = _identity(plan, key, census)
         place = self.state / "run"
         if place.exists() and place.read_bytes() != identity.encode():
             raise PrivacyError(
@@ -69,7 +69,7 @@ class Unfinished:
 
     def same_input(self, plan: Plan, key: Key, census: Census) -> None:
         """Refuse a packet of files that changed since the run began."""
-        identity = key.digest(b"run", plan.digest.encode(), input_identity(census, key)).hex()
+        identity = _identity(plan, key, census)
         if (self.state / "run").read_bytes() != identity.encode():
             raise PrivacyError(
                 "the files of the census changed during the run",
@@ -174,6 +174,13 @@ class Unfinished:
         final.replace(place)
         shutil.rmtree(work, ignore_errors=True)
         return located(release, place)
+
+
+def _identity(plan: Plan, key: Key, census: Census) -> str:
+    """What a run is: its plan, and all that it reads, by content."""
+    totals = () if plan.weights is None else plan.weights.recalibrate_to
+    read = input_identity(census, key, [plan.folder / name for name in totals])
+    return key.digest(b"run", plan.digest.encode(), read).hex()
 
 
 def _delete(path: Path) -> None:
