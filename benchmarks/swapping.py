@@ -147,7 +147,7 @@ def measure_release(folder: Path, *, persons: bool) -> dict[str, object]:
 
     census = read(folder / "census.toml")
     psa = PermutationSwapping(match=["stratum"], swap=["block"], rate="1/20", carry=persons)
-    # a first run on a hundred records loads libraries and compiled kernels, which are no cost of a household
+    # a first run on a hundred records loads libraries and compiled kernels, so that they are not timed
     few = {name: census.scan(name).limit(100).collect() for name in census.schema.record_types}
     if persons:
         few["person"] = few["person"].filter(few["person"]["household_id"] <= 100)

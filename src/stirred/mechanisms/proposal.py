@@ -14,7 +14,7 @@ class Proposal:
     """Settings that a schema suggests, each with its reason; no record was read for it, so it reveals nothing."""
 
     settings: Mapping[str, object]
-    reasons: Mapping[str, str]  # by setting; also for words that are no setting, such as tables
+    reasons: Mapping[str, str]  # by setting, and one for the tables
     tables: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the record type and the variables of each
     undecided: tuple[str, ...] = ()  # what a person must decide
     files: Mapping[str, str] = field(default_factory=dict)  # texts of the files that settings name

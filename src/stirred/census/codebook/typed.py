@@ -201,7 +201,9 @@ def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
     """Convert values to another type, with null where one does not fit; a float must be a whole number."""
     if dtype.is_float() and not target.is_float():
         value = pl.when(value == value.floor()).then(value).cast(INTEGER, strict=False)
-    if dtype.is_temporal() and target.is_numeric():  # a date is no number, whatever its format counts
+    if (
+        dtype.is_temporal() and target.is_numeric()
+    ):  # dates are not numbers, although some formats store days or seconds
         return pl.when(pl.lit(value=False)).then(value.cast(target, strict=False))
     if dtype == pl.Boolean and target == pl.String:
         value = value.cast(pl.Int8)

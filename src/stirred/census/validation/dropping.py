@@ -66,7 +66,7 @@ def require_mended(before: Problems, after: Problems) -> dict[str, int]:
     """How many records of each type went out; refused where rules are still broken."""
     if after:
         raise DataError(
-            "the records break rules that leaving households out does not mend",
+            "the records break rules that remain after households are left out",
             why="; ".join(map(str, after.worst())),
             fix="see all problems with: stirred data check census.toml",
         )
@@ -77,7 +77,7 @@ def _require_single(census: CensusFiles, problems: Problems) -> None:
     unread = [problem for problem in problems.worst(len(problems)) if problem.of in ("files", "columns")]
     if unread:
         raise DataError(
-            "the files break the schema, which leaving households out does not mend",
+            "the files break the schema, and leaving households out does not help",
             why="; ".join(map(str, unread[:3])),
             fix="see all problems with: stirred data check census.toml",
         )

@@ -40,7 +40,7 @@ def merged(links: pl.LazyFrame, homes: pl.LazyFrame) -> tuple[int, int]:
 
 
 def _add(values: NDArray[np.generic], ids: NDArray[np.generic], counts: NDArray[np.int64]) -> int:
-    """Add how often each identifier occurs in rising values; returns how many values are no identifier."""
+    """Add how often each identifier occurs in rising values; returns how many values are not identifiers."""
     if not values.size:
         return 0
     starts = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)

@@ -139,7 +139,7 @@ class PermutationSwapping(Mechanism):
 
     def parameters(self) -> dict[str, object]:
         """The parameters of a run, in JSON; the order within match and swap is kept, but does not change the draw."""
-        # what is accepted by name is told only where there is any: a draw is bound to these parameters
+        # listed only if not empty: the draw depends on the parameters, and must not change where nothing is accepted
         accepted = {
             "release_identifiers": list(self.release_identifiers),
             "accept_reversal": list(self.accept_reversal),

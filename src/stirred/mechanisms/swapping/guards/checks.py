@@ -113,7 +113,7 @@ def measured(
     microdata: Mapping[str, pa.Table | pads.Dataset],
     tables: Mapping[str, pa.Table],
 ) -> Guard:
-    """Refuse held columns that undo the swap, by a measure on what would be released; the largest few are told."""
+    """Refuse held columns that undo the swap, measured on the records that would be released; list the largest few."""
     rate = law.highest_rate()
     found = on_records(microdata, roles, schema, rate) if law.microdata else ()
     if not law.microdata:
