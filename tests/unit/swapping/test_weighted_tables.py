@@ -255,7 +255,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_plan_publishes_weighted_tables(folder: Path) -> None:
     packet = run(parse(PLAN, folder=folder), folder / "packet", key=Key.for_tests(4))
     made = pl.read_parquet(packet.public / "tables" / "water.parquet")
-    assert made.columns == [*BY, "count", "weighted", "estimate", "standard_error", "low", "high"]
+    assert made.columns == [*BY, "count", "weighted", "estimate", "standard_error", "low", "high", "quote"]
     cell = look_up(folder / "packet", {"district": "0", "water": "well"}, table="water")
     assert "the weights of" in cell.sentence()
     assert cell.document()["weighted"] == pytest.approx(cell.weighted)

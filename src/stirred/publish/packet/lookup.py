@@ -8,8 +8,9 @@ import polars as pl
 
 from stirred.errors import InputError, did_you_mean
 from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.quoting import which_number
 
-MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high")
+MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high", "quote")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class PublishedCell:
     low: float | None
     high: float | None
     private: bool
+    quote: str | None = None  # the column to quote; packets of earlier versions have none
 
     def document(self) -> dict[str, object]:
         """For programs."""
@@ -43,15 +45,27 @@ class PublishedCell:
                 f"{self.table}, {cell}: {self.weighted:,.1f} published, the weights of {self.count:,} records"
             )
         warning = "" if self.private else " (NOT PRIVATE: made with a test key)"
-        if self.standard_error is None or self.low is None or self.high is None or self.estimate is None:
-            return f"{start}{warning}."
         if self.standard_error == 0:
             return f"{start}. This number is exact: it follows from an invariant{warning}."
+        if self.standard_error is None or self.low is None or self.high is None or self.estimate is None:
+            return f"{start}{warning}."
         if self.standard_error == float("inf"):
             return f"{start}. The release says nothing certain about this cell beyond its margins{warning}."
         return (
             f"{start}. The true number is estimated at {self.estimate:,.1f}; in 95 of 100 such releases the interval from "
-            f"{self.low:,.1f} to {self.high:,.1f} made this way covers it{warning}."
+            f"{self.low:,.1f} to {self.high:,.1f} made this way covers it{warning}. {self.which_number()}"
+        )
+
+    def which_number(self) -> str:
+        """Which number of the cell to quote, and why."""
+        weighted = self.weighted is not None
+        return which_number(
+            count=self.weighted if self.weighted is not None else self.count,
+            estimate=self.estimate,
+            standard_error=self.standard_error,
+            low=self.low,
+            high=self.high,
+            measure="weighted" if weighted else "count",
         )
 
 

@@ -15,6 +15,7 @@ from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import lazy, own_table
 from stirred.publish.before.refusals import require_kept
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
+from stirred.publish.packet.quoting import COLUMNS, publishable
 from stirred.publish.packet.receipt import receipt, write_json
 from stirred.publish.plan.description import Plan, TablePlan
 from stirred.publish.run.csv_files import write_csv
@@ -121,8 +122,10 @@ def _tables(
     for index, (table, source) in enumerate(tables):
         progress("tables", index, len(tables))
         mechanism, release = content.plan.mechanisms[source], content.releases[source]
-        made[table.name] = table.made(release, mechanism, engine=content.engine)
+        made[table.name] = publishable(table.made(release, mechanism, engine=content.engine))
         for name in dict.fromkeys(("parquet", *content.plan.formats)):
             writers[name](made[table.name], path_in(folder, table.name, f".{name}"))
+    if tables:
+        (folder / "README.txt").write_text(COLUMNS, encoding="utf-8")
     progress("tables", len(tables), len(tables))
     return made

@@ -1,0 +1,122 @@
+"""Which number of a published table to quote, and tables as they are published: no negative estimate, integers where exact."""
+
+from typing import Literal
+
+import polars as pl
+import pyarrow as pa
+
+QUOTE = "quote"  # the column of a published table that names the number to quote
+RULE = "Quote the estimate with its interval; counts are for adding up."
+WHY = (
+    "A count is the number of released records, so counts add up over tables and areas; but a method that moves or adds "
+    "records pulls counts towards the average. The estimate takes this pull back, and the interval is around the "
+    "estimate: a count may lie outside it."
+)
+COLUMNS = f"""{RULE}
+
+{WHY}
+
+count            released records in the cell
+weighted         the sum of their weights, in tables that have weights
+estimate         the true number, estimated; never below 0
+standard_error   of the estimate; 0: the number is exact; inf: nothing certain is known beyond the margins
+low, high        95 % interval of the true number; empty where the number is exact
+{QUOTE}            the column to quote: estimate, or count (weighted) where it is exact or nothing else is known; neither
+"""  # what tables/README.txt says
+Quoted = Literal["count", "weighted", "estimate", "neither"]
+
+
+def quoted(
+    *, estimate: float | None, standard_error: float | None, measure: Literal["count", "weighted"] = "count"
+) -> Quoted:
+    """The column to quote of one cell: exact numbers as they are, uncertain ones as estimates.
+
+    >>> quoted(estimate=12.3, standard_error=1.5), quoted(estimate=12.0, standard_error=0.0)
+    ('estimate', 'count')
+    """
+    if estimate is None or standard_error is None or standard_error == 0:
+        return measure
+    return "neither" if standard_error == float("inf") else "estimate"
+
+
+def which_number(
+    *,
+    count: float,
+    estimate: float | None,
+    standard_error: float | None,
+    low: float | None = None,
+    high: float | None = None,
+    measure: Literal["count", "weighted"] = "count",
+) -> str:
+    """Which number of a cell to quote, and why, in one or two sentences; ``count`` is the number in column ``measure``.
+
+    >>> which_number(count=8, estimate=8.0, standard_error=0.0)
+    'Quote 8: it is exact.'
+    >>> print(which_number(count=30, estimate=21.4, standard_error=3.0, low=15.5, high=27.3))
+    Quote the estimate, 21.4 (15.5 to 27.3). The count, 30, is for adding up; it lies outside the interval because the \
+method pulls counts towards the average.
+    """
+    choice = quoted(estimate=estimate, standard_error=standard_error, measure=measure)
+    name, number = ("count", f"{count:,.0f}") if measure == "count" else ("total", f"{count:,.1f}")
+    if choice == "neither":
+        return f"Quote no number for this cell alone; the {name} is for adding up."
+    if choice != "estimate":
+        if standard_error is None:
+            return f"Quote {number}; how certain it is, the release does not say."
+        return f"Quote {number}: it is exact."
+    interval = "" if low is None or high is None else f" ({low:,.1f} to {high:,.1f})"
+    first = f"Quote the estimate, {estimate:,.1f}{interval}. The {name}, {number}, is for adding up"
+    if low is None or high is None or low <= count <= high:
+        return f"{first}."
+    return f"{first}; it lies outside the interval because the method pulls {name}s towards the average."
+
+
+def which_numbers(table: pa.Table) -> str:
+    """Which number of a whole table to quote, with how many of its counts lie outside their own interval."""
+    frame = pl.DataFrame(pl.from_arrow(table))
+    if "standard_error" not in frame.columns:
+        return "Quote the counts; how certain they are, the release does not say."
+    measure = "weighted" if "weighted" in frame.columns else "count"
+    uncertain = frame.filter(pl.col("standard_error") > 0)
+    if uncertain.is_empty():
+        return "Every number of this table is exact."
+    outside = uncertain.filter(~pl.col(measure).is_between("low", "high")).height
+    if not outside:
+        return RULE
+    share = f"{outside:,} of {uncertain.height:,} uncertain cells"
+    return f"{RULE} In {share} the count lies outside the interval of the estimate."
+
+
+def publishable(table: pa.Table) -> pa.Table:
+    """A table as it is published: estimates and intervals at or above 0, no interval where exact, the column ``quote``.
+
+    >>> made = pa.table({"count": [0, 5], "estimate": [-0.2, 5.0], "standard_error": [0.1, 0.0],
+    ...                  "low": [-0.4, 5.0], "high": [0.1, 5.0]})
+    >>> publishable(made).to_pylist()[0]["estimate"], publishable(made).to_pylist()[1]["low"]
+    (0.0, None)
+    >>> publishable(made)["quote"].to_pylist()
+    ['estimate', 'count']
+    """
+    measure = "weighted" if "weighted" in table.column_names else "count"
+    if not {"estimate", "standard_error", "low", "high"} <= set(table.column_names):
+        said = pa.array([measure] * table.num_rows, pa.string())
+        return _described(table.append_column(QUOTE, said))
+    frame = pl.DataFrame(pl.from_arrow(table))
+    error = pl.col("standard_error")
+    exact = error.fill_null(float("nan")) == 0
+    frame = frame.with_columns(pl.col("estimate", "low", "high").clip(lower_bound=0.0))
+    frame = frame.with_columns(
+        pl.when(~exact).then(pl.col("low", "high")),
+        pl.when(exact | error.is_null())
+        .then(pl.lit(measure))
+        .when(error.is_infinite())
+        .then(pl.lit("neither"))
+        .otherwise(pl.lit("estimate"))
+        .alias(QUOTE),
+    )
+    return _described(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+
+def _described(table: pa.Table) -> pa.Table:
+    """The table with the rule in the metadata of its Parquet file."""
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), "stirred.quote": f"{RULE} {WHY}"})

@@ -1,0 +1,106 @@
+"""Every published table says which number to quote; estimates are not negative, exact numbers have no interval."""
+
+import csv
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from stirred.chance import Key
+from stirred.publish.packet.lookup import look_up
+from stirred.publish.packet.quoting import which_number, which_numbers
+from stirred.publish.plan import load
+from stirred.publish.run import run
+
+CENSUS = """name = "town"
+[geography]
+spine = ["county"]
+[record.household]
+files = ["household.csv"]
+id = "id"
+size = "size"
+kind = {column = "kind", occupied = [1], vacant = [2]}
+[record.household.variables]
+kind = [1, 2]
+size = "0..2"
+tenure = [0, 1, 2]
+"""
+PLAN = """title = "Town"
+census = "census.toml"
+[[mechanism]]
+name = "permutation-swapping"
+match = ["size"]
+swap = ["county"]
+rate = "1/2"
+[publish]
+microdata = false
+formats = ["parquet", "csv"]
+[[table]]
+name = "tenure-by-county"
+by = ["county", "tenure"]
+[[table]]
+name = "size-by-county"
+by = ["county", "size"]
+[assess]
+utility = false
+"""
+
+
+@pytest.fixture(scope="module")
+def packet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More owners live in the east, more tenants in the west; ten homes of each county are vacant."""
+    folder = tmp_path_factory.mktemp("town")
+    counties = ("east", "west")
+    homes = [(c, 1 + n % 2, 1, 1 + ((c == "west") == (n % 4 > 0))) for n in range(200) for c in counties]
+    homes += [(c, 0, 2, 0) for _ in range(10) for c in counties]
+    frame = pl.DataFrame(homes, schema=["county", "size", "kind", "tenure"], orient="row")
+    frame.with_row_index("id").write_csv(folder / "household.csv")
+    (folder / "census.toml").write_text(CENSUS, encoding="utf-8")
+    (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
+    return run(load(folder / "plan.toml"), folder / "packet", key=Key.for_tests(1)).folder
+
+
+def table(packet: Path, name: str) -> pl.DataFrame:
+    return pl.read_parquet(packet / "public" / "tables" / f"{name}.parquet")
+
+
+def test_estimates_and_intervals_are_not_negative_and_every_cell_names_its_number(packet: Path) -> None:
+    made = table(packet, "tenure-by-county")
+    assert made.select(pl.min_horizontal("estimate", "low", "high").min()).item() >= 0
+    uncertain = pl.col("standard_error") > 0
+    finite = made.filter(uncertain, pl.col("standard_error").is_finite())
+    assert finite["quote"].unique().to_list() == ["estimate"]
+    # vacant homes stay where they are: their cells are exact
+    assert made.filter(~uncertain)["quote"].unique().to_list() == ["count"]
+    outside = finite.filter(~pl.col("count").is_between("low", "high")).height
+    said = which_numbers(pq.read_table(packet / "public" / "tables" / "tenure-by-county.parquet"))
+    assert outside > 0
+    assert f"In {outside} of {made.filter(uncertain).height} uncertain cells" in said
+
+
+def test_invariants_are_integers_without_an_interval(packet: Path) -> None:
+    made = table(packet, "size-by-county")
+    assert (made["standard_error"] == 0).all()
+    assert made["low"].null_count() == made["high"].null_count() == made.height
+    with (packet / "public" / "tables" / "size-by-county.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["count"] == row["estimate"] and row["low"] == row["high"] == "" for row in rows)
+
+
+def test_the_rule_stands_in_every_file_and_in_look_up(packet: Path) -> None:
+    folder = packet / "public" / "tables"
+    for path in folder.glob("*.parquet"):
+        assert b"Quote the estimate" in pq.read_metadata(path).metadata[b"stirred.quote"]
+    for path in folder.glob("*.csv"):
+        assert path.read_text(encoding="utf-8").splitlines()[0].endswith('"quote"')
+    assert "counts are for adding up" in (folder / "README.txt").read_text(encoding="utf-8")
+    row = table(packet, "tenure-by-county").filter(pl.col("quote") == "estimate").row(0, named=True)
+    where = {name: str(row[name]) for name in ("county", "tenure")}
+    assert "Quote the estimate" in look_up(packet, where).sentence()
+
+
+def test_a_cell_without_certainty_is_not_quoted_alone() -> None:
+    said = which_number(count=3, estimate=3.0, standard_error=float("inf"), low=0.0, high=9.0)
+    assert said.startswith("Quote no number")
+    assert which_number(count=3, estimate=None, standard_error=None).startswith("Quote 3;")
