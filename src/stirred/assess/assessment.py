@@ -5,7 +5,7 @@ whose cost enters the ledger (the paper's Remark 6).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,10 @@ class TableAssessment:
     record_type: str
     by: tuple[str, ...]
     pair: TablePair
-    exact: bool  # an invariant of this release: listed separately, so that it does not improve the averages
+    exact: (
+        bool  # equal to the truth in every cell: listed separately, so that it does not improve the averages
+    )
+    promised: bool = False  # whether the release states that every cell is exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,7 @@ class RelationAssessment:
 
     first: str
     second: str
+    about: str  # the records that it is about
     original: float
     protected: float
     kept: bool  # whether the mechanism promises to keep it exactly
@@ -66,9 +70,13 @@ class Assessment:
         ]
         return pl.concat(frames) if frames else pl.DataFrame()
 
-    def exact_tables(self) -> tuple[str, ...]:
-        """The tables that did not change in any cell."""
-        return tuple(item.name for item in self.tables if item.exact)
+    def exact_tables(self, *, promised: bool | None = None) -> tuple[str, ...]:
+        """The tables that did not change in any cell; with ``promised`` those that had to be exact, or those by chance."""
+        return tuple(t.name for t in self.tables if t.exact and promised in (None, t.promised))
+
+    def broken_tables(self) -> tuple[str, ...]:
+        """The tables that the release states to be exact and that are not."""
+        return tuple(t.name for t in self.tables if t.promised and not t.exact)
 
 
 def _edges(by: Sequence[str]) -> Sequence[int]:
@@ -79,25 +87,62 @@ def _edges(by: Sequence[str]) -> Sequence[int]:
 def assess_tables(
     name: str, census: Census, tables: Mapping[str, tuple[str, Sequence[str], pa.Table]]
 ) -> Assessment:
-    """Compare published tables (name → record type, variables, table) with the same tables of the census."""
+    """Compare published tables (name → record type, variables, table) with the same tables of the census.
+
+    Cells that are empty on both sides are no part of the comparison: a table may list many or none of them.
+    """
     found = []
     for table, (record_type, by, published) in tables.items():
         truth = census.counts(record_type, list(by))
-        pair = TablePair.align(truth, published.select([*by, "count"]), by=by)
+        pair = TablePair.align(truth, published.select([*by, "count"]), by=by).occupied()
         found.append(
-            TableAssessment(name=table, record_type=record_type, by=tuple(by), pair=pair, exact=pair.exact)
+            TableAssessment(
+                name=table,
+                record_type=record_type,
+                by=tuple(by),
+                pair=pair,
+                exact=pair.exact,
+                promised=_promised(published),
+            )
         )
     return Assessment(name=name, tables=tuple(found))
 
 
+def _promised(published: pa.Table) -> bool:
+    """Whether a published table states that all its cells are exact: their standard errors are 0."""
+    if "standard_error" not in published.column_names or not published.num_rows:
+        return False
+    errors = published["standard_error"]
+    return errors.null_count == 0 and all(error == 0 for error in errors.to_pylist())
+
+
+def on_same_cells(assessments: Sequence[Assessment]) -> list[Assessment]:
+    """The assessments with every table on the cells in which the census or any of the releases has a record."""
+    cells: dict[tuple[str, str, tuple[str, ...]], list[TablePair]] = {}
+    for assessment in assessments:
+        for item in assessment.tables:
+            cells.setdefault((item.name, item.record_type, item.by), []).append(item.pair)
+    return [
+        replace(
+            assessment,
+            tables=tuple(
+                replace(item, pair=item.pair.among(cells[item.name, item.record_type, item.by]))
+                for item in assessment.tables
+            ),
+        )
+        for assessment in assessments
+    ]
+
+
 def assess_relation(
-    original: pl.DataFrame, protected: pl.DataFrame, pair: tuple[str, str], *, kept: bool
+    original: pl.DataFrame, protected: pl.DataFrame, pair: tuple[str, str], *, kept: bool, about: str
 ) -> RelationAssessment:
     """The association of two variables before and after; ``kept`` says that the mechanism leaves it exact."""
     first, second = pair
     return RelationAssessment(
         first=first,
         second=second,
+        about=about,
         original=cramers_v(cross_table(original, first, second)),
         protected=cramers_v(cross_table(protected, first, second)),
         kept=kept,

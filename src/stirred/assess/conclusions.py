@@ -1,10 +1,11 @@
 """Compare conclusions of users before and after: segregation, regressions, districts, improbable areas. Internal.
 
-Records come one by one or as counted cells: a column ``count`` says how many records a row stands for.
+Records come one by one or as counted cells: a column ``count`` says how many records a row stands for. ``about`` names the
+records that a number is about; it is part of every label.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -14,20 +15,29 @@ from stirred.assess.utility.relations import (
     Estimate,
     cross_table,
     interval_overlap,
+    largest,
     propensity_score,
     records,
     regression,
 )
 from stirred.assess.utility.segregation import dissimilarity, entropy_index
 
+Labels = Mapping[str, Mapping[str, str]]  # variable → level → its words
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedNumber:
-    """A number that users publish, before and after."""
+    """A number that users publish, before and after; ``about`` names the records that it is about."""
 
     what: str
+    about: str
     original: float
     protected: float
+
+    @property
+    def label(self) -> str:
+        """The number with the records that it is about: no two different numbers have one label."""
+        return f"{self.what}, {self.about}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +45,7 @@ class Coefficient:
     """A regression coefficient before and after, and how far their 95 % intervals overlap."""
 
     model: str
+    about: str
     original: Estimate
     protected: Estimate
 
@@ -54,36 +65,38 @@ class Conclusions:
 
 
 def segregation(
-    original: pl.DataFrame, protected: pl.DataFrame, area: str, group: str
+    original: pl.DataFrame,
+    protected: pl.DataFrame,
+    area: str,
+    group: str,
+    *,
+    about: str,
+    labels: Labels | None = None,
 ) -> list[ChangedNumber]:
-    """Theil's entropy index over all groups, and the dissimilarity of the two largest groups."""
+    """Theil's entropy index over all groups, and the dissimilarity of the two groups that are largest in the original."""
     found = []
     tables = [cross_table(frame, area, group) for frame in (original, protected)]
-    label = f"{group} over {area}"
     h = [entropy_index(table) for table in tables]
-    found.append(ChangedNumber(what=f"entropy index, {label}", original=h[0], protected=h[1]))
-    largest = _largest(original, group)
-    if len(largest) == 2:
-        d = [_between(frame, area, group, largest) for frame in (original, protected)]
-        found.append(
-            ChangedNumber(
-                what=f"dissimilarity of the two largest groups, {label}", original=d[0], protected=d[1]
-            )
-        )
+    what = f"entropy index, {group} over {area}"
+    found.append(ChangedNumber(what=what, about=about, original=h[0], protected=h[1]))
+    groups = largest(original, group, 2)
+    if len(groups) == 2:
+        d = [_between(frame, area, group, groups) for frame in (original, protected)]
+        one, other = (_words(labels, group, level) for level in groups)
+        what = f"dissimilarity of {one} and {other}, {group} over {area}"
+        found.append(ChangedNumber(what=what, about=about, original=d[0], protected=d[1]))
     return found
 
 
-def _largest(frame: pl.DataFrame, group: str) -> list[object]:
-    counts = frame.group_by(group).agg(len=records(frame))
-    counts = counts.sort(["len", group], descending=[True, False]).head(2)
-    return counts[group].to_list()
+def _words(labels: Labels | None, name: str, level: str) -> str:
+    return (labels or {}).get(name, {}).get(level, level)
 
 
-def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[object]) -> float:
+def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[str]) -> float:
     areas = frame.select(area).unique().sort(area)
     sides = [
         areas.join(
-            frame.filter(pl.col(group) == one).group_by(area).agg(len=records(frame)),
+            frame.filter(pl.col(group).cast(pl.String) == one).group_by(area).agg(len=records(frame)),
             on=area,
             how="left",
             nulls_equal=True,
@@ -97,7 +110,7 @@ def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[object
     return dissimilarity(sides[0], sides[1])
 
 
-def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str) -> ChangedNumber:
+def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str, *, about: str) -> ChangedNumber:
     """The largest deviation of areas from equal population, as a share of the ideal."""
     values = [
         redistricting_deviation(
@@ -106,27 +119,53 @@ def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str) -> Ch
         for frame in (original, protected)
     ]
     return ChangedNumber(
-        what=f"redistricting deviation over {level}", original=values[0], protected=values[1]
+        what=f"redistricting deviation over {level}", about=about, original=values[0], protected=values[1]
     )
 
 
 def coefficients(
-    original: pl.DataFrame, protected: pl.DataFrame, outcome: str, regressors: Sequence[str]
+    original: pl.DataFrame,
+    protected: pl.DataFrame,
+    outcome: str,
+    regressors: Sequence[str],
+    *,
+    about: str,
+    labels: Labels | None = None,
 ) -> list[Coefficient]:
-    """Least squares on both files; levels that one of them lacks are left out."""
+    """Least squares on both files; levels that one of them lacks are left out.
+
+    Nominal variables, which come as text, enter as categories; a nominal outcome is the share of its largest level.
+    """
+    model = f"{outcome} on {', '.join(regressors)}"
+    if not original[outcome].dtype.is_numeric() and (most := largest(original, outcome, 1)):
+        model = f"share of {outcome}={_words(labels, outcome, most[0])} on {', '.join(regressors)}"
+        original, protected = (
+            frame.with_columns(pl.col(outcome).cast(pl.String).eq(most[0]).cast(pl.Int64).fill_null(0))
+            for frame in (original, protected)
+        )
     before = {item.name: item for item in regression(original, outcome, regressors)}
     after = {item.name: item for item in regression(protected, outcome, regressors)}
-    model = f"{outcome} on {', '.join(regressors)}"
     return [
-        Coefficient(model=model, original=before[name], protected=after[name])
+        Coefficient(
+            model=model,
+            about=about,
+            original=replace(before[name], name=_named(name, labels)),
+            protected=replace(after[name], name=_named(name, labels)),
+        )
         for name in before
         if name in after
     ]
 
 
+def _named(coefficient: str, labels: Labels | None) -> str:
+    name, equals, level = coefficient.partition("=")
+    return f"{name}={_words(labels, name, level)}" if equals else coefficient
+
+
 def distinguishable(
-    original: pl.DataFrame, protected: pl.DataFrame, variables: Sequence[str]
+    original: pl.DataFrame, protected: pl.DataFrame, variables: Sequence[str], *, about: str
 ) -> ChangedNumber:
     """The propensity-score ratio: 1 for two samples of one population, 0 for equal files; original is 0 by definition."""
     _, ratio = propensity_score(original, protected, variables)
-    return ChangedNumber(what=f"propensity ratio over {', '.join(variables)}", original=0.0, protected=ratio)
+    what = f"propensity ratio over {', '.join(variables)}"
+    return ChangedNumber(what=what, about=about, original=0.0, protected=ratio)

@@ -7,7 +7,7 @@ import polars as pl
 
 from stirred.assess.assessment import Assessment, RelationAssessment, five_numbers
 from stirred.assess.conclusions import Conclusions
-from stirred.assess.utility.tables import CELL_BINS, bin_labels
+from stirred.assess.utility.tables import CELL_BINS, TablePair, bin_labels
 from stirred.report import charts
 from stirred.report.document import Block, Chart, Note, Section, shown, table
 
@@ -58,13 +58,25 @@ def utility(assessments: Sequence[Assessment]) -> Section:
     for assessment in assessments:
         blocks += _scatter(assessment)
         blocks += _tiles(assessment)
-    exact_tables = sorted({name for a in assessments for name in a.exact_tables()})
-    if exact_tables:
-        blocks.append(
-            Note(text="Exact in every cell, as promised: " + ", ".join(exact_tables) + ".", tone="good")
-        )
+    blocks += [note for assessment in assessments for note in _exact(assessment)]
     blocks += [_metric_table(assessment) for assessment in assessments if assessment.metrics().height]
     return Section(title="How far the numbers moved", lead=lead, blocks=tuple(blocks))
+
+
+def _exact(assessment: Assessment) -> list[Note]:
+    """The tables of one release that equal the truth: those that had to, those by chance, and those that should have."""
+    kept, lucky = assessment.exact_tables(promised=True), assessment.exact_tables(promised=False)
+    notes = []
+    if kept:
+        text = f"{assessment.name} is exact in every cell of these tables, as promised: {', '.join(kept)}."
+        notes.append(Note(text=text, tone="good"))
+    if lucky:
+        text = f"{assessment.name} changed no cell of these tables, though it does not promise so: {', '.join(lucky)}."
+        notes.append(Note(text=text, tone="plain"))
+    if broken := assessment.broken_tables():
+        text = f"{assessment.name} states that these tables are exact, and they are not: {', '.join(broken)}."
+        notes.append(Note(text=text, tone="warning"))
+    return notes
 
 
 def _boxes(assessment: Assessment) -> list[dict[str, object]]:
@@ -94,15 +106,29 @@ def _scatter(assessment: Assessment) -> list[Chart]:
     rows = frame.select(label.alias("cell"), pl.col("reference").alias("original"), "protected").rows(
         named=True
     )
-    same = float((item.pair.frame["reference"] == item.pair.frame["protected"]).mean() or 0)  # type: ignore[arg-type]
     return [
         charts.scatter(
             f"scatter-{assessment.name}".replace(" ", "-").replace("%", "pc"),
             f"{item.name}, {assessment.name}: protected against original counts.",
-            f"{100 * same:.0f} % of the {item.pair.frame.height:,} cells did not change.",
+            _unchanged(item.pair),
             rows,
         )
     ]
+
+
+def _unchanged(pair: TablePair) -> str:
+    """How many cells with records kept their count, and how many empty ones did not stay empty."""
+    reference, protected = pair.arrays()
+    held = reference > 0
+    kept = int((reference == protected)[held].sum())
+    filled = int((protected[~held] > 0).sum())
+    share = (
+        f"{100 * kept / held.sum():.0f} % of the {int(held.sum()):,} cells with records in the census"
+        if held.any()
+        else ""
+    )
+    first = f"{share} did not change" if share else "The census has no records here"
+    return f"{first}; {filled:,} empty cells got records."
 
 
 def _tiles(assessment: Assessment) -> list[Chart]:
@@ -121,9 +147,12 @@ def _tiles(assessment: Assessment) -> list[Chart]:
     if not 6 <= frame.height <= 1200:
         return []
     rows = [
-        {"area": str(a), "change in percent": 100 * (p - r) / r if r else 0.0}
+        {"area": str(a), "change in percent": 100 * (p - r) / r}
         for a, r, p in frame.select(area, "reference", "protected").rows()
+        if r  # of an empty area there is no percent
     ]
+    if not rows:
+        return []
     changes = [abs(float(row["change in percent"])) for row in rows]
     return [
         charts.tiles(
@@ -141,7 +170,6 @@ def _metric_table(assessment: Assessment) -> Block:
         "MAE",
         "RMSE",
         "MAPE (paper)",
-        "MAPE (Bureau, %)",
         "MALPE (%)",
         "CV (%)",
         "TVD",
@@ -170,16 +198,16 @@ def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
         )
         share = worst.protected / worst.original if worst.original else 1.0
         lead = (
-            f"The association of {worst.first} with {worst.second} suffers most: {name} leaves {100 * share:.0f} % of its "
-            f"strength (Cramér's V from {worst.original:.3f} to {worst.protected:.3f})."
+            f"The association of {worst.first} with {worst.second} among {worst.about} suffers most: {name} leaves "
+            f"{100 * share:.0f} % of its strength (Cramér's V from {worst.original:.3f} to {worst.protected:.3f})."
         )
     rows = [
-        [name, r.first, r.second, r.original, r.protected, "kept" if r.kept else "eroded"]
+        [name, r.first, r.second, r.about, r.original, r.protected, "kept" if r.kept else "eroded"]
         for name, r in found
     ]
     block = table(
         "Cramér's V before and after",
-        ["release", "first", "second", "original", "protected", "by the mechanism"],
+        ["release", "first", "second", "among", "original", "protected", "by the mechanism"],
         rows,
         numeric=["original", "protected"],
     )
@@ -196,17 +224,30 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
     if moved:
         name, worst = max(moved, key=lambda item: abs(item[1].protected / item[1].original - 1))
         share = 100 * (worst.protected / worst.original - 1)
-        lead = f"The {worst.what} changes most: by {share:+.1f} % in {name} ({worst.original:.4f} to {worst.protected:.4f})."
+        moved_by = f"by {share:+.1f} % in {name} ({worst.original:.4f} to {worst.protected:.4f})"
+        lead = f"This number changes most: {worst.label}, {moved_by}."
     if changes:
-        rows = [[name, c.what, c.original, c.protected] for name, c in changes]
-        columns = ["release", "what", "original", "protected"]
-        blocks.append(table("Numbers users would publish", columns, rows, numeric=columns[2:]))
+        # one question after the other, with the answers of all releases that were asked
+        order = list(dict.fromkeys(c.label for _, c in changes))
+        changes.sort(key=lambda item: order.index(item[1].label))
+        rows = [[c.what, c.about, name, c.original, c.protected] for name, c in changes]
+        columns = ["what", "among", "release", "original", "protected"]
+        blocks.append(table("Numbers users would publish", columns, rows, numeric=columns[3:]))
     if fits:
         rows = [
-            [n, f.model, f.original.name, f.original.value, f.protected.value, f.overlap] for n, f in fits
+            [n, f.model, f.about, f.original.name, f.original.value, f.protected.value, f.overlap]
+            for n, f in fits
         ]
-        columns = ["release", "model", "coefficient", "original", "protected", "overlap of intervals"]
-        blocks.append(table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[3:]))
+        columns = [
+            "release",
+            "model",
+            "among",
+            "coefficient",
+            "original",
+            "protected",
+            "overlap of intervals",
+        ]
+        blocks.append(table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[4:]))
     odd = [[name, o.name, o.reference, o.protected] for name, item in found for o in item.oddities]
     if odd:
         columns = ["release", "kind of area", "original", "protected"]

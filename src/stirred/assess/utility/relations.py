@@ -65,7 +65,7 @@ def cramers_v(table: Array) -> float:
 def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> list[Estimate]:
     """Ordinary least squares with an intercept and heteroscedasticity-robust (HC1) standard errors.
 
-    Text columns enter as indicators of their levels but the first in sorted order; a column ``count`` says how many
+    Text columns enter as indicators of their levels but the first in the order of codes; a column ``count`` says how many
     records a row stands for.
 
     >>> f = pl.DataFrame({"y": [1.0, 2.0, 3.0, 4.1], "x": [0, 1, 2, 3]})
@@ -78,9 +78,11 @@ def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> 
             names.append(name)
             columns.append(frame[name].to_numpy().astype(np.float64))
             continue
-        for level in sorted(frame[name].cast(pl.String).unique().to_list())[1:]:
+        for level in in_order(frame[name].cast(pl.String).unique().drop_nulls().to_list())[1:]:
             names.append(f"{name}={level}")
-            columns.append((frame[name].cast(pl.String) == level).to_numpy().astype(np.float64))
+            columns.append(
+                (frame[name].cast(pl.String) == level).fill_null(value=False).to_numpy().astype(np.float64)
+            )
     X = np.column_stack(columns)
     y = frame[outcome].to_numpy().astype(np.float64)
     w = frame["count"].to_numpy().astype(np.float64) if "count" in frame.columns else np.ones(frame.height)
@@ -94,6 +96,22 @@ def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> 
     return [
         Estimate(name=n, value=float(b), error=float(s)) for n, b, s in zip(names, beta, spread, strict=True)
     ]
+
+
+def in_order(levels: Sequence[str]) -> list[str]:
+    """Codes by their number where all are numbers; else by their text.
+
+    >>> in_order(["10", "9"]), in_order(["b", "9"])
+    (['9', '10'], ['9', 'b'])
+    """
+    number = all(level.removeprefix("-").isdecimal() for level in levels)
+    return sorted(levels, key=(lambda level: (int(level), level)) if number else lambda level: (0, level))
+
+
+def largest(frame: pl.DataFrame, name: str, most: int) -> list[str]:
+    """The levels of a variable with the most records, as text; of equal ones the first in the order of codes."""
+    counts = dict(frame.group_by(pl.col(name).cast(pl.String)).agg(records(frame)).drop_nulls().rows())
+    return sorted(in_order(list(counts)), key=lambda level: -counts[level])[:most]
 
 
 def interval_overlap(first: Estimate, second: Estimate) -> float:

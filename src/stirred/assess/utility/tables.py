@@ -65,6 +65,26 @@ class TablePair:
         frame = self.frame.group_by(keys).agg(pl.col("reference", "protected").sum()).sort(keys)
         return TablePair(by=tuple(keys), frame=frame)
 
+    def occupied(self) -> "TablePair":
+        """The cells that hold a record on one side at least.
+
+        >>> zero = pa.table({"county": ["a", "b"], "count": [0, 4]})
+        >>> TablePair.align(zero, zero, by=["county"]).occupied().frame.rows()
+        [('b', 4, 4)]
+        """
+        held = (pl.col("reference") != 0) | (pl.col("protected") != 0)
+        return TablePair(by=self.by, frame=self.frame.filter(held)) if self.by else self
+
+    def among(self, others: Sequence["TablePair"]) -> "TablePair":
+        """This pair on all cells of others: a cell that it lacks is empty on both of its sides."""
+        keys = list(self.by)
+        if not keys:
+            return self
+        cells = pl.concat([other.frame.select(keys) for other in (self, *others)]).unique()
+        whole = cells.join(self.frame, on=keys, how="left", nulls_equal=True)
+        counts = pl.col("reference", "protected").fill_null(0)
+        return TablePair(by=self.by, frame=whole.with_columns(counts).sort(keys))
+
     @property
     def exact(self) -> bool:
         """Whether the two tables agree in every cell."""

@@ -255,6 +255,7 @@ def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
         label=model.label,
         missing=Missing(policy=given.policy, codes=tuple(given.codes), empty_as=given.empty_as),  # type: ignore[arg-type]
         imputed=model.imputed,
+        not_applicable=tuple(model.not_applicable),
     )
 
 

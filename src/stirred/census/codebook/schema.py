@@ -35,6 +35,7 @@ class VariableSchema:
     label: str = ""
     missing: Missing = field(default_factory=Missing)
     imputed: str = ""  # the column that says whether the value was imputed
+    not_applicable: tuple[str | int, ...] = ()  # levels of records that questions about it leave out
 
     @property
     def source(self) -> str:

@@ -63,6 +63,7 @@ class VariableModel(Strict):
     labels: dict[str, str] = {}
     missing: Literal["error", "level", "keep"] | MissingModel = "error"
     imputed: str = ""
+    not_applicable: Codes = []
 
     @model_validator(mode="before")
     @classmethod

@@ -154,6 +154,7 @@ def _variable(variable: VariableSchema) -> dict[str, object]:
             labels=dict(variable.labels),
             missing=told if told != {"policy": "error"} else None,
             imputed=variable.imputed,
+            not_applicable=list(variable.not_applicable),
         ),
     }
 

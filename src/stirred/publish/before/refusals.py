@@ -11,7 +11,7 @@ from stirred.engine.choice import engine_named
 from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import PlanPromise, stated
-from stirred.publish.plan.description import Plan, TablePlan
+from stirred.publish.plan.description import Plan, Questions, TablePlan
 from stirred.publish.plan.totals import public_totals, require_totals
 from stirred.spec import Specification
 
@@ -110,8 +110,9 @@ def require_variables(plan: Plan, census: Census) -> None:
             able[0].require_weight(table.weight, record_type=table.record_type, census=census)
     if plan.weights is not None:
         weighed(plan, census)
-    if plan.questions.variables() or plan.questions.improbable:
-        _check_questions(plan, census, plan.mechanisms[0])
+    for questions in plan.questions.each():
+        if questions.variables() or questions.improbable:
+            _check_questions(questions, census, plan.mechanisms[0])
 
 
 def weighed(plan: Plan, census: Census) -> int | None:
@@ -166,18 +167,25 @@ def _has(released: Mapping[str, Sequence[str]], table: TablePlan, census: Census
     return set(table.variables) <= known
 
 
-def _check_questions(plan: Plan, census: Census, mechanism: Mechanism) -> None:
-    known = _known(census, mechanism.record_type)
+def _check_questions(questions: Questions, census: Census, mechanism: Mechanism) -> None:
+    record_type = questions.record_type or mechanism.record_type
+    if record_type not in census.schema.record_types:
+        raise PlanError(
+            f"the plan's [assess] asks about {record_type} records",
+            why="the census has no such record type",
+            fix=did_you_mean(record_type, census.schema.record_types),
+        )
+    known = _known(census, record_type)
     released = mechanism.publishes(census)
-    for name in plan.questions.variables():
-        asked = TablePlan(name=name, record_type=mechanism.record_type, by=(name,))
+    for name in questions.variables():
+        asked = TablePlan(name=name, record_type=record_type, by=(name,))
         if name not in known or (released is not None and not _has(released, asked, census)):
             raise PlanError(
                 f"the plan's [assess] asks for {name}, which is not released",
-                why=f"{mechanism.record_type} records are released without it, or have no such column",
+                why=f"{record_type} records are released without it, or have no such column",
                 fix=did_you_mean(name, known - {name}),
             )
-    level = plan.questions.improbable
+    level = questions.improbable
     if level and level not in known:
         raise PlanError(
             f"the plan's [assess] asks for improbable areas of {level}",

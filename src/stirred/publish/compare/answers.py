@@ -16,6 +16,7 @@ from stirred.assess.conclusions import (
     districts,
     segregation,
 )
+from stirred.assess.scope import nominal, scope_of, variable_of
 from stirred.assess.utility.areas import Oddity, oddities
 from stirred.census import Census
 from stirred.engine import Engine, Local
@@ -23,6 +24,14 @@ from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.released import counted, joined, taking_part
 from stirred.publish.plan import Plan, Questions
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCells:
+    """The cells of a question, before and after, and the records that they count, in words."""
+
+    sides: tuple[pl.DataFrame, pl.DataFrame]
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +43,37 @@ class Sides:
     record_type: str
     engine: Engine
 
+    def asked(self, names: Sequence[str]) -> "QuestionCells":
+        """The cells of the variables of a question before and after, counting the records that it is about."""
+        keys = list(dict.fromkeys(names))
+        scope = scope_of(self.census.schema, self.record_type, keys, self.there)
+        before, after = self.both([*keys, *scope.columns])
+        return QuestionCells((scope.kept(before, keys), scope.kept(after, keys)), scope.words)
+
     def both(self, names: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The cells of some variables before and after, with how many records each has."""
+        """The cells of some variables before and after, with how many records each has; nominal variables are text."""
         keys = list(dict.fromkeys(names))
         before = pl.DataFrame(pl.from_arrow(self.census.counts(self.record_type, keys)))
         after = self._after(keys)
-        types = {name: pl.String for name in keys if not before[name].dtype.is_numeric()}
+        types = {name: pl.String for name in keys if self._nominal(name, before[name].dtype)}
         # in one order on every engine: the last bit of a sum depends on it
         sides = (side.cast(types).sort(keys, nulls_last=False) for side in (before, after))  # type: ignore[arg-type]
         first, second = sides
         return first, second
+
+    @property
+    def there(self) -> list[str]:
+        """The variables of the released records."""
+        return joined(self.release, self.census.schema, self.record_type).collect_schema().names()
+
+    def labels(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The words for the levels of some variables."""
+        found = {name: variable_of(self.census.schema, self.record_type, name) for name in names}
+        return {name: dict(variable.labels) for name, variable in found.items() if variable is not None}
+
+    def _nominal(self, name: str, kind: pl.DataType) -> bool:
+        told = nominal(self.census.schema, self.record_type, name)
+        return not kind.is_numeric() if told is None else told
 
     def _after(self, keys: list[str]) -> pl.DataFrame:
         release = replace(self.release, schema=self.census.schema, folder=self.census.folder)
@@ -62,11 +92,17 @@ def assessment(
     found = assess_tables(plan.title, census, wanted)
     relations: list[RelationAssessment] = []
     conclusions = Conclusions()
-    if plan.questions.variables():
+    for questions in plan.questions.each():
+        if not questions.variables():
+            continue
         mechanism = plan.mechanisms[0]
-        sides = _sides(mechanism, releases[0], census, plan.questions, engine or Local())
-        relations = list(_relations(mechanism, plan.questions, sides))
-        conclusions = _conclusions(plan.questions, sides)
+        sides = _sides(mechanism, releases[0], census, questions, engine or Local())
+        relations += _relations(mechanism, questions, sides)
+        more = _conclusions(questions, sides)
+        conclusions = Conclusions(
+            changes=(*conclusions.changes, *more.changes),
+            coefficients=(*conclusions.coefficients, *more.coefficients),
+        )
     if plan.questions.improbable:
         odd = _improbable(plan.questions.improbable, census, releases[0], engine or Local())
         conclusions = replace(conclusions, oddities=tuple(odd))
@@ -78,33 +114,38 @@ def assessment(
 def _sides(
     mechanism: Mechanism, release: Release, census: Census, questions: Questions, engine: Engine
 ) -> Sides:
-    record_type = mechanism.record_type
-    there = joined(release, census.schema, record_type).collect_schema().names()
+    sides = Sides(census, release, questions.record_type or mechanism.record_type, engine)
     for name in questions.variables():
-        if name not in there:
+        if name not in sides.there:
             raise PlanError(
                 f"the plan's [assess] asks for {name}, which is not released",
-                why=f"the released {record_type} records have no such column",
-                fix=did_you_mean(name, there),
+                why=f"the released {sides.record_type} records have no such column",
+                fix=did_you_mean(name, sides.there),
             )
-    return Sides(census, release, record_type, engine)
+    return sides
 
 
 def _relations(mechanism: Mechanism, questions: Questions, sides: Sides) -> Iterator[RelationAssessment]:
     for pair in questions.relations:
-        yield assess_relation(*sides.both(pair), pair, kept=mechanism.keeps(pair, sides.census.schema))
+        asked, kept = sides.asked(pair), mechanism.keeps(pair, sides.census.schema)
+        yield assess_relation(*asked.sides, pair, kept=kept, about=asked.about)
 
 
 def _conclusions(questions: Questions, sides: Sides) -> Conclusions:
     changes: list[ChangedNumber] = []
     for area, group in questions.segregation:
-        changes += segregation(*sides.both([area, group]), area, group)
-    changes += [districts(*sides.both([level]), level) for level in questions.districts]
+        asked = sides.asked([area, group])
+        changes += segregation(*asked.sides, area, group, about=asked.about, labels=sides.labels([group]))
+    for level in questions.districts:
+        asked = sides.asked([level])
+        changes.append(districts(*asked.sides, level, about=asked.about))
     if questions.propensity:
-        changes.append(distinguishable(*sides.both(questions.propensity), questions.propensity))
+        asked = sides.asked(questions.propensity)
+        changes.append(distinguishable(*asked.sides, questions.propensity, about=asked.about))
     fits: list[Coefficient] = []
     for outcome, on in questions.regressions:
-        fits += coefficients(*sides.both([outcome, *on]), outcome, on)
+        asked, labels = sides.asked([outcome, *on]), sides.labels([outcome, *on])
+        fits += coefficients(*asked.sides, outcome, on, about=asked.about, labels=labels)
     return Conclusions(changes=tuple(changes), coefficients=tuple(fits))
 
 

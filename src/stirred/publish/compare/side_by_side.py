@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stirred.assess.assessment import Assessment
+from stirred.assess.assessment import Assessment, on_same_cells
 from stirred.errors import InputError
 from stirred.publish.packet.folder import Packet
 from stirred.report import Report, Section, charts, render, sections, utility_sections
@@ -114,7 +114,7 @@ def comparison_report(
     private: bool = True,
 ) -> Report:
     """Promises and errors against the truth in one report: internal, unless the truth is a public stand-in."""
-    parts = utility_sections.all_sections(assessments)
+    parts = utility_sections.all_sections(on_same_cells(assessments))
     promises = [
         sections.promise(spec, title=f"The promise of {label}")
         for label, spec in zip(labels, specifications, strict=True)

@@ -1,4 +1,4 @@
-"""Which number of a published table to quote, and tables as they are published: no negative estimate, integers where exact."""
+"""Which number of a published table to quote; tables as they are published, with no negative estimate."""
 
 from typing import Literal
 

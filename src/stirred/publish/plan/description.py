@@ -64,14 +64,23 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """Questions of users, answered with the census and with the release in the internal report."""
+    """Questions of users, answered with the census and with the release in the internal report.
 
+    They are about the records that the mechanism protects, or about those of ``record_type``.
+    """
+
+    record_type: str = ""
     relations: tuple[tuple[str, str], ...] = ()
     segregation: tuple[tuple[str, str], ...] = ()
     districts: tuple[str, ...] = ()
     regressions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     propensity: tuple[str, ...] = ()
     improbable: str = ""
+    of: tuple["Questions", ...] = ()  # questions about other record types
+
+    def each(self) -> tuple["Questions", ...]:
+        """These questions, and those about other record types."""
+        return (self, *self.of)
 
     def variables(self) -> list[str]:
         """All variables the questions read."""

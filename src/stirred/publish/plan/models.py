@@ -66,10 +66,14 @@ class RegressionConfig(StrictModel):
     on: list[str] = Field(description="a list of variables that explain it", examples=[["tenure", "county"]])
 
 
-class AssessConfig(StrictModel):
-    """[assess]: what the internal report compares with the truth."""
+class QuestionsConfig(StrictModel):
+    """[[assess.of]]: questions about records of another type."""
 
-    utility: bool = Field(default=True, description="whether the internal report is made", examples=[True])
+    record_type: str = Field(
+        default="",
+        description="the record type that these questions are about; the one that the mechanism protects unless named",
+        examples=["person"],
+    )
     relations: list[list[str]] = Field(
         default=[], description="pairs of variables", examples=[[["county", "tenure"]]]
     )
@@ -83,11 +87,18 @@ class AssessConfig(StrictModel):
     propensity: list[str] = Field(
         default=[], description="variables of the propensity score", examples=[["county", "tenure"]]
     )
+
+
+class AssessConfig(QuestionsConfig):
+    """[assess]: what the internal report compares with the truth."""
+
+    utility: bool = Field(default=True, description="whether the internal report is made", examples=[True])
     improbable: str = Field(
         default="",
         description="the level whose areas are searched for impossible and improbable ones",
         examples=["block"],
     )
+    of: list[QuestionsConfig] = Field(default=[], description="questions about other record types")
 
 
 class WeightsConfig(StrictModel):

@@ -104,7 +104,7 @@ def with_invalid(plan: Plan, invalid: Invalid | None) -> Plan:
     return parse(f"invalid = {toml(invalid)}\n{plan.text}", folder=plan.folder)
 
 
-def _questions(config: models.AssessConfig) -> Questions:
+def _questions(config: models.QuestionsConfig) -> Questions:
     def pairs(key: str, found: list[list[str]]) -> tuple[tuple[str, str], ...]:
         for pair in found:
             if len(pair) != 2:
@@ -115,13 +115,16 @@ def _questions(config: models.AssessConfig) -> Questions:
                 )
         return tuple((pair[0], pair[1]) for pair in found)
 
+    whole = config if isinstance(config, models.AssessConfig) else models.AssessConfig()
     return Questions(
+        record_type=config.record_type,
         relations=pairs("relations", config.relations),
         segregation=pairs("segregation", config.segregation),
         districts=tuple(config.districts),
         regressions=tuple((item.outcome, tuple(item.on)) for item in config.regression),
         propensity=tuple(config.propensity),
-        improbable=config.improbable,
+        improbable=whole.improbable,
+        of=tuple(_questions(item) for item in whole.of),
     )
 
 
