@@ -56,8 +56,10 @@ outcome = "size"
 on = ["tenure", "county"]
 """
 
+# asked of every release, so that the answers can be compared
 PERSON_QUESTIONS = """
-[assess]
+[[assess.of]]
+record_type = "person"
 segregation = [["tract", "hispanic"], ["tract", "race"]]
 """
 
@@ -79,8 +81,8 @@ by = ["block"]
 """
 
 PLANS = {
-    "swap-5": SWAP.format(title="PSA at 5 %", rate="1/20") + TABLES + QUESTIONS,
-    "swap-50": SWAP.format(title="PSA at 50 %", rate="1/2") + TABLES + QUESTIONS,
+    "swap-5": SWAP.format(title="PSA at 5 %", rate="1/20") + TABLES + QUESTIONS + PERSON_QUESTIONS,
+    "swap-50": SWAP.format(title="PSA at 50 %", rate="1/2") + TABLES + QUESTIONS + PERSON_QUESTIONS,
     "topdown": TOPDOWN.format(title="TopDown (PL)") + TABLES + PERSON_QUESTIONS,
 }
 
