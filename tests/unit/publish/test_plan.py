@@ -1,13 +1,17 @@
 """Plans: what is understood, and what each wrong plan is told."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from small_census import CENSUS, households
-from stirred.errors import StirredError
+from stirred.errors import PlanError, StirredError
+from stirred.mechanisms.registry import find
 from stirred.publish import parse
 from stirred.publish.before.refusals import prepare
+from stirred.publish.plan.models import PLACEHOLDERS
+from stirred.publish.plan.templates import new_plan, questions
 
 GOOD = """title = "t"
 census = "census.toml"
@@ -95,3 +99,24 @@ def test_an_existing_packet_and_an_unwritable_place_are_refused(folder: Path) ->
         prepare(plan, folder / "packet")
     with pytest.raises(StirredError, match="cannot write"):
         prepare(plan, folder / "no" / "packet")
+
+
+@pytest.mark.parametrize(("key", "placeholder"), PLACEHOLDERS.items())
+def test_a_placeholder_is_a_comment_in_the_template_and_refused_as_a_reason(
+    key: str, placeholder: str
+) -> None:
+    kind = find("exact-margins")
+    template = new_plan(kind, {name: usual for name, (_, usual) in questions(kind).items()})
+    assert f'# {key} = "{placeholder}"' in template.splitlines()
+    assert parse(template, folder=Path()).reasons == ()
+    reason = {"invariant": "county", "kind": "law", "text": "apportionment", "citation": "Article I"}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in (reason | {key: placeholder}).items()]
+    with pytest.raises(PlanError, match=f"has no {key}"):
+        parse(template + "\n[[reason]]\n" + "\n".join(lines), folder=Path())
+
+
+def test_an_empty_reason_is_refused() -> None:
+    kind = find("exact-margins")
+    template = new_plan(kind, {name: usual for name, (_, usual) in questions(kind).items()})
+    with pytest.raises(PlanError, match="has no text"):
+        parse(f'{template}\n[[reason]]\ninvariant = "i"\nkind = "law"\ntext = " "\n', folder=Path())

@@ -35,6 +35,14 @@ class PublishConfig(StrictModel):
     )
 
 
+# What a new plan has in the place of a reason, as comments; a plan that states it as its reason is refused.
+PLACEHOLDERS = {
+    "invariant": "the invariant, in the words of stirred plan check",
+    "text": "why this must be exact",
+    "citation": "the law, if it is one",
+}
+
+
 class ReasonConfig(StrictModel):
     """[[reason]]: why an invariant is published exactly."""
 

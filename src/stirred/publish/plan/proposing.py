@@ -16,6 +16,7 @@ from stirred.errors import InputError, PlanError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import toml
 from stirred.mechanisms.proposal import Proposal
+from stirred.publish.plan.models import PLACEHOLDERS
 from stirred.publish.plan.templates import HEAD, TABLE, new_plan, questions
 
 READ = (
@@ -123,4 +124,5 @@ def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> st
         name=kind.name,
         settings="".join(lines),
         table="".join(tables),
+        **PLACEHOLDERS,
     )

@@ -46,6 +46,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         document["mechanism"] = [document["mechanism"]]
     config = parsed(models.PlanConfig, document, what="the plan", kind=PlanError)
     _check_tables(config)
+    _check_reasons(config)
     return Plan(
         title=config.title,
         text=text,
@@ -155,6 +156,19 @@ def _check_tables(config: models.PlanConfig) -> None:
             why="microdata = false and no [[table]]",
             fix="add a [[table]] or microdata",
         )
+
+
+def _check_reasons(config: models.PlanConfig) -> None:
+    """Reasons are published: a text of the template, or none, is not one."""
+    for reason in config.reason:
+        for key, placeholder in models.PLACEHOLDERS.items():
+            stated = getattr(reason, key).strip()
+            if stated == placeholder or not (stated or key == "citation"):
+                raise PlanError(
+                    f"a [[reason]] of the plan has no {key}",
+                    why=f"it {'still has the text of the template' if stated else 'is empty'}, and reasons are published",
+                    fix=f"write the {key} of your own, or delete the [[reason]]",
+                )
 
 
 def _steps(items: Sequence[Mapping[str, object]], folder: Path) -> tuple[PlannedMechanism, ...]:

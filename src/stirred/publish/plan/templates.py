@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import toml
-from stirred.publish.plan.models import PlanConfig
+from stirred.publish.plan.models import PLACEHOLDERS, PlanConfig
 
 HEAD = """# {summary}
 title = {title}
@@ -23,10 +23,10 @@ formats = ["parquet"]         # add "csv" for CSV beside it
 {table}
 # Each invariant is published exactly and is not protected: say why.
 # [[reason]]
-# invariant = "the invariant, in the words of stirred plan check"
+# invariant = "{invariant}"
 # kind = "operation"            # law, operation or utility
-# text = "why this must be exact"
-# citation = "the law, if it is one"
+# text = "{text}"
+# citation = "{citation}"
 
 [budget]
 owner = ""                    # who answers for it
@@ -77,6 +77,7 @@ def new_plan(kind: type[Mechanism], answers: Mapping[str, str]) -> str:
         name=kind.name,
         settings="".join(lines),
         table=table,
+        **PLACEHOLDERS,
     )
 
 
