@@ -40,7 +40,10 @@ LUCKY = released("lucky", TRUTH, (3, 1), 1.0)
 def test_cells_that_are_empty_on_both_sides_do_not_count() -> None:
     assert FIRST.tables[0].pair.frame.height == 3
     sentence = _unchanged(SECOND.tables[0].pair)
-    assert sentence == "33 % of the 3 cells with records in the census did not change; 1 empty cells got records."
+    assert (
+        sentence
+        == "33 % of the 3 cells with records in the census did not change; 1 empty cells got records."
+    )
 
 
 def test_all_releases_stand_on_the_same_cells() -> None:

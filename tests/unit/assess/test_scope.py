@@ -126,6 +126,15 @@ def test_a_question_about_persons_says_so_and_takes_their_homes_where_it_names_t
     assert housed.sides[0]["count"].sum() == lived.filter(pl.col("kind") == 1).height
 
 
+def test_questions_about_vacant_homes_and_group_quarters_are_about_them() -> None:
+    census, home, _ = town(1500)
+    asked = sides(census, home, "household")
+    for name, kind in (("vacancy", 2), ("gq_type", 3)):
+        found = asked.asked(["county", name])
+        assert found.about == f"households to which {name} applies"
+        assert found.sides[0]["count"].sum() == home.filter(pl.col("kind") == kind).height
+
+
 def schema(**variables: object) -> dict[str, object]:
     return {
         "record": {

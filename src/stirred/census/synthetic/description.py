@@ -70,9 +70,14 @@ def _variables() -> tuple[Document, Document]:
         "age": {"label": "householder's age (0: no householder)", "type": "integer", "range": "0..115"},
         "race": _coded("race", "householder's race"),
         "hispanic": _coded("hispanic", "householder's Hispanic origin"),
-        "vacancy": _coded("vacancy", "why the unit is vacant"),
-        "gq_type": _coded("gq_type", "type of group quarters"),
-        "gq_code": {"label": "detailed code of group quarters (0: none)", "levels": [0, *GQ_CODES]},
+        # these apply to vacant units or to group quarters; all others to occupied units, as the kinds say
+        "vacancy": {**_coded("vacancy", "why the unit is vacant"), "not_applicable": [0]},
+        "gq_type": {**_coded("gq_type", "type of group quarters"), "not_applicable": [0]},
+        "gq_code": {
+            "label": "detailed code of group quarters (0: none)",
+            "levels": [0, *GQ_CODES],
+            "not_applicable": [0],
+        },
     }
     person: Document = {
         "relationship": _coded("relationship", "relationship to the householder, or group quarters"),
