@@ -1,6 +1,7 @@
 """Write what was guessed about one record type and its variables as its part of census.toml, with comments."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,6 +13,9 @@ from stirred.frames import collected
 Document = dict[str, object]
 LIST = "few values: list what may occur"
 NEARLY = "not decided: nearly every record has another value, so it tells who is who"
+DOES_NOT_APPLY = re.compile(
+    r"(n/?a|niu|not applicable|not in universe)\b", re.IGNORECASE
+)  # labels that begin so
 WORDS = {
     "id": "is the identifier",
     "household": "is the household of a record",
@@ -95,14 +99,25 @@ def _free_name(column: str, taken: set[str]) -> str:
     return name
 
 
+def _not_applicable(codes: Sequence[str | int], labels: Sequence[str]) -> Document:
+    """The codes whose label says that the variable does not apply, as codebooks write it.
+
+    >>> _not_applicable([0, 1, 2], ["N/A (vacant)", "owned", "rented"])
+    {'not_applicable': [0]}
+    """
+    found = [code for code, label in zip(codes, labels, strict=True) if DOES_NOT_APPLY.match(label)]
+    return {"not_applicable": found} if found and len(found) < len(codes) else {}
+
+
 def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool) -> Document:
     """The entry of a column under ``variables``; the key ``#`` holds a comment."""
     labels = sheet.labels.get(facts.name, {})
     if labels:
-        codes = list(labels)
-        one_type = len({type(code) for code in codes}) == 1
+        one_type = len({type(code) for code in labels}) == 1
+        codes = list(labels) if one_type else [str(code) for code in labels]
         return {
-            "levels": codes if one_type else [str(code) for code in codes],
+            "levels": codes,
+            **_not_applicable(codes, list(labels.values())),
             "labels": {str(code): label for code, label in labels.items()},
             **_missing(facts, confidential=confidential),
         }
