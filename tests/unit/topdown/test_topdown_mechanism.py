@@ -339,3 +339,23 @@ def test_a_rule_about_facilities_says_how_units_are_sorted(make_census):
     workload = replace(Workload.preset("small"), rules=(rule,))
     with pytest.raises(InputError, match="sorted by answer"):
         TopDown(workload=workload).specification(make_census(0))
+
+
+def test_the_report_shows_the_noise_of_the_run(make_census):
+    """This census has no level us, whose part went to the state; σ is 1/√ρ of what the geounits really spent."""
+    census = make_census(8)
+    mechanism = TopDown(workload="pl94-persons")
+    release = mechanism.release(census, key=KEY)
+    series, costs = mechanism.exhibits(release)[0].parts
+    asked = Workload.preset("pl94-persons")
+    shown = {(row["level"], row["query"]): row["standard deviation"] for row in series.rows}
+    assert {level for level, _ in shown} <= set(census.schema.spine)
+    both = asked.rho("us", "total") + asked.rho("state", "total")
+    assert shown["state", "total"] == pytest.approx(float(both) ** -0.5)
+    assert shown["block", "total"] == pytest.approx(float(asked.rho("block", "total")) ** -0.5)
+    assert not any(" within us" in str(row[0]) for row in costs.rows)
+    measured = pl.DataFrame(pl.from_arrow(release.tables["pl94-persons-noise"])).filter(query="total")
+    leaves = census.scan("household", ["block"]).unique().collect().height
+    assert measured.filter(level="block")["geounits"].sum() == leaves
+    before, _ = mechanism.exhibits(None)[0].parts
+    assert "us" in {row["level"] for row in before.rows}  # before a run nothing is known of the census

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
+import pyarrow as pa
+
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series, shown
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, rho_squared_to_epsilon
@@ -89,12 +91,13 @@ def _spent(workload: Workload, counts: Callable[[str, str], bool]) -> Fraction:
     )
 
 
-def where_noise_fell(workload: Workload) -> Exhibit:
-    """The standard deviation of the noise by level and query, and what each attribute and area costs."""
-    rows = [
-        {"level": level, "query": query, "standard deviation": sigma}
-        for (level, query), sigma in standard_deviations(workload).items()
-    ]
+def where_noise_fell(workload: Workload, measured: pa.Table | None = None) -> Exhibit:
+    """The standard deviation of the noise by level and query, and what each attribute and area costs.
+
+    ``measured`` is the table of the run (``…-noise``): its levels are those of the census, and each level and query has the
+    standard deviation that most of its geounits were measured with. Before a run it is what the workload asks for.
+    """
+    rows = _asked(workload) if measured is None else _usual(measured)
     least = min(rows, key=lambda row: float(str(row["standard deviation"])))
     most = max(rows, key=lambda row: float(str(row["standard deviation"])))
     finding = (
@@ -102,25 +105,64 @@ def where_noise_fell(workload: Workload) -> Exhibit:
         f"{shown(least['standard deviation'])} ({least['query']}, {least['level']}) to "
         f"{shown(most['standard deviation'])} ({most['query']}, {most['level']})."
     )
+    several = measured is not None and measured.num_rows > len(rows)
+    less = (
+        " A geounit with a single child is measured once, as that child, with less noise than shown."
+        if several
+        else ""
+    )
     series = Series(
         name=f"noise-{workload.name}",
         kind="dots",
         title="Standard deviation of the noise.",
-        sentence="One row a query; the consistent numbers are better than any single measurement.",
+        sentence=f"One row a query; the consistent numbers are better than any single measurement.{less}",
         rows=rows,
         x="query",
         y="standard deviation",
         group="level",
     )
+    levels = None if measured is None else {str(row["level"]) for row in rows}
     return Exhibit(
-        title=f"Where the noise fell ({workload.name})", finding=finding, parts=(series, costs(workload))
+        title=f"Where the noise fell ({workload.name})",
+        finding=finding,
+        parts=(series, costs(workload, levels)),
     )
 
 
-def costs(workload: Workload) -> Listing:
-    """What one person's record may change, with the part of ρ² that sees it."""
+def _asked(workload: Workload) -> list[dict[str, object]]:
+    """The noise of a census that has every level of the workload."""
+    return [
+        {"level": level, "query": query, "standard deviation": sigma}
+        for (level, query), sigma in standard_deviations(workload).items()
+    ]
+
+
+def _usual(measured: pa.Table) -> list[dict[str, object]]:
+    """The noise that most geounits of each level were measured with."""
+    usual: dict[tuple[str, str], tuple[int, float]] = {}
+    for row in measured.to_pylist():
+        here = (int(row["geounits"]), float(row["standard_deviation"]))
+        place = (str(row["level"]), str(row["query"]))
+        usual[place] = max(usual.get(place, here), here)
+    return [
+        {"level": level, "query": query, "standard deviation": sigma}
+        for (level, query), (_, sigma) in usual.items()
+    ]
+
+
+def costs(workload: Workload, levels: set[str] | None = None) -> Listing:
+    """What one person's record may change, with the part of ρ² that sees it; moves inside areas of ``levels`` alone."""
     columns = ["what one person's record may change", "ρ²", "ε at δ = 10⁻¹⁰"]
-    rows = [(name, str(Budget.of(rho)), str(epsilon)) for name, (rho, epsilon) in semantics(workload).items()]
+    absent = (
+        set()
+        if levels is None
+        else {f"{workload.levels[-1]} within {level}" for level in workload.levels if level not in levels}
+    )
+    rows = [
+        (name, str(Budget.of(rho)), str(epsilon))
+        for name, (rho, epsilon) in semantics(workload).items()
+        if name not in absent
+    ]
     return Listing(
         caption="What the budget means, by attribute and area",
         columns=columns,

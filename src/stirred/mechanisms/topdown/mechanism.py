@@ -347,8 +347,13 @@ class TopDown(Mechanism):
         }
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """Where the noise fell; it follows from the workload alone."""
-        return () if self.noiseless else tuple(accounting.where_noise_fell(w) for w in self.workloads)
+        """Where the noise fell: as the run measured, or before a run as the workload asks."""
+        tables = {} if release is None else release.tables
+        return (
+            ()
+            if self.noiseless
+            else tuple(accounting.where_noise_fell(w, tables.get(f"{w.name}-noise")) for w in self.workloads)
+        )
 
     def knobs(self) -> Sequence[Knob]:
         """The total ρ²."""

@@ -106,6 +106,16 @@ class Allotment:
                     fix="give every level of the workload a share, and let them sum to 1",
                 )
 
+    def deviations(self, depths: range) -> list[tuple[int, str, str, float, int]]:
+        r"""Depth, level, query, standard deviation $\sigma = 1/\sqrt{\rho}$ of its noise, and how many geounits have it."""
+        found = []
+        for d in depths:
+            starts, numbers = np.unique(self.start[d][self.start[d] >= 0], return_counts=True)
+            for a, number in zip(starts.tolist(), numbers.tolist(), strict=True):
+                for query, rho in self.rho[a, d].items():
+                    found.append((d, self.spine.levels[d], query, float(1 / rho) ** 0.5, number))
+        return found
+
     def holder(self, depth: int, nodes: Ints) -> tuple[Ints, Ints]:
         """For each node the level and number of the geounit whose measurement represents it."""
         level = np.full(len(nodes), depth, np.int64)

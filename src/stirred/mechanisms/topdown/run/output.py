@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from stirred.engine.plain import plain_schema
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
@@ -82,6 +84,15 @@ def estimates(spine: Tree, informed: Informed) -> list[pa.Table]:
     ]
 
 
+def summed(parts: Sequence[pa.Table], allotment: Allotment) -> pa.Table:
+    """The geounits of all parts of the tree by level, query and standard deviation."""
+    whole = pl.DataFrame(pl.from_arrow(pa.concat_tables(parts)))
+    queries = pl.Enum([query.name for query in allotment.workload.queries])
+    found = whole.group_by("depth", "level", "query", "standard_deviation").agg(pl.col("geounits").sum())
+    found = found.sort("depth", pl.col("query").cast(queries), "standard_deviation")
+    return found.drop("depth").to_arrow().cast(parts[0].schema.remove(0))
+
+
 def joined(above: Sequence[pa.Table], below: Sequence[pa.Table], empty: pa.DataType = EMPTY) -> pa.Table:
     """The tables of all levels as one; those of subtrees are many and small."""
     tables = [*above]
@@ -116,6 +127,15 @@ def replicate(
     table = pa.concat_tables(list(microdata(workload, spine, once, bureau=bureau)))
     table = table.append_column(REPLICATE[0], pa.array(np.full(table.num_rows, number), pa.int16()))
     return table.append_column(REPLICATE[1], pa.array(leaves.counts, pa.int32()))
+
+
+def noise(allotment: Allotment, depths: range) -> pa.Table:
+    """The standard deviation of the noise by level and query, and the number of geounits that were measured with it."""
+    rows = allotment.deviations(depths)
+    names = ("depth", "level", "query", "standard_deviation", "geounits")
+    kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.int64())
+    columns = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+    return pa.table(columns, names=list(names))
 
 
 def level_estimates(spine: Tree, depth: int, informed: Informed, e: Floats, covariance: Floats) -> pa.Table:

@@ -133,10 +133,14 @@ def _tables(task: Task, made: Estimation) -> dict[str, pa.Table]:
         ),
         f"{name}-solves": output.certificates(_certificates(made)),
     }
+    if not task.settings.noiseless:
+        below = [bytes_table(one["noise"]) for one in made.told]
+        here = output.noise(above.allotment, range(above.depth + 1))
+        tables[f"{name}-noise"] = output.summed([here, *below], above.allotment)
     if isinstance(made.targets, Informed):
         known = output.estimates(above.spine, made.targets)
-        below = range(above.depth + 1, len(above.spine.levels) - 1)
-        tables[f"{name}-estimates"] = output.joined(known, _below(made, "estimates", below))
+        depths = range(above.depth + 1, len(above.spine.levels) - 1)
+        tables[f"{name}-estimates"] = output.joined(known, _below(made, "estimates", depths))
     return tables
 
 

@@ -105,6 +105,7 @@ class Solve:
             "kept": np.array(findings.kept, bool),
             "numbers": np.array(findings.numbers, np.int64),
             "rest": np.array([findings.possible, findings.agree, findings.entries], np.int64),
+            "noise": table_bytes(output.noise(grove.allotment, below)),
         }
         for d in range(division.depth + 1, len(released) - 1):
             summary[f"totals {d}"] = table_bytes(output.level_totals(grove.published, d, released[d].totals))
