@@ -13,6 +13,7 @@ from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.swapping.numbers.moments import StratumCells, estimate
 
 Z95 = 1.959963984540054
+WHOLE_RECORDS = 10.0  # variance below which a number changes by few whole records
 SUMS = ("count", "weighted", "estimate", "variance", "slack")  # of a cell, in whole numbers
 _CROSS = 4_000_000  # (stratum, cell) pairs handled at a time
 _LARGEST = 2.0**60  # of a whole number that is added to others
@@ -115,6 +116,8 @@ def finished(
     whole, grain = _summed(parts, keys), scale.weight * scale.estimate
     variance = pl.col("variance").cast(pl.Float64) / scale.variance / scale.weight**2
     slack, spread = pl.col("slack").cast(pl.Float64) / grain, Z95 * variance.sqrt()
+    if not weight:
+        spread = variance.map_batches(margins, pl.Float64)
     value = pl.col("estimate").cast(pl.Float64) / grain
     made = whole.select(
         *keys,
@@ -126,6 +129,29 @@ def finished(
         high=(value + spread + slack).clip(lower_bound=0.0),
     )
     return (made if weight else made.drop("weighted")).sort(keys, nulls_last=False)
+
+
+def margins(variances: pl.Series, level: float = 0.95) -> pl.Series:
+    r"""Half the width of intervals: $z\,\sigma$, and for small variances what whole records need.
+
+    A number that changes by whole records, as many in as out on average, differs from its mean as the difference of two
+    Poisson numbers: $P(|D| = k) = 2 e^{-V} I_k(V)$ for $k > 0$. With h the smallest number that $|D|$ exceeds in at most
+    $1 - level$ of all cases, the margin is at least $h + 1/2$. An exact number has none.
+
+    >>> margins(pl.Series([0.0, 0.04, 0.3, 100.0])).round(2).to_list()
+    [0.0, 0.5, 1.5, 19.6]
+    """
+    from scipy.special import ive, ndtri  # slow to import, and only tables with intervals need it
+
+    value = variances.to_numpy()
+    normal = float(ndtri(0.5 + level / 2)) * np.sqrt(value)
+    few = np.flatnonzero((value > 0) & (value < WHOLE_RECORDS))
+    steps, rest = np.zeros(len(few)), 1.0 - ive(0, value[few])
+    for k in range(1, 4 * int(WHOLE_RECORDS)):
+        steps += rest > 1 - level
+        rest -= 2 * ive(k, value[few])
+    normal[few] = np.maximum(normal[few], steps + 0.5)
+    return pl.Series(normal)
 
 
 def _moments(
