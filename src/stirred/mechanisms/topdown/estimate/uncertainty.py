@@ -4,14 +4,14 @@ Replicates are runs of the mechanism on its own output (``run.replicates``); the
 """
 
 from collections.abc import Sequence
-from math import sqrt
+from math import ceil, floor, sqrt
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from stirred.census import Schema
 from stirred.census.geography import attach
@@ -20,68 +20,86 @@ from stirred.mechanisms.released_parts import cells
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-PRIOR = 4.0  # degrees of freedom of the variance that is shared by cells of similar size
-FEW = 5  # cells that a size class needs before its variance is shared
+SMALL = 5  # published numbers below this keep both tails of their interval
+FEW = 60  # numbers that a size class of the replicates needs; with fewer it is joined with its neighbours
 WHOLE = "_whole"  # represents the variables of a table that has none
 CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
-Z95 = 1.959963984540054
 SHARPER = 0.5  # replicates are used where their standard error is below this part of the exact one
+SMOOTH = 0.6  # such a release is smoother than its census and its replicates change less: this part of the misses is allowed
+ENOUGH = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
 OWN = ("level", "code", "estimate", "standard_deviation")
 
 
-def moments(count: Ints, again: Ints) -> tuple[Floats, Floats, Floats]:
-    r"""Bias, standard error and degrees of freedom of every cell from its replicates (R × cells).
-
-    Cells of similar size share variance, so that a cell that did not change by chance is not called exact:
-    $s^2 = ((R-1)s_i^2 + 4 s_0^2)/(R+3)$ with $s_0^2$ the mean over the cells of its size class.
-
-    >>> bias, error, _ = moments(np.array([10, 10]), np.array([[12, 10], [10, 10], [11, 10]]))
-    >>> bias.tolist(), error.round(4).tolist()
-    ([1.0, 0.0], [0.8165, 0.5774])
-    """
-    runs = len(again)
-    bias = again.mean(axis=0) - count
-    variance = again.var(axis=0, ddof=1) if runs > 1 else np.full(len(count), np.inf)
-    place = np.digitize(count, CLASSES)
-    members = np.maximum(np.bincount(place, minlength=1), 1)
-    common = (np.bincount(place, variance) / members)[place]
-    smooth = ((runs - 1) * variance + PRIOR * common) / (runs - 1 + PRIOR)
-    return bias, np.sqrt(smooth), np.full(len(count), runs - 1 + PRIOR)
-
-
 def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Floats]:
-    r"""Bias-corrected estimate $x - \hat b$, its standard error and interval; no count is below zero.
+    r"""Estimate, standard error and interval of every cell from its count and its replicates (R × cells).
 
-    The interval is $x - \hat b \pm t\,s\sqrt{1 + 1/R}$: the last factor is the error of the bias itself. A number
-    published as 0 may come from a true 4, whose noise the replicates of a 0 do not show: the typical bias and spread of
-    the size class in which the upper limit lies decide whether it reaches further.
+    A replicate y was made from the release x as x was made from the census, so $d = x - y$ shows by how much the true
+    number differs from a number published as y. The cells of all replicates with y in one size class are taken together: the
+    estimate is $x + \bar d$, the standard error the spread of d, and the interval leaves half of $1 - level$ of the
+    differences on either side, by ranks as in conformal prediction. Below ``SMALL`` it is not trimmed to just the share
+    ``level``: the few true numbers above 0 that are published as 0 all lie at its upper end. A class that never changed is
+    exact. No number is below zero.
 
     >>> found = intervals(np.array([100, 100]), np.array([[101, 98], [99, 102], [102, 99], [98, 101]]))
     >>> found["estimate"].tolist(), found["standard_error"].round(3).tolist()
-    ([100.0, 100.0], [2.041, 2.041])
+    ([100.0, 100.0], [1.581, 1.581])
     """
-    bias, spread, freedom = moments(count, again)
-    wider = sqrt(1.0 + 1.0 / len(again))
-    t = stdtrit(freedom, 0.5 + level / 2.0)
-    high = count - bias + t * spread * wider
-    place, upper = np.digitize(count, CLASSES), np.digitize(np.rint(high), CLASSES)
-    members = np.bincount(place, minlength=len(CLASSES) + 1)
-    typical_bias = np.bincount(place, bias, len(members)) / np.maximum(members, 1)
-    typical_spread = np.sqrt(np.bincount(place, spread**2, len(members)) / np.maximum(members, 1))
-    further = count - typical_bias[upper] + t * typical_spread[upper] * wider
-    high = np.where(members[upper] >= FEW, np.maximum(high, further), high)
+    apart, place, own = count - again, np.digitize(again, CLASSES), np.digitize(count, CLASSES)
+    members = np.bincount(place.ravel(), minlength=len(CLASSES) + 1)
+    changed = np.bincount(own, (apart != 0).any(axis=0), len(CLASSES) + 1) > 0
+    centre, error, low, high = (np.zeros(len(CLASSES) + 1) for _ in range(4))
+    for size in np.unique(own[changed[own]]):
+        reach = 0
+        while True:  # neighbouring classes are added until there is something to see
+            near = slice(max(size - reach, 0), size + reach + 1)
+            here = apart[(place >= near.start) & (place < near.stop)]
+            if (members[near].sum() >= FEW and here.any()) or reach > len(CLASSES):
+                break
+            reach += 1
+        centre[size], error[size] = here.mean(), here.std()
+        low[size], high[size] = between(here, level, trimmed=size >= np.digitize(SMALL, CLASSES))
+    below, above = np.maximum(count + low[own], 0.0), np.maximum(count + high[own], 0.0)
     return {
-        "estimate": np.maximum(count - bias, 0.0),
-        "standard_error": spread * wider,
-        "low": np.maximum(count - bias - t * spread * wider, 0.0),
-        "high": np.maximum(high, 0.0),
-        "bias": bias,
+        "estimate": np.clip(count + centre[own], below, above),
+        "standard_error": error[own],
+        "low": below,
+        "high": above,
     }
 
 
-def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> pl.DataFrame:
-    """For each cell that the release or a replicate has: count, estimate, standard_error, low, high and bias."""
+def between(differences: Ints, level: float, *, trimmed: bool = True) -> tuple[float, float]:
+    r"""Limits with at most half of $1 - level$ of the differences beyond each, by their ranks in n + 1.
+
+    Whole numbers leave less than that outside; ``trimmed`` then takes off an end while the share ``level`` stays inside.
+    Where n is too small for ranks, the limits are the mean ± $t_{n-1} s \sqrt{1 + 1/n}$, and hold all differences.
+
+    >>> between(np.arange(1, 100), 0.9)
+    (5.0, 95.0)
+    >>> few = np.repeat([-2, -1, 0, 1, 2], [4, 20, 52, 20, 3])
+    >>> between(few, 0.9, trimmed=False), between(few, 0.9)
+    ((-1.0, 1.0), (-1.0, 1.0))
+    """
+    n, outside = len(differences), (1.0 - level) / 2.0
+    rank = floor((n + 1) * outside + 1e-9)
+    if rank < 1:
+        margin = float(stdtrit(n - 1, 1.0 - outside)) * float(differences.std(ddof=1)) * sqrt(1.0 + 1.0 / n)
+        middle = float(differences.mean())
+        return min(middle - margin, float(differences.min())), max(middle + margin, float(differences.max()))
+    values, numbers = np.unique(differences, return_counts=True)
+    first = int(np.searchsorted(np.cumsum(numbers), rank))
+    last = len(values) - 1 - int(np.searchsorted(np.cumsum(numbers[::-1]), rank))
+    spare = int(numbers[first : last + 1].sum()) - ceil((n + 1) * level - 1e-9) - 1
+    while trimmed and first < last and spare >= min(numbers[first], numbers[last]):
+        if numbers[first] < numbers[last]:
+            spare, first = spare - int(numbers[first]), first + 1
+        else:
+            spare, last = spare - int(numbers[last]), last - 1
+    return float(values[first]), float(values[last])
+
+
+def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> tuple[pl.DataFrame, Ints]:
+    """Each cell that the release or a replicate has, with its count, and its numbers in the replicates (R × cells)."""
     keys = list(by) or [WHOLE]
     published = cells(plain(records, keys), keys).collect()
     runs = plain(again, keys, "replicate", "count").group_by([*keys, "replicate"])
@@ -92,10 +110,7 @@ def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> 
     place = sums.join(number, on=keys, nulls_equal=True)
     matrix = np.zeros((sums["replicate"].n_unique(), every.height), np.int64)
     matrix[place["replicate"].to_numpy(), place["cell"].to_numpy()] = place["count"].to_numpy()
-    found = intervals(every["count"].to_numpy(), matrix)
-    return every.select(*by, "count").with_columns(
-        **{name: pl.Series(value) for name, value in found.items()}
-    )
+    return every.select(*by, "count"), matrix
 
 
 def plain(frame: pl.LazyFrame, keys: Sequence[str], *more: str) -> pl.LazyFrame:
@@ -115,9 +130,15 @@ def workload(release: Release, columns: Sequence[str]) -> str | None:
 
 
 def uncertain(
-    release: Release, schema: Schema, by: Sequence[str], frame: pl.LazyFrame, folder: Path | None
+    release: Release,
+    schema: Schema,
+    by: Sequence[str],
+    frame: pl.LazyFrame,
+    folder: Path | None,
+    *,
+    level: float = 0.95,
 ) -> pl.DataFrame | None:
-    """Count, estimate, standard error and 95 % interval of every cell; None where the run made no replicates.
+    """Count, estimate, standard error and interval of every cell; None where the run made no replicates.
 
     The interval is for the true number, not for the published one. Where the table is a marginal of geounits that were
     measured, it is the unbiased estimate's, whose variance is exact, unless that is more than twice as wide as what the
@@ -133,27 +154,39 @@ def uncertain(
     lacking = [name for name in by if name not in found.columns]
     if lacking and folder is not None:
         again = attach(schema, again, lacking, folder)
-    result = tabulated(frame, again, by).drop("bias")
+    table, runs = tabulated(frame, again, by)
+    result = _with(table, runs, level)
     exact = _unbiased(release.tables.get(name + UNBIASED), schema, by)
     if exact is None:
         return result
     keys = [name for name in by if name in exact.columns]
     exact = exact.cast({name: result.schema[name] for name in keys})
-    joined = (
-        result.join(exact, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        if keys
-        else result.join(exact, how="cross")
-    )
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
+    joined = _beside(result, exact, keys)
     sharp = _spread(joined["standard_error"]) < SHARPER * _spread(joined["_sd"])
-    known = (pl.col("_sd") == 0) if sharp else pl.col("_sd").is_not_null()
-    margin = Z95 * pl.col("_sd")
+    if sharp:
+        joined = _beside(_with(table, runs, 1.0 - SMOOTH * (1.0 - level)), exact, keys)
+    known = (pl.col("_sd") == 0) if sharp or runs.size >= ENOUGH else pl.col("_sd").is_not_null()
+    margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
     return joined.with_columns(
         estimate=pl.when(known).then("_estimate").otherwise("estimate"),
         standard_error=pl.when(known).then("_sd").otherwise("standard_error"),
         low=pl.when(known).then((pl.col("_estimate") - margin).clip(0.0)).otherwise("low"),
         high=pl.when(known).then((pl.col("_estimate") + margin).clip(0.0)).otherwise("high"),
     ).select(*by, "count", "estimate", "standard_error", "low", "high")
+
+
+def _with(table: pl.DataFrame, runs: Ints, level: float) -> pl.DataFrame:
+    """The cells with their intervals by replicates."""
+    found = intervals(table["count"].to_numpy(), runs, level=level)
+    return table.with_columns(**{name: pl.Series(value) for name, value in found.items()})
+
+
+def _beside(result: pl.DataFrame, exact: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The cells with what the tree estimate knows of them."""
+    if not keys:
+        return result.join(exact, how="cross")
+    return result.join(exact, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
 
 
 def _unbiased(table: pa.Table | None, schema: Schema, by: Sequence[str]) -> pl.DataFrame | None:
