@@ -1,0 +1,177 @@
+"""How often published intervals hold the true number, by level and size, for TopDown and for the swap.
+
+  python benchmarks/coverage.py [--census synthetic|hawaii] [--mechanism topdown|swap] [--releases 4] [--households 10000]
+                                [--workload pl94-persons] [--mode gls] [--rate 1/20] [--replicates 20] [--first 0]
+
+Each release has a key of its own. Printed for nominal 90 % and 95 %: the percentage of uncertain cells whose interval
+holds the truth, its Monte-Carlo standard error and the mean width, by table and size class. The standard error is that of
+the mean over releases, and at least the binomial's: cells of one release are not independent.
+Cells that neither the release nor a replicate has are in no published table and are left out.
+"""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.census import Census
+from stirred.census.synthetic import synthesise
+from stirred.chance import Key
+from stirred.engine import Local
+from stirred.mechanisms.base import Release
+from stirred.mechanisms.released import schema_of, with_variables
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.numbers.uncertainty import margins
+from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
+
+EDGES = (1, 5, 20, 100, 1000)
+CLASSES = ("0", "1–4", "5–19", "20–99", "100–999", "1000+")
+NOMINAL = (0.90, 0.95)
+HAWAII = Path(__file__).resolve().parents[2] / "shared" / "data" / "hi2020" / "blocks.parquet"
+GROUPS = ("hisp", "white", "black", "aian", "asian", "nhpi", "other", "two")
+SPINE = ("state", "county", "tract", "block_group", "block")
+FEW = 20  # cells below which no percentage is printed
+
+
+def synthetic(households: int) -> Census:
+    """The demo's census, smaller."""
+    made = synthesise("demo", households=households, seed=3)
+    return Census.of(made.schema, made.tables)
+
+
+def hawaii() -> Census:
+    """Hawaii 2020: one household a person (block counts have no households), race and an age on the right side of 18."""
+    table, parts = pl.read_parquet(HAWAII), []
+    for number, group in enumerate(GROUPS):
+        grown, all_ = pl.col(f"vap_{group}"), pl.col(f"pop_{group}")
+        for age, count in ((30, grown), (10, all_ - grown)):
+            cells = table.select(block=pl.col("geoid"), count=count).filter(pl.col("count") > 0)
+            people = cells.select(pl.col("block").repeat_by("count").explode())
+            own = {"race": max(number, 1), "hispanic": 2 if number == 0 else 1, "age": age}
+            parts.append(people.with_columns(**{name: pl.lit(value) for name, value in own.items()}))
+    ends = {"state": 2, "county": 5, "tract": 11, "block_group": 12}
+    people = pl.concat(parts).with_columns(
+        **{name: pl.col("block").str.slice(0, end) for name, end in ends.items()}
+    )
+    schema = {"geography": {"spine": list(SPINE)}, "record": {"person": {}}}
+    return Census.of(schema, {"person": people})
+
+
+def truth(
+    mechanism: TopDown | PermutationSwapping, census: Census, wanted: list[tuple[str, list[str]]]
+) -> dict[tuple[str, ...], pl.DataFrame]:
+    """The tables of the census; TopDown's variables are those of its release without noise."""
+    exact = None
+    if isinstance(mechanism, TopDown):
+        exact = replace(mechanism, rho_squared="inf", replicates=0).release(census, key=Key.for_tests(0))
+    found = {}
+    for kind, by in wanted:
+        frame = census.scan(kind, by) if exact is None else with_variables(exact, kind, by)
+        found[kind, *by] = _text(frame.group_by(by).agg(truth=pl.len().cast(pl.Int64)).collect(), by)
+    return found
+
+
+def tables(
+    mechanism: TopDown | PermutationSwapping, release: Release, kind: str, by: list[str]
+) -> Iterator[tuple[float, pl.DataFrame]]:
+    """The published table with its intervals, for each nominal level."""
+    if isinstance(mechanism, TopDown):
+        frame = with_variables(release, kind, by)
+        for level in NOMINAL:
+            found = uncertain(release, schema_of(release), by, frame, release.folder, level=level)
+            assert found is not None
+            yield level, _text(found, by)
+        return
+    found = _text(pl.DataFrame(pl.from_arrow(mechanism.table(release, by, record_type=kind))), by)
+    yield 0.95, found
+    certain = found.filter(pl.col("standard_error").is_finite())
+    margin = margins(certain["standard_error"] ** 2, 0.90)
+    low, high = (certain["estimate"] - margin).clip(0.0), (certain["estimate"] + margin).clip(0.0)
+    yield 0.90, certain.with_columns(low=low, high=high)
+
+
+def _text(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    return frame.with_columns(pl.col(by).cast(pl.String))
+
+
+def shares(table: pl.DataFrame, true: pl.DataFrame, by: list[str], size: str) -> NDArray[np.float64]:
+    """Cells, cells whose interval holds the truth, and the sum of widths (3 × size classes)."""
+    cells = table.filter(pl.col("standard_error") > 0).join(true, on=by, how="left", nulls_equal=True)
+    cells = cells.with_columns(pl.col("truth").fill_null(0))
+    low, high, value = (cells[name].to_numpy() for name in ("low", "high", "truth"))
+    place = np.digitize(cells["count" if size == "published" else "truth"].to_numpy(), EDGES)
+    held = (low - 1e-6 <= value) & (value <= high + 1e-6)
+    return np.stack(
+        [np.bincount(place, what, len(CLASSES)) for what in (np.ones(len(place)), held, high - low)]
+    )
+
+
+def line(parts: list[NDArray[np.float64]]) -> str:
+    """Percentage, standard error and mean width by class, and of all."""
+    each = np.stack([np.column_stack([part, part.sum(axis=1)]) for part in parts])
+    number, held, width = each.sum(axis=0)
+    texts = []
+    for i in range(len(CLASSES) + 1):
+        if number[i] < FEW:
+            texts.append("–")
+            continue
+        share = held[i] / number[i]
+        seen = each[each[:, 0, i] > 0, :, i]
+        apart = np.std(seen[:, 1] / seen[:, 0], ddof=1) / np.sqrt(len(seen)) if len(seen) > 1 else 0.0
+        error = max(float(apart), float(np.sqrt(share * (1 - share) / number[i])))
+        texts.append(f"{100 * share:.1f} ± {100 * error:.1f} ({width[i] / number[i]:.1f})")
+    return " | ".join([texts[-1], *texts[:-1]])
+
+
+def main() -> None:
+    """Measure and print."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--census", choices=("synthetic", "hawaii"), default="synthetic")
+    asked.add_argument("--mechanism", choices=("topdown", "swap"), default="topdown")
+    asked.add_argument("--releases", type=int, default=4)
+    asked.add_argument("--households", type=int, default=10_000)
+    asked.add_argument("--workload", default="pl94-persons")
+    asked.add_argument("--mode", default="gls")
+    asked.add_argument("--rate", default="1/20")
+    asked.add_argument("--replicates", type=int, default=20)
+    asked.add_argument("--first", type=int, default=0, help="the number of the first key")
+    told = asked.parse_args()
+    census = hawaii() if told.census == "hawaii" else synthetic(told.households)
+    mechanism: TopDown | PermutationSwapping
+    kinds = ["household"] if told.census == "synthetic" and told.mechanism == "swap" else ["person"]
+    if told.mechanism == "topdown":
+        mechanism = TopDown(workload=told.workload, mode=told.mode, replicates=told.replicates)
+    else:
+        match = ("state", "size") if told.census == "synthetic" else ("state", "age")
+        mechanism = PermutationSwapping(
+            resolution=kinds[0], match=match, swap=SPINE[1:], rate=Fraction(told.rate)
+        )
+        kinds += ["person"] if told.census == "synthetic" else []
+    wanted = [(kind, [level, *more]) for kind in kinds for level in SPINE[1:] for more in ([], ["race"])]
+    true = truth(mechanism, census, wanted)
+    found: dict[tuple[object, ...], list[NDArray[np.float64]]] = {}
+    for number in range(told.first, told.first + told.releases):
+        release = mechanism.release(
+            census, key=Key.for_tests(number).bind("coverage"), engine=Local(workers=1)
+        )
+        for kind, by in wanted:
+            for level, table in tables(mechanism, release, kind, by):
+                for size in ("published", "true"):
+                    part = shares(table, true[kind, *by], by, size)
+                    found.setdefault((size, kind, " × ".join(by), level), []).append(part)
+    print(" ".join(f"{name}={value}" for name, value in vars(told).items()))
+    print("percentage ± standard error (mean width)")
+    print("| size | records | table | nominal | all | " + " | ".join(CLASSES) + " |")
+    for (size, kind, by, level), parts in sorted(found.items(), key=lambda item: str(item[0][0])):
+        if sum(part[0].sum() for part in parts) >= FEW:
+            print(f"| {size} | {kind} | {by} | {100 * float(str(level)):.0f} | {line(parts)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
