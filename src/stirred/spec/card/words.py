@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from mpmath import mpf
 
+from stirred.languages import Phrase
 from stirred.spec.card.factors import significant
 from stirred.spec.nearest.distance import spelled
 from stirred.spec.neighbours import Neighbours
@@ -15,10 +16,7 @@ from stirred.spec.premetrics import InputPremetric, SymmetricDifference
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 STATUS = {
-    "proved": "proved",
-    "published": "published by others",
-    "estimated": "estimated",
-    "unknown": "not known",
+    status: Phrase(f"card.status.{status}") for status in ("proved", "published", "estimated", "unknown")
 }
 
 

@@ -1,0 +1,7 @@
+"""The words of cards and reports: one catalog file per language, and numbers as each language writes them."""
+
+from stirred.languages.catalog import CODES
+from stirred.languages.language import Language
+from stirred.languages.phrase import Phrase, Value
+
+__all__ = ["CODES", "Language", "Phrase", "Value"]
