@@ -3,5 +3,7 @@
 from stirred.languages.catalog import CODES
 from stirred.languages.language import Language
 from stirred.languages.phrase import Phrase, Value
+from stirred.languages.recognition import recognised
+from stirred.languages.units import spelled, unit
 
-__all__ = ["CODES", "Language", "Phrase", "Value"]
+__all__ = ["CODES", "Language", "Phrase", "Value", "recognised", "spelled", "unit"]

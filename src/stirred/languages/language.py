@@ -1,11 +1,13 @@
 """A language: its texts by key, its numbers, its lists."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stirred.errors import InputError, did_you_mean
 from stirred.languages.catalog import CODES
 from stirred.languages.numerals import Amount, Numerals, numerals
 from stirred.languages.phrase import Phrase, Value, filled
+from stirred.languages.recognition import recognised
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,17 @@ class Language:
         return filled(self.code, key, values)
 
     def translated(self, text: str) -> str:
-        """A phrase in this language; a plain text as it is."""
-        return filled(self.code, text.key, text.values) if isinstance(text, Phrase) else str(text)
+        """A phrase in this language, also one that was read from a file; any other text as it is."""
+        known = text if self.is_english else recognised(text)
+        return filled(self.code, known.key, known.values) if isinstance(known, Phrase) else str(text)
 
     def knows(self, text: str) -> bool:
         """Whether ``translated`` gives that text in this language."""
-        return self.is_english or not text or isinstance(text, Phrase)
+        return self.is_english or not text or isinstance(recognised(text), Phrase)
+
+    def listed(self, texts: Iterable[str]) -> str:
+        """Several texts in this language, in one line."""
+        return self.say("lists.semicolon").join(self.translated(text) for text in texts)
 
     def number(self, value: Amount, decimals: int | None = None) -> str:
         """A number for people, rounded to nearest."""

@@ -14,7 +14,7 @@ import yaml
 from stirred.errors import InputError, did_you_mean
 from stirred.spec import Approximate, Hamming, Multiplicative, Neighbours, NormalizedRenyi, OutputPremetric
 from stirred.spec.card import Card
-from stirred.spec.card.words import STATUS, counted
+from stirred.spec.card.words import counted, status
 from stirred.spec.files import digest
 from stirred.spec.numbers.numerals import text_of
 from stirred.spec.numbers.rounding import number
@@ -138,7 +138,7 @@ def registry_entry(card: Card, about: About) -> dict[str, object]:
             "administrative": {
                 "sources": about.sources or spec.evidence.source or "none",
                 "notes": f"Exported from spec.json, SHA-256 {digest(spec)}. "
-                f"The guarantee is {STATUS[spec.evidence.status]}: {spec.evidence.source or 'see the sources'}.",
+                f"The guarantee is {status(spec.evidence.status)}: {spec.evidence.source or 'see the sources'}.",
                 "registry_authors": list(about.registry_authors),
             },
         },
@@ -147,8 +147,15 @@ def registry_entry(card: Card, about: About) -> dict[str, object]:
 
 def to_yaml(document: Mapping[str, object]) -> str:
     """The text of the registry's YAML file."""
-    text: str = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=100)
+    text: str = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes phrases as the texts they are."""
+
+
+_Dumper.add_multi_representer(str, yaml.SafeDumper.represent_str)
 
 
 def _slug(about: About) -> str:

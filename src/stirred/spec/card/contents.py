@@ -3,15 +3,14 @@
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from stirred.languages import Language, Phrase, recognised, spelled
+from stirred.languages import unit as noun
 from stirred.spec.card.odds import DELTA, Allowed, allowed
-from stirred.spec.card.words import STATUS, counted, decimal, measure, small
-from stirred.spec.invariants.brief import brief, joined
-from stirred.spec.nearest.distance import spelled
+from stirred.spec.card.words import counted, decimal, measure, small, status
+from stirred.spec.invariants.brief import brief
 from stirred.spec.outputs.divergences import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.premetrics import SymmetricDifference
 from stirred.spec.specification import Specification
-
-NOT_TOUCHED = "exact wherever they are released:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class CardContents:
     """A specification with a title and all it takes to read it; ``at_least`` marks a total that leaves releases out."""
 
     specification: Specification
-    title: str = "Specification"
+    title: str = ""  # empty: "Specification"
     subtitle: str = ""
     delta: Fraction = DELTA
     distance: int | None = None  # the smallest distance, where no rule can know it
@@ -47,6 +46,29 @@ class CardContents:
     pieces: tuple[TotalPart, ...] = ()
     variants: tuple[Variant, ...] = ()
     more_notes: tuple[str, ...] = field(default=())
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", Language.of(self.language).code)
+        if not self.title:
+            object.__setattr__(self, "title", self.says("card.title"))
+
+    @property
+    def speech(self) -> Language:
+        """The language it is written in."""
+        return Language.of(self.language)
+
+    def says(self, key: str, /, **values: str) -> str:
+        """The text of a key in its language."""
+        return self.speech.say(key, **values)
+
+    def translated(self, text: str) -> str:
+        """A text in its language; one that is not in the catalog stays as it is."""
+        return self.speech.translated(text)
+
+    def _known(self, text: str) -> str:
+        """A text of a file as a phrase, where the catalog has it; English needs none."""
+        return text if self.speech.is_english else recognised(text)
 
     def allowed(self) -> Allowed:
         """What the budget allows at the smallest distance that occurs."""
@@ -54,144 +76,166 @@ class CardContents:
 
     def budget(self) -> str:
         """The budget with its letter, four decimals, rounded up: ρ² for zCDP (the usual parameter), ε otherwise."""
+        return self.translated(self.shown_budget())
+
+    def shown_budget(self) -> Phrase:
+        """The budget for every language."""
         spec = self.specification
         zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
         number = decimal((spec.rho_squared if zcdp else spec.budget).upper(4))
         letter = "ρ²" if zcdp else spec.output_premetric.budget_symbol
-        return f"{letter} {'≥' if self.at_least else '='} {number}"
+        return Phrase("card.budget", letter=letter, relation="≥" if self.at_least else "=", number=number)
 
     def sentence(self) -> str:
         """The specification as one sentence a data user understands."""
-        spec = self.specification
-        kept = [brief(invariant, spec.domain) for invariant in spec.multiverse]
-        among = (
-            f"Among all data sets that agree on {joined(kept)}, which are published exactly and are not protected,"
-            if kept
-            else "Whatever data set was collected,"
-        )
-        what = self.allowed()
+        spec, what = self.specification, self.allowed()
+        kept = tuple(self._known(brief(invariant, spec.domain)) for invariant in spec.multiverse)
+        among = Phrase("card.sentence.among", kept=kept) if kept else Phrase("card.sentence.any_data")
         if what.distance is None:
-            return f"{among} there is only one, because {what.reason}: nothing is protected, whatever the budget."
+            return self.says("card.sentence.single", among=among, reason=what.reason)
         if what.log_odds is not None and what.log_odds.is_infinite():
-            return (
-                f"{among} nothing is promised: {what.change} may change what is published without any limit."
-            )
+            return self.says("card.sentence.no_limit", among=among, change=what.change)
         if what.log_odds is None:
-            return f"{among} {what.change} moves what is published by at most {self.budget()} in {spec.output_premetric}."
-        caveat = f" ({what.exception})" if what.exception else ""
-        if self.at_least:
-            return (
-                f"{among} the bounds that are known let {what.change} move anyone's odds by a factor of up to "
-                f"{what.factor}{caveat}, and releases whose cost nobody has stated come on top."
+            measured, budget = str(spec.output_premetric), self.shown_budget()
+            return self.says(
+                "card.sentence.moves", among=among, change=what.change, budget=budget, measure=measured
             )
-        return f"{among} {what.change} moves anyone's odds by at most a factor of {what.factor}{caveat}."
+        key = "card.sentence.known_bounds" if self.at_least else "card.sentence.odds"
+        return self.says(key, among=among, change=what.change, factor=_but(what.factor, what.exception))
 
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The five parts, what they allow and how we know, as a table of two columns."""
+        return tuple((self.translated(name), self.translated(text)) for name, text in self._rows())
+
+    def _rows(self) -> tuple[tuple[str, str], ...]:
         spec, what = self.specification, self.allowed()
         exact = spec.rho_squared if isinstance(spec.output_premetric, NormalizedRenyi) else spec.budget
-        caveat = f", {what.exception}" if what.exception else ""
-        odds = f"a factor of {what.factor} at distance {what.distance}{caveat}"
+        odds = Phrase("card.odds.factor", factor=what.factor, distance=str(what.distance))
         if what.distance is None:
-            odds = "nothing is protected"
+            odds = Phrase("card.odds.nothing")
         elif what.log_odds is None:
-            odds = f"no rule turns {spec.output_premetric} into odds"
-        exact_too = (("not touched", f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"),) if spec.untouched else ()
-        return (
-            ("domain", spec.domain.label or spec.domain.name),
-            ("invariants", "; ".join(invariant.words() for invariant in spec.multiverse) or "none"),
-            *exact_too,
-            ("unit", f"{counted(spec.input_premetric)}, {spec.input_premetric}"),
-            ("measured by", f"{measure(spec.output_premetric)}, {spec.output_premetric}"),
-            ("budget", f"{self.budget()} per unit (exactly {shortened(exact.exact)})"),
-            ("smallest distance", self.nearness()),
-            ("odds it allows", odds),
-            (
-                "best test",
-                f"errs in at least {what.error} of cases" if what.error[:1].isdigit() else what.error_words,
-            ),
-            ("evidence", f"{STATUS[spec.evidence.status]}: {spec.evidence.source}".rstrip(": ")),
+            odds = Phrase("card.odds.no_rule", measure=str(spec.output_premetric))
+        elif what.exception:
+            odds = Phrase("lists.comma_pair", first=odds, second=what.exception)
+        kept = self.speech.listed([invariant.words() for invariant in spec.multiverse])
+        exact_too = ((Phrase("card.row.untouched"), self.untouched()),) if spec.untouched else ()
+        errs = what.error[:1].isdigit()
+        unit, measured = (
+            Phrase("lists.comma_pair", first=words, second=str(formal))
+            for words, formal in (
+                (counted(spec.input_premetric), spec.input_premetric),
+                (measure(spec.output_premetric), spec.output_premetric),
+            )
         )
+        return (
+            (Phrase("card.row.domain"), spec.domain.label or spec.domain.name),
+            (Phrase("card.row.invariants"), kept or Phrase("card.none")),
+            *exact_too,
+            (Phrase("card.row.unit"), unit),
+            (Phrase("card.row.measure"), measured),
+            (
+                Phrase("card.row.budget"),
+                Phrase("card.budget_exactly", budget=self.shown_budget(), exact=shortened(exact.exact)),
+            ),
+            (Phrase("card.row.distance"), self.nearness()),
+            (Phrase("card.row.odds"), odds),
+            (
+                Phrase("card.row.test"),
+                Phrase("card.error.errs", share=what.error) if errs else what.error_words,
+            ),
+            (Phrase("card.row.evidence"), self._evidence()),
+        )
+
+    def _evidence(self) -> str:
+        words, source = self.translated(status(self.specification.evidence.status)), self.source()
+        return f"{words}: {source}".rstrip(": ")
+
+    def source(self) -> str:
+        """Where the budget is known from."""
+        return self.speech.listed(self.specification.evidence.source.split("; "))
+
+    def untouched(self) -> str:
+        """The records that are released exactly."""
+        return self.says("card.untouched", records=self.speech.listed(self.specification.untouched))
 
     def nearness(self) -> str:
         """The smallest distance between two data sets that agree on the invariants, and why it is that one."""
         what = self.allowed()
-        return f"{'none' if what.distance is None else what.distance}: {what.reason}"
+        distance = Phrase("card.none") if what.distance is None else str(what.distance)
+        return self.says("card.nearness", distance=distance, reason=what.reason)
 
     def readings(self) -> tuple[tuple[int, str, str, str], ...]:
         """(distance, δ, simple ε, tight ε) of a zCDP budget at distances 1, 2 and the smallest; else none."""
         spec = self.specification
         if not isinstance(spec.output_premetric, NormalizedRenyi) or not spec.budget.is_finite:
             return ()
+        delta = self.translated(small(self.delta))
         return tuple(
-            (distance, small(self.delta), self._read(distance), self._read(distance, tight=True))
+            (distance, delta, self._read(distance), self._read(distance, tight=True))
             for distance in sorted({1, 2, self.allowed().distance or 1})
         )
 
     def _read(self, distance: int, *, tight: bool = False) -> str:
         rho_squared = self.specification.rho_squared
-        return decimal(rho_squared_to_epsilon(rho_squared, self.delta, distance=distance, tight=tight))
+        epsilon = rho_squared_to_epsilon(rho_squared, self.delta, distance=distance, tight=tight)
+        return self.translated(decimal(epsilon))
 
     def worked(self) -> str:
         """One worked household (or person): what someone could at most believe afterwards."""
         spec, what = self.specification, self.allowed()
         if what.distance is None:
-            return f"No worked example: {what.reason}, so nothing is left to learn from the rest."
+            return self.says("card.worked.nothing_left", reason=what.reason)
         if what.log_odds is None:
-            return f"No worked example: no rule turns {spec.output_premetric} into odds."
+            return self.says("card.worked.no_rule", measure=str(spec.output_premetric))
         even, rare = what.belief(Fraction(1, 2)), what.belief(Fraction(1, 1000))
-        caveat = f" ({what.exception})" if what.exception else ""
-        return (
-            f"Worked example: {self._example(what)} for equally likely may believe in one of them, after the release, "
-            f"with {even} at most; "
-            f"someone who gave it 1 chance in 1,000, with {rare} at most{caveat}."
+        rare = Phrase("card.worked.at_most", belief=rare)
+        return self.says(
+            "card.worked.example", example=self._example(what), even=even, rare=_but(rare, what.exception)
         )
 
-    def _example(self, what: Allowed) -> str:
+    def _example(self, what: Allowed) -> Phrase:
         """Two data sets at the smallest distance, and someone who does not know which of them it was."""
-        premetric = self.specification.input_premetric
-        counts = premetric.unrestricted
-        unit, records = counts.unit, spelled(what.distance or 1)
+        counts = self.specification.input_premetric.unrestricted
+        one, records = noun(counts.unit, "one"), noun(counts.unit, "records")
+        number = spelled(what.distance or 1)
         if isinstance(counts, SymmetricDifference):
             if what.distance == 1:
-                return f"one {unit} could be in the file or not. Someone who holds both"
+                return Phrase("card.worked.in_or_out", one=one)
             if what.distance == 2:
-                return f"one {unit} could have been another one. Someone who holds both"
-            return f"two files that differ by {records} {unit} records give the same exact tables. Someone who holds both"
+                return Phrase("card.worked.another", one=one)
+            return Phrase("card.worked.two_files", number=number, records=records)
         if what.distance == 1:
-            return f"one {unit} could have answered a question in two ways. Someone who holds both"
+            return Phrase("card.worked.two_answers", one=one)
         if what.distance == 2 and len(what.moved) == 2:
             first, second = what.moved
-            return (
-                f"two {unit}s differ in {first} and in {second}, and no exact table tells which {first} goes with which "
-                f"{second}. Someone who holds both ways of arranging them"
-            )
-        return (
-            f"the values of {records} {unit} records can be arranged in two ways that give the same exact tables. "
-            f"Someone who holds both"
-        )
+            two = noun(counts.unit, "two_differ")
+            return Phrase("card.worked.which_goes_with", two_differ=two, first=first, second=second)
+        return Phrase("card.worked.arranged", number=number, records=records)
 
     def warning(self) -> str:
         """What to say above a factor of 1,000: the bound alone does not prevent near-certainty."""
         what = self.allowed()
         if what.distance is None:
-            return "Nothing is protected: what is published exactly determines the data."
-        if not what.near_certain:
-            return ""
-        return (
-            "The factor is above 1,000: this bound alone does not prevent near-certainty about such a change. "
-            "It is a ceiling on what anyone can learn, not a measurement of what can be learnt; an assessment measures."
-        )
+            return self.says("card.warning.nothing")
+        return self.says("card.warning.near_certain") if what.near_certain else ""
 
     def notes(self) -> tuple[str, ...]:
         """What must be read with the numbers."""
+        return tuple(self.translated(note) for note in self.all_notes())
+
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes for every language."""
         varies = self.specification.varies
-        by_universe = (
-            ()
-            if varies is None
-            else (f"the budget differs by universe: {varies.words}. It is stated here for {varies.universe}",)
-        )
+        by_universe: tuple[str, ...] = ()
+        if varies is not None:
+            words, universe = self._known(varies.words), self._known(varies.universe)
+            by_universe = (Phrase("card.varies", words=words, universe=universe),)
         return tuple(dict.fromkeys((*by_universe, *self.specification.notes, *self.more_notes)))
+
+
+def _but(text: str, exception: str) -> str:
+    """A text with the probability with which it may fail."""
+    return Phrase("card.with_exception", text=text, exception=exception) if exception else text
 
 
 def shortened(exact: str, most: int = 60) -> str:

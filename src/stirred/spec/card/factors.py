@@ -9,19 +9,21 @@ from fractions import Fraction
 
 from mpmath import iv, mp, mpf
 
+from stirred.languages import Phrase
+
 NEAR_CERTAINTY = 1000  # above this factor on the odds a bound alone no longer prevents near-certainty
 _DIGITS = 60
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
-def significant(value: mpf, digits: int, *, up: bool) -> str:
+def significant(value: mpf, digits: int, *, up: bool) -> Phrase:
     """A number for people with the given significant digits, rounded to the named side.
 
     >>> significant(mpf("1234.5"), 3, up=True), significant(mpf("25179000000000"), 3, up=True)
     ('1,240', '2.52 × 10¹³')
     """
     if value == 0:
-        return "0"
+        return Phrase("numbers.plain", number=0)
     with mp.workdps(_DIGITS):
         exponent = int(mp.floor(mp.log10(value)))
         scaled = value * mpf(10) ** (digits - 1 - exponent)
@@ -29,9 +31,11 @@ def significant(value: mpf, digits: int, *, up: bool) -> str:
     if whole >= 10**digits:  # 9.996 rounded up to 10.00
         whole, exponent = whole // 10, exponent + 1
     if -4 <= exponent < 6:
-        return f"{Decimal(whole).scaleb(exponent - digits + 1):,.{max(0, digits - 1 - exponent)}f}"
-    mantissa = f"{Decimal(whole).scaleb(1 - digits):.{digits - 1}f}"
-    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
+        places = max(0, digits - 1 - exponent)
+        number = Decimal(whole).scaleb(exponent - digits + 1).quantize(Decimal(1).scaleb(-places))
+        return Phrase("numbers.plain", number=number)
+    mantissa = Decimal(whole).scaleb(1 - digits)
+    return Phrase("numbers.power", mantissa=mantissa, power=str(exponent).translate(_SUPERSCRIPTS))
 
 
 def power_of_e(exponent: Decimal) -> mpf:
@@ -41,7 +45,7 @@ def power_of_e(exponent: Decimal) -> mpf:
         return mpf(iv.exp(iv.mpf(str(exponent))).b)
 
 
-def factor(log_odds: Decimal) -> str:
+def factor(log_odds: Decimal) -> Phrase:
     """The largest factor by which odds may move when their logarithm moves by at most this much.
 
     >>> factor(Decimal("30.859")), factor(Decimal("0.6932"))
@@ -61,7 +65,7 @@ def posterior(prior: Fraction, log_odds: Decimal) -> mpf:
         return odds / (1 + odds)
 
 
-def chance(probability: mpf) -> str:
+def chance(probability: mpf) -> Phrase:
     """A probability that is an upper bound, as people say it; close to 1 as what is missing to certainty.
 
     >>> chance(mpf("0.7311")), chance(posterior(Fraction(1, 2), Decimal(10)))
@@ -70,23 +74,23 @@ def chance(probability: mpf) -> str:
     with mp.workdps(_DIGITS):
         rest = 1 - probability
         if rest <= 0:
-            return "certainty"
+            return Phrase("card.chance.certain")
         if rest < mpf("0.001"):
-            return f"certainty but for 1 in {one_in(rest)}"
-        return f"{significant(100 * probability, 3, up=True)} %"
+            return Phrase("card.chance.but_for", number=one_in(rest))
+        return Phrase("card.chance.percent", number=significant(100 * probability, 3, up=True))
 
 
-def one_in(probability: mpf) -> str:
+def one_in(probability: mpf) -> Phrase:
     """The N of "1 in N" for a probability that is a lower bound: N is rounded up, the chance never overstated."""
     with mp.workdps(_DIGITS):
         # the tiny subtraction keeps 1/(1/N) from being pushed to the next number by the last binary digit
         inverse = 1 / probability * (1 - mpf(10) ** -12)
         if inverse < 10**9:
-            return f"{int(mp.ceil(inverse)):,}"
+            return Phrase("numbers.plain", number=int(mp.ceil(inverse)))
         return significant(inverse, 3, up=True)
 
 
-def at_least(probability: mpf) -> str:
+def at_least(probability: mpf) -> Phrase:
     """A lower bound of a probability as people say it, rounded down: a share, or "1 in N" below one per cent.
 
     >>> at_least(mpf("0.40319")), at_least(mpf("0.000125"))
@@ -94,8 +98,8 @@ def at_least(probability: mpf) -> str:
     """
     with mp.workdps(_DIGITS):
         if probability >= mpf("0.01"):
-            return f"{significant(100 * probability, 3, up=False)} %"
-        return f"1 in {one_in(probability)}"
+            return Phrase("card.chance.percent", number=significant(100 * probability, 3, up=False))
+        return Phrase("card.chance.one_in", number=one_in(probability))
 
 
 def pure_error(log_odds: Decimal) -> mpf:

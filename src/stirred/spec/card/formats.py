@@ -5,19 +5,19 @@ import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from stirred.spec.card.contents import NOT_TOUCHED, CardContents, shortened
+from stirred.languages import Language, Phrase
+from stirred.spec.card.contents import CardContents, TotalPart, Variant, shortened
 from stirred.spec.card.odds import Allowed
-from stirred.spec.card.words import STATUS, counted, decimal, measure
+from stirred.spec.card.words import counted, decimal, measure, status
 from stirred.spec.compare import Comparison
 from stirred.spec.outputs.divergences import NormalizedRenyi
 
-_FOOTER = "Made with Stirred. Numbers are rounded up; the exact budget stands in spec.json."
 _SCALE = 620  # the width of the drawn scale, in its own units
 _LEFT = 10
 
@@ -39,7 +39,7 @@ def _environment() -> Environment:
 
 def text(card: CardContents) -> str:
     """The card for a terminal: sentence, table, warning, notes."""
-    rows = card.rows()
+    rows, say = card.rows(), card.says
     width = max(len(name) for name, _ in rows)
     lines = [card.title, "=" * len(card.title), "", card.sentence(), ""]
     lines += [f"{name:<{width}}  {value}" for name, value in rows]
@@ -47,27 +47,31 @@ def text(card: CardContents) -> str:
     if card.warning():
         lines += ["", card.warning()]
     if card.readings():
-        lines += ["", "Read as (ε, δ):"]
-        lines += [
-            f"  at distance {k}, δ = {d}: ε = {simple} (tight {tight})"
-            for k, d, simple, tight in card.readings()
-        ]
+        lines += ["", _head(card, "card.readings.title")]
+        for k, delta, simple, tight in card.readings():
+            line = say("card.readings.line", distance=str(k), delta=delta, simple=simple, tight=tight)
+            lines.append(f"  {line}")
     if card.specification.bounds:
-        lines += ["", "All bounds known for it:"]
+        lines += ["", _head(card, "card.bounds.title")]
         lines += [
-            f"  {name}: {budget} ({status}; {source})" for name, budget, status, _, source in _bounds(card)
+            f"  {name}: {budget} ({known}; {source})" for name, budget, known, _, source in _bounds(card)
         ]
     if card.pieces:
-        lines += ["", "Put together from:"]
-        lines += [
-            f"  {p.name}, {p.unit}: {p.budget}, constant {p.constant}, counted as {p.counted}"
-            for p in card.pieces
-        ]
+        lines += ["", _head(card, "card.pieces.title")]
+        for p in _pieces(card):
+            line = say(
+                "card.pieces.line", unit=p.unit, budget=p.budget, constant=p.constant, counted=p.counted
+            )
+            lines.append(f"  {p.name}, {line}")
     if card.variants:
-        lines += ["", "Under other assumptions:"]
-        lines += [f"  {v.words}: {v.budget}; {v.odds}" for v in card.variants]
+        lines += ["", _head(card, "card.variants.title")]
+        lines += [f"  {v.words}: {v.budget}; {v.odds}" for v in _variants(card)]
     lines += ["", *(f"- {note}" for note in card.notes())] if card.notes() else []
     return "\n".join(lines) + "\n"
+
+
+def _head(card: CardContents, key: str) -> str:
+    return card.says("lists.heading", text=card.says(key))
 
 
 def escaped(text: str) -> str:
@@ -91,43 +95,92 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 def markdown(card: CardContents) -> str:
     """The card as Markdown, for a README or a wiki."""
+
+    def heads(*keys: str) -> list[str]:
+        return [card.says(key) for key in keys]
+
     lines = [
         f"## {escaped(card.title)}",
         "",
         escaped(card.sentence()),
         "",
-        *_markdown_table(["part", "this specification"], card.rows()),
+        *_markdown_table(heads("card.head.part", "card.head.this"), card.rows()),
     ]
     lines += ["", escaped(card.worked())]
     if card.warning():
-        lines += ["", f"> **Read this.** {escaped(card.warning())}"]
+        lines += ["", f"> **{card.says('card.warning.title')}** {escaped(card.warning())}"]
     if card.readings():
-        head = ["at distance", "δ", "ε by ρ² + 2ρ√(−ln δ)", "ε, tight"]
+        head = [
+            card.says("card.head.at_distance"),
+            "δ",
+            card.says("card.head.simple_by"),
+            card.says("card.head.tight"),
+        ]
         lines += ["", *_markdown_table(head, [[str(value) for value in row] for row in card.readings()])]
     if card.specification.bounds:
-        lines += ["", *_markdown_table(["bound", "budget", "status", "tight for", "source"], _bounds(card))]
+        head = heads(
+            "card.head.bound",
+            "card.head.budget",
+            "card.head.status",
+            "card.head.tight_for",
+            "card.head.source",
+        )
+        lines += ["", *_markdown_table(head, _bounds(card))]
     if card.pieces:
-        pieces = [(p.name, p.unit, p.budget, p.constant, p.counted) for p in card.pieces]
-        lines += [
-            "",
-            *_markdown_table(["part", "its unit", "its budget", "constant", "counted here as"], pieces),
-        ]
+        pieces = [(p.name, p.unit, p.budget, p.constant, p.counted) for p in _pieces(card)]
+        head = heads(
+            "card.head.part",
+            "card.head.its_unit",
+            "card.head.its_budget",
+            "card.head.constant",
+            "card.head.counted_as",
+        )
+        lines += ["", *_markdown_table(head, pieces)]
     if card.variants:
-        variants = [(v.words, v.budget, v.odds) for v in card.variants]
-        lines += ["", *_markdown_table(["if", "budget", "odds it allows"], variants)]
+        variants = [(v.words, v.budget, v.odds) for v in _variants(card)]
+        lines += ["", *_markdown_table(heads("card.head.if", "card.head.budget", "card.row.odds"), variants)]
     if card.notes():
         lines += ["", *(f"- {escaped(note)}" for note in card.notes())]
     return "\n".join(lines) + "\n"
 
 
 def _bounds(card: CardContents) -> list[tuple[str, str, str, str, str]]:
-    bounds = card.specification.bounds
-    return [(b.name, decimal(b.budget.upper(4)), STATUS[b.status], b.tight, b.source) for b in bounds]
+    said = card.translated
+    return [
+        (
+            said(b.name),
+            said(decimal(b.budget.upper(4))),
+            said(status(b.status)),
+            said(b.tight),
+            said(b.source),
+        )
+        for b in card.specification.bounds
+    ]
+
+
+def _pieces(card: CardContents) -> list[TotalPart]:
+    said = card.translated
+    return [
+        TotalPart(
+            name=said(p.name),
+            unit=said(p.unit),
+            budget=said(p.budget),
+            constant=said(p.constant),
+            counted=said(p.counted),
+        )
+        for p in card.pieces
+    ]
+
+
+def _variants(card: CardContents) -> list[Variant]:
+    said = card.translated
+    return [Variant(words=said(v.words), budget=said(v.budget), odds=said(v.odds)) for v in card.variants]
 
 
 def fragment(card: CardContents, *, level: int = 2) -> Markup:
     """The card as an HTML element without its style; its title is a heading of that level."""
-    return Markup(_environment().get_template("card.html.j2").render(card=_view(card), level=level))
+    template = _environment().get_template("card.html.j2")
+    return Markup(template.render(card=_view(card), level=level, say=card.says))
 
 
 def styled_fragment(card: CardContents) -> str:
@@ -136,20 +189,30 @@ def styled_fragment(card: CardContents) -> str:
 
 
 def render_page(
-    cards: Sequence[CardContents], *, heading: str, lead: Sequence[str], comparison: Comparison | None
+    cards: Sequence[CardContents],
+    *,
+    heading: str,
+    lead: Sequence[str],
+    comparison: Comparison | None,
+    language: Language,
 ) -> str:
     """A page of its own."""
     view: dict[str, object] | None = None
     if comparison is not None:
         rows = [
-            {"part": part, "verdict": finding.relation.value, "because": finding.because}
+            {
+                "part": language.translated(part),
+                "verdict": language.translated(finding.relation.value),
+                "because": _said(language, finding.because),
+            }
             for part, finding in comparison.parts.items()
         ]
+        against = f" {language.say('card.comparison.against')} "
         view = {
-            "title": " against ".join(card.title for card in cards),
-            "overall": _sentence(comparison.sentence),
+            "title": against.join(card.title for card in cards),
+            "overall": _said(language, _sentence(comparison.sentence)),
             "rows": rows,
-            "warnings": [_sentence(warning) for warning in comparison.warnings],
+            "warnings": [_said(language, _sentence(warning)) for warning in comparison.warnings],
         }
     return (
         _environment()
@@ -162,51 +225,64 @@ def render_page(
             comparison=view,
             card_css=Markup(_template("card.css")),
             page_css=Markup(_template("page.css")),
-            footer=_FOOTER,
+            language=language.code,
+            say=language.say,
         )
     )
 
 
+def _said(language: Language, text: str) -> Markup:
+    """A text in that language, or marked as English where the catalog does not have it."""
+    if language.knows(text):
+        return escape(language.translated(text))
+    return Markup('<span lang="en">{}</span>').format(text)
+
+
 def _view(card: CardContents) -> dict[str, object]:
     """Everything the template shows, as text."""
-    spec, what = card.specification, card.allowed()
+    spec, what, say, said = card.specification, card.allowed(), card.says, card.translated
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
     exact = (spec.rho_squared if zcdp else spec.budget).exact
-    kept = [invariant.words() for invariant in spec.multiverse]
-    exact_too = f"{NOT_TOUCHED} {'; '.join(spec.untouched)}"
-    untouched = [_line("Not touched", exact_too)] if spec.untouched else []
+    marked = partial(_said, card.speech)
+    kept = [marked(invariant.words()) for invariant in spec.multiverse]
+    untouched = [_line(say("card.part.untouched"), card.untouched())] if spec.untouched else []
     return {
         "anchor": "card-" + hashlib.sha256(f"{card.title}{spec}".encode()).hexdigest()[:10],
         "title": card.title,
         "subtitle": card.subtitle,
         "sentence": card.sentence(),
         "parts": [
-            _line("Domain", spec.domain.label or spec.domain.name),
-            _line("Published exactly", "nothing", items=kept),
+            _line(say("card.part.domain"), spec.domain.label or spec.domain.name),
+            _line(say("card.part.invariants"), say("card.nothing"), items=kept),
             *untouched,
-            _line("One change", counted(spec.input_premetric), formal=str(spec.input_premetric)),
-            _line("Measured by", measure(spec.output_premetric), formal=str(spec.output_premetric)),
             _line(
-                "Budget",
-                "per change" + (" (ρ² is the square of the budget ρ)" if zcdp else ""),
+                say("card.part.unit"), said(counted(spec.input_premetric)), formal=str(spec.input_premetric)
+            ),
+            _line(
+                say("card.part.measure"),
+                marked(measure(spec.output_premetric)),
+                formal=str(spec.output_premetric),
+            ),
+            _line(
+                say("card.part.budget"),
+                say("card.per_change_squared" if zcdp else "card.per_change"),
                 strong=card.budget(),
                 formal=f"{'ρ²' if zcdp else spec.output_premetric.budget_symbol} = {shortened(exact)}",
             ),
-            _line("Smallest distance", card.nearness()),
+            _line(say("card.part.distance"), card.nearness()),
         ],
         "status": spec.evidence.status,
-        "status_words": STATUS[spec.evidence.status],
-        "source": spec.evidence.source,
+        "status_words": said(status(spec.evidence.status)),
+        "source": Markup(card.says("lists.semicolon")).join(
+            marked(source) for source in spec.evidence.source.split("; ")
+        ),
         "figures": [
             {
-                "value": f"× {what.factor}" if what.log_odds is not None else what.factor,
-                "words": _most(what),
+                "value": f"× {said(what.factor)}" if what.log_odds is not None else said(what.factor),
+                "words": said(_most(what)),
             },
-            {"value": what.error, "words": what.error_words},
-            {
-                "value": what.belief(_half()),
-                "words": "is the most someone at even odds may believe after the release",
-            },
+            {"value": said(what.error), "words": said(what.error_words)},
+            {"value": said(what.belief(_half())), "words": say("card.figure.belief")},
         ],
         "scale": _scale(card),
         "worked": card.worked(),
@@ -215,22 +291,30 @@ def _view(card: CardContents) -> dict[str, object]:
             dict(zip(("distance", "delta", "simple", "tight"), row, strict=True)) for row in card.readings()
         ],
         "bounds": [
-            {"name": n, "budget": b, "status": s.status, "status_words": w, "tight": t, "source": o}
-            for (n, b, w, t, o), s in zip(_bounds(card), spec.bounds, strict=True)
+            {
+                "name": marked(b.name),
+                "budget": said(decimal(b.budget.upper(4))),
+                "status": b.status,
+                "status_words": said(status(b.status)),
+                "tight": marked(b.tight),
+                "source": marked(b.source),
+            }
+            for b in spec.bounds
         ],
-        "pieces": card.pieces,
-        "variants": card.variants,
-        "notes": card.notes(),
+        "pieces": _pieces(card),
+        "variants": _variants(card),
+        "notes": [marked(note) for note in card.all_notes()],
     }
 
 
-def _most(what: Allowed) -> str:
+def _most(what: Allowed) -> Phrase:
     """What the factor on the odds is, and at which distance."""
     if what.distance is None:
-        return f"is how far odds may move: {what.reason}"
-    caveat = f", {what.exception}" if what.exception else ""
-    formula = f": {what.formula}" if what.formula else ""
-    return f"is the most by which odds may move at distance {what.distance}, the smallest {what.occurs}{caveat}{formula}"
+        return Phrase("card.figure.unlimited", reason=what.reason)
+    told = Phrase("card.figure.most", distance=str(what.distance), occurs=what.occurs)
+    if what.exception:
+        told = Phrase("lists.comma_pair", first=told, second=what.exception)
+    return Phrase("card.figure.formula", text=told, formula=what.formula) if what.formula else told
 
 
 def _sentence(words: str) -> str:
@@ -260,8 +344,8 @@ def _scale(card: CardContents) -> dict[str, object] | None:
     over = max(reached - 3.0, 0.0)
     powers = [0, *range(step, end + 1, step)]
     return {
-        "words": f"On a logarithmic scale the odds may move by a factor of {what.factor}; near-certainty begins at 1,000.",
-        "caption": "The factor on the odds, on a logarithmic scale; the dashed line is a factor of 1,000.",
+        "words": card.says("card.scale.words", factor=what.factor),
+        "caption": card.says("card.scale.caption"),
         "under": round(_SCALE * under / end, 1),
         "over": round(_SCALE * over / end, 1),
         "threshold": x[3],

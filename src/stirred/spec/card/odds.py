@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from stirred.languages import Phrase
 from stirred.spec.card import factors as odds
 from stirred.spec.card.words import change, small
 from stirred.spec.nearest.distance import Distance, smallest_distance
@@ -42,7 +43,7 @@ class Allowed:
     def factor(self) -> str:
         """The factor on the odds for people, rounded up."""
         if self.log_odds is None:
-            return "not known"
+            return Phrase("card.not_known")
         return "∞" if self.log_odds.is_infinite() else odds.factor(self.log_odds)
 
     @property
@@ -55,10 +56,10 @@ class Allowed:
     def belief(self, prior: Fraction) -> str:
         """The largest belief after the release of someone who starts at the prior."""
         if self.log_odds is None:
-            return "not known"
-        return (
-            "certainty" if self.log_odds.is_infinite() else odds.chance(odds.posterior(prior, self.log_odds))
-        )
+            return Phrase("card.not_known")
+        if self.log_odds.is_infinite():
+            return Phrase("card.chance.certain")
+        return odds.chance(odds.posterior(prior, self.log_odds))
 
 
 def _promises(specification: Specification, distance: int) -> bool:
@@ -80,52 +81,47 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     counted_by = premetric.unrestricted
     near = smallest_distance(specification.domain, specification.multiverse, counted_by)
     if distance is not None:
-        near = Distance(distance, near.value == distance and near.exact, "as asked")
+        near = Distance(distance, near.value == distance and near.exact, Phrase("card.distance.asked"))
     if near.value is None:
         return _unprotected(near)
     smallest, reason = near.value, near.because
     log_odds: Decimal | None = None
-    formula = exception = error = error_words = ""
+    formula, exception, error, error_words = "", "", "", ""
     steps = "" if smallest == 1 else str(smallest)
     if isinstance(premetric, Neighbours) and smallest > 1:
-        reason += ", and the promise is one between neighbours only"
+        reason = Phrase("card.distance.neighbours_only", reason=reason)
     if not _promises(specification, smallest):
         log_odds, error, error_words = (
             Decimal("Infinity"),
-            "never",
-            "nothing obliges the best test to err at all",
+            Phrase("card.error.never"),
+            Phrase("card.error.nothing"),
         )
     elif isinstance(measure, Multiplicative):
         log_odds = (specification.budget * smallest).upper(6)
         formula = f"e^({steps}ε)"
         error = odds.at_least(odds.pure_error(log_odds))
-        error_words = (
-            "the best test between the two must err in at least this share of cases, on both sides alike"
-        )
+        error_words = Phrase("card.error.both_sides")
     elif isinstance(measure, NormalizedRenyi):
         rho_squared = specification.rho_squared
         log_odds = rho_squared_to_epsilon(rho_squared, delta, distance=smallest)
         formula = f"e^({steps and steps + '²'}ρ² + 2·{steps and steps + '·'}ρ√(−ln δ))"
-        exception = f"except with probability {small(delta)}"
+        exception = Phrase("card.except", probability=small(delta))
         mean = odds.concentrated_error((rho_squared * smallest**2).upper(9))
         error = odds.at_least(mean)
-        error_words = (
-            "the best test between the two must err in at least this share of cases, on average of both sides"
-        )
+        error_words = Phrase("card.error.on_average")
     elif isinstance(measure, Approximate):
         log_odds = (specification.budget * smallest).upper(6)
         formula = f"e^({steps}ε)"
         beyond = scaled_delta(specification.budget, measure.delta, Fraction(smallest))
-        exception = f"except with probability {small(beyond)}" if beyond else ""
+        exception = Phrase("card.except", probability=small(beyond)) if beyond else ""
         error = odds.at_least(odds.approximate_error(log_odds, beyond))
-        error_words = (
-            "the best test between the two must err in at least this share of cases, on both sides alike"
-        )
+        error_words = Phrase("card.error.both_sides")
     else:
         # a premetric from outside the package may say itself what it means for odds
         rule = getattr(measure, "log_odds", None)
         log_odds = rule(specification.budget, smallest) if rule is not None else None
-        error, error_words = "not known", f"no rule turns {measure} into the errors of a test"
+        error = Phrase("card.not_known")
+        error_words = Phrase("card.error.no_rule", measure=str(measure))
     return Allowed(
         distance=smallest,
         occurs=near.occurs,
@@ -146,10 +142,10 @@ def _unprotected(near: Distance) -> Allowed:
         distance=None,
         occurs=near.occurs,
         reason=near.because,
-        change="no change at all",
+        change=Phrase("card.change.none"),
         log_odds=Decimal("Infinity"),
         formula="",
         exception="",
-        error="never",
-        error_words="what is published exactly tells everything",
+        error=Phrase("card.error.never"),
+        error_words=Phrase("card.error.all_told"),
     )

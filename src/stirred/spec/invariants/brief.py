@@ -1,9 +1,11 @@
 """Invariants as a sentence names them: short, where the table beside it keeps the whole list of variables."""
 
 from collections.abc import Sequence
+from functools import reduce
 
+from stirred.languages import Phrase, unit
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.margins import Invariant, Margin, plural
+from stirred.spec.invariants.margins import Invariant, Margin, table_words
 
 MOST = 4  # as many variables as a reader keeps in mind
 
@@ -17,8 +19,7 @@ def brief(invariant: Invariant, domain: Domain) -> str:
     """
     if not isinstance(invariant, Margin) or invariant.label or len(invariant.by) <= MOST:
         return invariant.words()
-    kind = f" where {invariant.where}" if invariant.where else ""
-    return f"{plural(invariant.record_type)} by {_variables(invariant, domain)}{kind}"
+    return table_words(invariant.record_type, _variables(invariant, domain), invariant.where)
 
 
 def _variables(margin: Margin, domain: Domain) -> str:
@@ -30,9 +31,17 @@ def _variables(margin: Margin, domain: Domain) -> str:
         missing = _told(names - domain.closure(margin.record_type, margin.by), domain)
         if len(missing) <= MOST:
             # in brackets: the sentence goes on with "and" and the next table
-            left_out = f" (not {', '.join(missing)})" if missing else ""
-            return f"all {margin.record_type} variables{left_out}"
-    return f"{' × '.join(kept[: MOST - 1])} and {len(kept) - MOST + 1} more variables"
+            kind = unit(margin.record_type, "all_variables")
+            if not missing:
+                return Phrase("invariant.all_variables", all_variables=kind)
+            left_out = reduce(_comma, missing)
+            return Phrase("invariant.all_variables_but", all_variables=kind, left_out=left_out)
+    first = " × ".join(kept[: MOST - 1])
+    return Phrase("invariant.more_variables", first=first, count=len(kept) - MOST + 1)
+
+
+def _comma(first: str, second: str) -> str:
+    return Phrase("lists.comma_pair", first=first, second=second)
 
 
 def _told(missing: frozenset[str], domain: Domain) -> list[str]:
@@ -41,7 +50,7 @@ def _told(missing: frozenset[str], domain: Domain) -> list[str]:
     finer = frozenset(domain.spine[start:])
     if start == 0 or len(finer) < 2 or not finer <= missing:
         return _ordered(missing, domain)
-    return [f"areas below {domain.spine[start - 1]}", *sorted(missing - finer)]
+    return [Phrase("invariant.areas_below", level=domain.spine[start - 1]), *sorted(missing - finer)]
 
 
 def _generating(margin: Margin, domain: Domain) -> list[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stirred.errors import SpecificationError
+from stirred.languages import Phrase
 from stirred.spec.invariants.margins import Invariant, Margin, SupportsCounts
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class AtLeast(Invariant):
         return (self.statistic, self.than) if isinstance(self.than, Margin) else (self.statistic,)
 
     def words(self) -> str:
-        return self.label or f"whether {self.statistic.words()} are at least {self.than}"
+        than = self.than.words() if isinstance(self.than, Margin) else self.than
+        return self.label or Phrase("invariant.at_least", table=self.statistic.words(), than=than)
 
     def identity(self) -> str:
         than = self.than.identity() if isinstance(self.than, Margin) else self.than

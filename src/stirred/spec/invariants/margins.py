@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from stirred.errors import SpecificationError
+from stirred.languages import Phrase, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,8 +41,24 @@ class Restriction:
     def as_dict(self) -> dict[str, tuple[str, ...]]:
         return dict(self.conditions)
 
+    def words(self) -> str:
+        """The conditions in words."""
+        each: list[str] = [
+            Phrase("invariant.condition", variable=name, values=reduce(_or, values) if values else "")
+            for name, values in self.conditions
+        ]
+        return reduce(_and, each) if each else ""
+
     def __str__(self) -> str:
-        return " and ".join(f"{name} = {' or '.join(values)}" for name, values in self.conditions)
+        return self.words()
+
+
+def _or(first: str, second: str) -> str:
+    return Phrase("lists.either", first=first, second=second)
+
+
+def _and(first: str, second: str) -> str:
+    return Phrase("lists.both", first=first, second=second)
 
 
 class Invariant:
@@ -52,6 +70,7 @@ class Invariant:
     __slots__ = ()
 
     def words(self) -> str:
+        """What it is; a plain text is shown as it is, a ``Phrase`` in the language of the card."""
         raise NotImplementedError
 
     def needs(self) -> "tuple[Margin, ...]":
@@ -108,9 +127,7 @@ class Margin(Invariant):
     def words(self) -> str:
         if self.label:
             return self.label
-        subject = plural(self.record_type)
-        kind = f" where {self.where}" if self.where else ""
-        return f"{subject} by {' × '.join(self.by)}{kind}" if self.by else f"number of {subject}{kind}"
+        return table_words(self.record_type, " × ".join(self.by), self.where)
 
     def identity(self) -> str:
         return f"Margin:{self.record_type}|{','.join(self.by)}|{self.where or ''}"
@@ -149,6 +166,23 @@ class Custom(Invariant):
 
     def __str__(self) -> str:
         return self.words()
+
+
+def table_words(record_type: str, variables: str, where: Restriction | None = None) -> Phrase:
+    """A table of counts in words; without variables it is the number of records.
+
+    >>> table_words("household", "size", Restriction.of({"kind": ["gq", "hh"]}))
+    'households by size where kind = gq or hh'
+    """
+    ones = unit(record_type, "ones")
+    if where:
+        condition = where.words()
+        if variables:
+            return Phrase("invariant.table_where", ones=ones, variables=variables, condition=condition)
+        return Phrase("invariant.total_where", ones=ones, condition=condition)
+    if variables:
+        return Phrase("invariant.table", ones=ones, variables=variables)
+    return Phrase("invariant.total", ones=ones)
 
 
 def plural(record_type: str) -> str:

@@ -14,11 +14,12 @@ Safe means never too small: a larger distance gives larger odds. So the answer i
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from stirred.languages import Phrase, spelled
+from stirred.languages import unit as noun
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import UndecidedError
-from stirred.spec.invariants.brief import joined
 from stirred.spec.invariants.determine import Signed, pairs
-from stirred.spec.multiverse import AtLeast, Margin, Multiverse, plural
+from stirred.spec.multiverse import AtLeast, Margin, Multiverse
 from stirred.spec.nearest.joint_records import KIN, PERSON, joint_tables, own_tables
 from stirred.spec.nearest.questions import UNLISTED, LightestChange, Question
 from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
@@ -44,8 +45,8 @@ class Distance:
     def occurs(self) -> str:
         """How sure it is that nothing smaller happens, as the end of "the smallest change"."""
         if self.exact:
-            return "that can occur"
-        return "that is known to occur" if self.safe else "that the exact tables allow"
+            return Phrase("distance.can_occur")
+        return Phrase("distance.known_to_occur" if self.safe else "distance.tables_allow")
 
 
 def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> Distance:
@@ -64,15 +65,12 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
     if isinstance(premetric, RecordPremetric):
         return _smallest(domain, multiverse, premetric)
     if not premetric.neighbours_only:
-        return Distance(1, False, f"no rule says which distances occur under {premetric}")
+        return Distance(1, False, Phrase("distance.no_rule", premetric=str(premetric)))
     near = smallest_distance(domain, multiverse, premetric.unrestricted)
     if near.exact and near.value != 1:
-        return Distance(
-            1, False, f"it speaks of neighbours, but no two data sets of one universe are any: {near.because}"
-        )
-    return Distance(
-        1, near.exact, "it speaks of neighbours only", near.pair if near.value == 1 else None, near.moved
-    )
+        return Distance(1, False, Phrase("distance.no_neighbours", reason=near.because))
+    pair = near.pair if near.value == 1 else None
+    return Distance(1, near.exact, Phrase("distance.neighbours"), pair, near.moved)
 
 
 @lru_cache(maxsize=512)
@@ -83,9 +81,10 @@ def _smallest(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric
     found, every, asked = _joint(domain, multiverse, unit, total=total)
     if found is None:
         if least is None and decided:
-            return Distance(None, True, f"the exact tables determine every {unit} record")
+            return Distance(None, True, Phrase("distance.determined", record=noun(unit, "record")))
         if least is None:
-            return Distance(1, False, f"no rule tells whether one {unit} record can change alone", safe=False)
+            told = Phrase("distance.undecided", one_record=noun(unit, "one_record"))
+            return Distance(1, False, told, safe=False)
         found, every, asked = least, False, alone
     value = found.norm // 2 if total else found.norm
     lowest = value == 1 or (
@@ -98,9 +97,9 @@ def _smallest(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric
     moved = tuple(sorted({*found.signed.alternating, *differing} - {UNLISTED}))
     because = _because(unit, value, found, asked, total=total)
     if not safe:
-        because += "; other invariants or rules of the domain may allow larger changes only"
+        because = Phrase("distance.larger_only", reason=because)
     elif not lowest:
-        because += "; a smaller change is not ruled out"
+        because = Phrase("distance.not_ruled_out", reason=because)
     return Distance(value, exact, because, written(domain, found.signed, multiverse, unit), moved, safe)
 
 
@@ -149,45 +148,34 @@ def _plain_domain(domain: Domain, unit: str, premetric: RecordPremetric) -> bool
     )
 
 
-def _because(unit: str, value: int, found: LightestChange, asked: Question, *, total: bool) -> str:
+def _because(unit: str, value: int, found: LightestChange, asked: Question, *, total: bool) -> Phrase:
     signed = found.signed
     moved = sorted(signed.alternating - {UNLISTED})
+    one, kind = noun(unit, "one_record"), "changed" if total else "added"
     if not total and value == 1:
-        return f"one {unit} record can be added or removed"
+        return Phrase("distance.added", one_record=one)
     if value == 1 or (not total and value == 2):
-        how = "can change alone" if total else "can be replaced by another"
         shown = frozenset[str]().union(*(signed.model.shown(m.by) for m in asked.margins))
         free = [name for name in moved if name not in shown]
-        return (
-            f"no exact table shows {free[0]}, so one {unit} record {how}"
-            if free
-            else f"one {unit} record {how}"
-        )
-    number = f"{spelled(value)} {unit} records {'change' if total else 'come or go'} at once"
+        if free:
+            return Phrase(f"distance.free_{kind}", one_record=one, variable=free[0])
+        return Phrase(f"distance.alone_{kind}", one_record=one)
+    number = Phrase(f"distance.at_once_{kind}", number=spelled(value), records=noun(unit, "records"))
     if len(signed.cells) > 1:
-        return f"an exact search over the kinds of records that the tables tell apart ends where {number}"
+        return Phrase("distance.search", number=number)
     limits = {name for place in asked.own for name in asked.margins[place].conditions()}
     cell = signed.cells[0][0]
-    among = ", ".join(_level(name, cell[name]) for name in sorted(limits & {*cell}))
-    kind = f" of {plural(unit)} with {among}" if among else ""
-    return (
-        f"no exact table{kind} shows {joined(moved)} together, and every smaller set of the variables that they show stands "
-        f"in one, so {number}"
-    )
+    among = (*(_level(name, cell[name]) for name in sorted(limits & {*cell})),)
+    if among:
+        ones = noun(unit, "ones")
+        return Phrase("distance.apart_among", ones=ones, among=among, moved=(*moved,), number=number)
+    return Phrase("distance.apart", moved=(*moved,), number=number)
 
 
 def _level(name: str, level: str) -> str:
-    return f"another {name}" if level.startswith(f"another {name} ") else f"{name} = {level}"
-
-
-def spelled(number: int) -> str:
-    """A small number as a word.
-
-    >>> spelled(4), spelled(16)
-    ('four', '16')
-    """
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[number] if number < len(words) else str(number)
+    if level.startswith(f"another {name} "):
+        return Phrase("distance.another", variable=name)
+    return f"{name} = {level}"
 
 
 def written(domain: Domain, signed: Signed, multiverse: Multiverse, unit: str) -> Witness:

@@ -1,0 +1,88 @@
+"""Find the phrase of an English text, so that texts of files can be said in other languages too.
+
+Specifications, notes and checks are kept in files as English text. A text that is exactly what a text of the catalog
+gives for some values is that phrase; any other text stays as it is.
+"""
+
+import re
+from decimal import Decimal
+from functools import cache, lru_cache
+from string import Formatter
+
+from stirred.languages.catalog import catalog
+from stirred.languages.phrase import Phrase, Value
+
+_LEAST = 8  # letters that a text must have around its values; fewer would recognise too much
+_OWN = (
+    "about.",
+    "numbers.",
+    "lists.",
+    "unit.",
+)  # parts of other texts, recognised by the name of their place
+_WHOLE = re.compile(r"\d{1,3}(,\d{3})+")
+_DECIMAL = re.compile(r"-?\d{1,3}(,?\d{3})*\.\d+")
+
+
+@lru_cache(maxsize=4096)
+def recognised(text: str) -> str:
+    """The phrase of an English text, or the text itself.
+
+    >>> recognised("published by others").key
+    'card.status.published'
+    >>> recognised("words of another package")
+    'words of another package'
+    """
+    if isinstance(text, Phrase):
+        return text
+    for pattern, key in _patterns():
+        found = pattern.fullmatch(text)
+        if found is not None:
+            values = {name: _value(name, value) for name, value in found.groupdict().items()}
+            if str(phrase := Phrase(key, **values)) == text:
+                return phrase
+    return text
+
+
+def _value(name: str, text: str) -> Value:
+    """A value of a phrase, from its English text and the name of its place."""
+    if name == "count" or _WHOLE.fullmatch(text):
+        return int(text.replace(",", "")) if text.replace(",", "").isdecimal() else text
+    if _DECIMAL.fullmatch(text):
+        return Decimal(text.replace(",", ""))
+    if name in ("moved", "kept"):
+        return tuple(re.split(r", | and ", text))
+    noun = _nouns().get((name, text))
+    return Phrase(noun) if noun else recognised(text)
+
+
+@cache
+def _nouns() -> dict[tuple[str, str], str]:
+    """The key of a form of a unit, or of a number as a word, by the name of its place and its English text."""
+    found = {}
+    for key, text in catalog("en").items():
+        if key.startswith("unit.") and not key.startswith("unit.other."):
+            found[key.rpartition(".")[2], str(text)] = key
+        elif key.startswith("lists.words."):
+            found["number", str(text)] = key
+    return found
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The texts of the catalog as patterns, those that say most first."""
+    found: list[tuple[int, str, str]] = []
+    for key, entry in catalog("en").items():
+        if key.startswith(_OWN):
+            continue
+        for text in [entry] if isinstance(entry, str) else [entry["one"], entry["other"]]:
+            letters, pattern = 0, ""
+            named: set[str] = set()
+            for literal, name, _, _ in Formatter().parse(text):
+                letters += sum(map(str.isalpha, literal))
+                pattern += re.escape(literal)
+                if name is not None:
+                    pattern += f"(?P={name})" if name in named else f"(?P<{name}>.+?)"
+                    named.add(name)
+            if letters >= _LEAST or not named:
+                found.append((letters, pattern, key))
+    return tuple((re.compile(pattern, re.DOTALL), key) for _, pattern, key in sorted(found, reverse=True))

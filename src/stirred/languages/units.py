@@ -1,0 +1,27 @@
+"""What is protected, as nouns: a household, two persons, a household record, in every language."""
+
+from stirred.languages.catalog import catalog
+from stirred.languages.phrase import Phrase, Value
+
+MOST = 10  # numbers up to here are written as words
+
+
+def unit(name: str, form: str) -> Phrase:
+    """A form of the noun for a unit or record type; a name that the catalog does not know stays as it is.
+
+    >>> unit("household", "records"), unit("firm", "records")
+    ('household records', 'firm records')
+    """
+    key = f"unit.{name}.{form}"
+    if key in catalog("en"):
+        return Phrase(key)
+    return Phrase(f"unit.other.{form}", unit=name, units=name if name.endswith("s") else name + "s")
+
+
+def spelled(number: int) -> Value:
+    """A small number as a word, a larger one in digits.
+
+    >>> spelled(4), spelled(16)
+    ('four', '16')
+    """
+    return Phrase(f"lists.words.{number}") if 0 <= number <= MOST else str(number)
