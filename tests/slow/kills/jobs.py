@@ -1,0 +1,154 @@
+"""The plans that are killed: swap with persons, TopDown, and tables only, each on a census whose identifiers are markers."""
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+MARK = "ZQ7391"  # in every identifier and in the column memo, which no plan releases
+CENSUS = """name = "town"
+largest_household = 9
+[geography]
+spine = ["state", "county", "block"]
+[record.household]
+files = ["household.FORMAT"]
+id = "household_id"
+size = "size"
+[record.household.variables]
+size = {type = "integer", range = "1..9"}
+tenure = {levels = ["owned", "rented"]}
+[record.person]
+files = ["person.FORMAT"]
+id = "person_id"
+household = "household_id"
+of = "household"
+[record.person.variables]
+sex = {levels = ["f", "m"]}
+"""
+SWAP = """title = "Town"
+census = "census.toml"
+[[mechanism]]
+name = "permutation-swapping"
+match = ["state", "size"]
+swap = ["county", "block"]
+rate = "1/5"
+[publish]
+formats = ["parquet", "csv"]
+[[table]]
+name = "tenure-by-county"
+by = ["county", "tenure"]
+[[table]]
+name = "sex-by-county"
+record_type = "person"
+by = ["county", "sex"]
+"""
+TABLES = """title = "Tables of a town"
+census = "census.toml"
+[[mechanism]]
+name = "permutation-swapping"
+match = ["state", "size"]
+swap = ["county", "block"]
+rate = "1/5"
+[publish]
+microdata = false
+[[table]]
+name = "tenure-by-county"
+by = ["county", "tenure"]
+[[table]]
+name = "households-by-block"
+by = ["block"]
+"""
+TOPDOWN = """title = "Town, from the top"
+census = "census.toml"
+[[mechanism]]
+name = "topdown"
+workload = "workload.toml"
+replicates = 2
+keep_nmf = true
+[[table]]
+name = "sex-by-county"
+record_type = "person"
+by = ["county", "sex"]
+"""
+WORKLOAD = """name = "persons"
+record = "person"
+rho_squared = "1"
+levels = ["state", "county", "block"]
+[[axis]]
+name = "sex"
+labels = ["f", "m"]
+source = { column = "sex", values = [["f"], ["m"]] }
+[[query]]
+name = "total"
+[[query]]
+name = "detailed"
+of = ["sex"]
+[level_shares]
+state = "1/3"
+county = "1/3"
+block = "1/3"
+[query_shares]
+state = { detailed = 1 }
+county = { total = "1/2", detailed = "1/2" }
+block = { total = "1/2", detailed = "1/2" }
+"""
+ENOUGH, LITTLE = "4 GB", "60 KB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One plan with the flags of its run."""
+
+    name: str
+    plan: str
+    flags: tuple[str, ...] = ()
+    suffix: str = "csv"
+    tables_alone: bool = field(default=False)
+
+    def write(self, folder: Path, households: int) -> None:
+        """Write census and plan into a new folder."""
+        folder.mkdir(parents=True)
+        town(folder, households, self.suffix)
+        (folder / "plan.toml").write_text(self.plan)
+        (folder / "workload.toml").write_text(WORKLOAD)
+
+
+LOCAL = (
+    Job(name="swap in parts", plan=SWAP, flags=("--memory", LITTLE)),
+    Job(name="swap in memory", plan=SWAP, flags=("--memory", ENOUGH)),
+    Job(name="topdown in parts", plan=TOPDOWN, flags=("--memory", LITTLE)),
+    Job(name="topdown in memory", plan=TOPDOWN, flags=("--memory", ENOUGH)),
+    Job(name="tables in parts", plan=TABLES, flags=("--memory", LITTLE), tables_alone=True),
+    Job(name="tables in memory", plan=TABLES, flags=("--memory", ENOUGH), tables_alone=True),
+)
+SPARK = (
+    Job(name="swap on Spark", plan=SWAP, suffix="parquet"),
+    Job(name="topdown on Spark", plan=TOPDOWN, suffix="parquet"),
+    Job(name="tables on Spark", plan=TABLES, suffix="parquet", tables_alone=True),
+)
+
+
+def town(folder: Path, households: int, suffix: str) -> None:
+    """A fictional town whose identifiers can be searched for."""
+    rng = random.Random(7)
+    homes, people = (
+        ["household_id,state,county,block,size,tenure,memo"],
+        ["person_id,household_id,sex,memo"],
+    )
+    for number in range(households):
+        county, size = rng.randrange(3), 1 + min(rng.randrange(6), rng.randrange(6))
+        tenure = "owned" if rng.random() < 0.3 + 0.2 * county else "rented"
+        home = f"{MARK}-{number:06}"
+        homes.append(f"{home},s,c{county},c{county}b{rng.randrange(8)},{size},{tenure},{MARK}-memo")
+        people += [
+            f"{MARK}-{number:06}-{i},{home},{'fm'[rng.random() < 0.5]},{MARK}-memo" for i in range(size)
+        ]
+    for name, lines in (("household", homes), ("person", people)):
+        path = folder / f"{name}.csv"
+        path.write_text("\n".join(lines) + "\n")
+        if suffix == "parquet":
+            pq.write_table(pc.read_csv(path), folder / f"{name}.parquet")
+            path.unlink()
+    (folder / "census.toml").write_text(CENSUS.replace("FORMAT", suffix))
