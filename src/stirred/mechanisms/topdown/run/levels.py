@@ -34,6 +34,7 @@ class Checkpoint:
         """Make the folder, or check that an existing one belongs to this run."""
         if self.folder is None:
             return
+        shutil.rmtree(self._gone(self.folder), ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         mark = self.folder / "run"
         if mark.exists() and mark.read_bytes() != self.identity.encode():
@@ -42,7 +43,9 @@ class Checkpoint:
                 why=f"the folder {self.folder.name} was begun with something else",
                 fix="finish that run with its own settings, or delete the folder",
             )
-        mark.write_text(self.identity)
+        written = self.folder / "run.new"
+        written.write_text(self.identity)
+        written.replace(mark)  # whole or not at all: half an identity would be that of another run
 
     def _kept(self) -> AuthenticFolder | None:
         if self.folder is None or self.key is None:
@@ -79,8 +82,15 @@ class Checkpoint:
 
     def finish(self) -> None:
         """Delete the levels, which are no longer needed after the release."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder is not None and self.folder.is_dir():
+            # it loses its name first: a run that is killed here would find half of the levels, and take them for forged ones
+            gone = self._gone(self.folder)
+            shutil.rmtree(gone, ignore_errors=True)
+            shutil.rmtree(self.folder.replace(gone), ignore_errors=True)
+
+    @staticmethod
+    def _gone(folder: Path) -> Path:
+        return folder.with_name(f"{folder.name}.gone")
 
 
 NOTHING_KEPT = Checkpoint()
