@@ -1,5 +1,7 @@
 """Replace the messages of reading libraries by our own, which show no value of a record."""
 
+import errno
+import os
 import re
 
 import polars as pl
@@ -45,6 +47,18 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "copy or write it again",
     ),
 )
+# what the machine lacks is no fault of a file: the command ends with another exit code, and a run can be taken up
+_LACKING = {
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+}
 # an error of Stirred that was raised inside a query is returned as text, with text of the library around it
 _OURS = re.compile(r"^(?:\w*Error:? ?)*(?P<what>[^\n]+)\n  why: (?P<why>[^\n]+)\n  fix: (?P<fix>[^\n]+)")
 
@@ -71,6 +85,20 @@ def explain(error: BaseException, record_type: str) -> DataError:
     return DataError(f"cannot read the {record_type} records", why=why, fix=fix)
 
 
+def lacking(error: BaseException) -> OSError | MemoryError | None:
+    """The error of the system, without its path, where a library failed because the machine lacks something.
+
+    >>> lacking(OSError("Too many open files (os error 24): /census/household.csv"))
+    OSError(24, 'Too many open files')
+    """
+    if isinstance(error, MemoryError):
+        return MemoryError()
+    told = re.search(r"os error (\d+)|errno (\d+)", str(error), flags=re.IGNORECASE)
+    number = error.errno if isinstance(error, OSError) else None
+    number = number or (int(told[1] or told[2]) if told else 0)
+    return OSError(number, os.strerror(number)) if number in _LACKING else None
+
+
 class redact_errors:  # noqa: N801 — used as a function in a with statement
     """Replace errors of the reading library inside the block by errors that show no value."""
 
@@ -84,5 +112,7 @@ class redact_errors:  # noqa: N801 — used as a function in a with statement
         # an error of Stirred that is raised inside a query is returned as one long text
         flattened = isinstance(error, DataError) and "\n" in error.what
         library = isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError)
+        if error is not None and library and (system := lacking(error)) is not None:
+            raise system from None
         if error is not None and (flattened or library):
             raise explain(error, self.record_type) from None
