@@ -38,6 +38,8 @@ def key_for(out: Path, given: str | None) -> Key:
                 why="whoever gets the packet could undo the noise",
                 fix="choose another place for --key",
             )
+    if path.is_file() and not path.stat().st_size and not part.exists():
+        path.unlink()  # of a run that was killed before it had drawn a key
     if path.exists():
         return Key.load(path)
     if not path.parent.is_dir():
