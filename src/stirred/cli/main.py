@@ -1,18 +1,13 @@
 """The command ``stirred``: one module per verb, each loaded only when it is called; every mechanism is a verb."""
 
 import argparse
-import errno
 import importlib
-import os
-import signal
 import sys
-import threading
-import traceback
 from collections.abc import Sequence
-from pathlib import Path
-from types import FrameType
 
-from stirred.errors import InputError, StirredError
+from stirred.cli.terminal.ending import ended, traced
+from stirred.cli.terminal.signals import StoppedBySignal, heed
+from stirred.errors import InputError
 from stirred.mechanisms.registry import registered
 
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
@@ -33,10 +28,6 @@ VERBS: dict[str, tuple[str, str]] = {
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Show the examples of a description as they are written."""
-
-
-def _leave(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 def _add_verbs(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -64,11 +55,8 @@ def _add_verbs(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, run, and turn every expected error into one message and exit code 2."""
-    in_front = threading.current_thread() is threading.main_thread()
-    if in_front and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        # a scheduler stops a job with SIGTERM; scratch files, which hold records, must still be removed
-        signal.signal(signal.SIGTERM, _leave)
+    """Parse, run, and turn every error into one message and an exit code."""
+    heed()
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="stirred",
@@ -88,67 +76,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help()
             return 0
         result: int = arguments.run(arguments)
-    except StirredError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         return 0
-    except (OSError, MemoryError) as error:
-        if os.environ.get("STIRRED_TRACEBACK"):
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        if traced(error) or (isinstance(error, SystemExit) and not isinstance(error, StoppedBySignal)):
             raise
-        print(f"error: {_of_the_system(error)}", file=sys.stderr)
-        return 74  # EX_IOERR of sysexits.h
-    except Exception as error:
-        # A traceback may show values of records: it is printed only to someone who asks for it.
-        if os.environ.get("STIRRED_TRACEBACK"):
-            raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        print(
-            f"error: unexpected {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}\n"
-            "  why: this is a fault of stirred, or of a file it did not understand\n"
-            "  fix: report it; with STIRRED_TRACEBACK=1 the whole traceback is shown, which may hold confidential values",
-            file=sys.stderr,
-        )
-        return 70
+        return ended(error)
     else:
         return result
-
-
-_SPACE = "free some space and run the same command again: it goes on from what is finished in OUT.part"
-_FIXES = {
-    errno.ENOSPC: _SPACE,
-    errno.EDQUOT: _SPACE,
-    errno.EACCES: "check the rights of the files and folders that the command names",
-    errno.EPERM: "check the rights of the files and folders that the command names",
-    errno.EROFS: "choose an --out on a disk that can be written to",
-    errno.ENOENT: "check that the files and folders that the command names exist",
-    errno.EMFILE: "allow more open files: ulimit -n 4096",
-}
-
-
-def _of_the_system(error: OSError | MemoryError) -> StirredError:
-    """An error of the operating system in our words; a path may hold a value of a record, so none is shown.
-
-    >>> print(_of_the_system(OSError(errno.ENOSPC, "No space left on device", "/data/household.parquet")))
-    the system refused to go on
-      why: No space left on device
-      fix: free some space and run the same command again: it goes on from what is finished in OUT.part
-    """
-    if isinstance(error, MemoryError):
-        return StirredError(
-            "the memory is used up",
-            why="the command needs more than this process may hold",
-            fix="--memory 4GB works in parts on disk; or close other programs",
-        )
-    number = error.errno or 0
-    return StirredError(
-        "the system refused to go on",
-        why=os.strerror(number) if number else type(error).__name__,
-        fix=_FIXES.get(number, "look at the disk and at the rights of its folders, then run it again"),
-    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,67 @@
+"""Signals that ask a command to end: it removes its scratch, says how to go on, and ends with 128 plus the number."""
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from stirred.errors import StirredError
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+# a scheduler's end of time, a terminal that was closed, a limit of processor time
+HEEDED = ("SIGTERM", "SIGHUP", "SIGXCPU")
+GO_ON = "run the same command again: a run goes on from what is finished in OUT.part"
+_leaving: list[int] = []  # the signal that was raised; cleaning up is not interrupted by another one
+
+
+class StoppedBySignal(SystemExit):
+    """Raised where the command was when the signal came, so that every folder in use is removed on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+    def told(self) -> StirredError:
+        """The message.
+
+        >>> print(StoppedBySignal(signal.SIGTERM).told().what)
+        stopped by SIGTERM
+        """
+        return StirredError(
+            f"stopped by {signal.Signals(self.number).name}",
+            why="the system or a scheduler asked the command to end",
+            fix=GO_ON,
+        )
+
+
+def heed() -> None:
+    """Let these signals raise ``StoppedBySignal``, where nobody has decided otherwise (nohup has)."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _leaving.clear()
+    for name in HEEDED:
+        number = getattr(signal, name, None)  # not every system has all of them
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _leave)
+    sys.unraisablehook = _unraisable
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    if not _leaving:
+        _leaving.append(number)
+        raise StoppedBySignal(number)
+
+
+def _unraisable(found: "UnraisableHookArgs") -> None:
+    """A signal that came while Python was cleaning up an object is lost there, with a traceback: it is sent again."""
+    if issubclass(found.exc_type, StoppedBySignal):
+        number = _leaving.pop() if _leaving else signal.SIGTERM
+        os.kill(os.getpid(), number)
+    elif issubclass(found.exc_type, KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    else:
+        sys.__unraisablehook__(found)
