@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import weakref
 from pathlib import Path
 
@@ -17,6 +18,7 @@ if sys.platform != "win32":
 
 PREFIX, BEGUN = "stirred-scratch-", "stirred-begun-"
 LOCK = "in-use"
+BEGINNING = 3600  # seconds after which a folder that never got its name is stale
 
 
 class ScratchFolder:
@@ -44,11 +46,30 @@ def remove_stale(parent: Path) -> int:
             lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _locked(lock):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    _emptied(folder)
                     removed += 1
             finally:
                 os.close(lock)
+    for folder in parent.glob(
+        BEGUN + "*"
+    ):  # of a process that was killed before it had a lock: nothing is in it
+        with contextlib.suppress(OSError):
+            told = folder.lstat()
+            if told.st_uid == os.getuid() and time.time() - told.st_mtime > BEGINNING:
+                (folder / LOCK).unlink(missing_ok=True)
+                folder.rmdir()
+                removed += 1
     return removed
+
+
+def _emptied(folder: Path) -> None:
+    """Delete a folder, its lock last: without its lock nobody could tell that it is stale."""
+    for path in folder.iterdir():
+        if path.name != LOCK:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(
+        folder.replace(folder.with_name(BEGUN + folder.name.removeprefix(PREFIX))), ignore_errors=True
+    )
 
 
 def _locked(lock: int) -> bool:
@@ -63,6 +84,7 @@ def _locked(lock: int) -> bool:
 
 
 def _removed(path: Path, lock: int) -> None:
-    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        _emptied(path)
     with contextlib.suppress(OSError):
         os.close(lock)

@@ -51,7 +51,9 @@ def _write(home: Path, trials: list[Trial]) -> None:
 
 def main() -> int:
     """Run as a command; exit code 1 where something was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--households", type=int, default=900)

@@ -1,7 +1,8 @@
 """Kill ``stirred run`` at random instants, take it up, and compare the packet with that of an undisturbed run.
 
 An instant is drawn in two steps: one of the events that the undisturbed run logged, each with the same chance, then a
-moment between it and the next one. So short steps are hit as often as long ones.
+moment between it and the next one. So short steps are hit as often as long ones. One in five kills comes instead exactly
+before an entry of a folder is made, renamed or deleted, where a run that is not careful leaves half of something.
 """
 
 import json
@@ -23,6 +24,9 @@ from slow.kills.jobs import Job
 from stirred.chance import Key
 
 BEFORE = "check"  # before the first event: imports, validation of the census, the promise
+EXACT = "SIGKILL at an operation"
+OPERATIONS = 70  # a run has about that many
+ENDED = ("Z", "")
 QUICK = 0.004  # seconds beyond the end of an interval, so that its last instants are hit too
 
 
@@ -69,9 +73,14 @@ class Starter:
         self.process.stdin.close()
         self.process.wait()
 
-    def start(self, folder: Path, words: Sequence[str]) -> int:
-        """Start a command; returns its process id."""
-        asked = {"words": list(words), "folder": str(folder), "told": str(folder / "told")}
+    def start(self, folder: Path, words: Sequence[str], operation: int = 0) -> int:
+        """Start a command; returns its process id. It kills itself before that operation on a folder, counted from 1."""
+        asked = {
+            "words": list(words),
+            "folder": str(folder),
+            "told": str(folder / "told"),
+            "operation": operation,
+        }
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return self._answer("pid")
@@ -168,23 +177,22 @@ class Trial:
 
     def _killed(self, again: int) -> bool:
         """Start the command and kill it at a drawn instant; False where it ended before."""
-        number = self.rng.choices(("SIGKILL", "SIGTERM"), (3, 1))[0]
+        number = self.rng.choices(("SIGKILL", "SIGTERM", EXACT), (3, 1, 1))[0]
         target = self._drawn()
+        operation = self.rng.randint(1, OPERATIONS) if number == EXACT else 0
         before = self.log.stat().st_size if self.log.exists() else 0
         (self.folder / "told").unlink(missing_ok=True)
-        process = self.starter.start(self.folder, self.words())
-        began, moment = time.monotonic(), self.rng.random()
-        if target:
-            self._await(process, self.events[target].name, before)
-        time.sleep(moment * (self.events[target].seconds + QUICK))
-        alive = Path(f"/proc/{process}").exists() and _state(process) != "Z"
-        if alive:
-            try:
-                os.killpg(process, signal.Signals[number])
-            except ProcessLookupError:  # it has no group of its own yet
-                os.kill(process, signal.Signals[number])
+        process = self.starter.start(self.folder, self.words(), operation)
+        if not operation:
+            if target:
+                self._await(process, self.events[target].name, before)
+            time.sleep(self.rng.random() * (self.events[target].seconds + QUICK))
+            if _state(process) not in ENDED:
+                try:
+                    os.killpg(process, signal.Signals[number])
+                except ProcessLookupError:  # it has no group of its own yet
+                    os.kill(process, signal.Signals[number])
         code = self.starter.ended()
-        del began
         if code == 0:
             return False
         logged = self._logged(before)
@@ -203,7 +211,7 @@ class Trial:
     def _await(self, process: int, name: str, before: int) -> None:
         """Wait until the log of this run has that event, or the run has ended."""
         seen = 0
-        while _state(process) not in ("Z", ""):
+        while _state(process) not in ENDED:
             size = self.log.stat().st_size if self.log.exists() else 0
             if size > max(seen, before):
                 seen = size
@@ -226,7 +234,9 @@ class Trial:
 
     def _wrong(self, what: str) -> None:
         last = self.kills[-1] if self.kills else Kill(self.job.name, "no kill", "", 0, 0)
-        self.kills[-1:] = [Kill(last.job, last.step, last.signal, last.code, last.again, (*last.faults, what))]
+        self.kills[-1:] = [
+            Kill(last.job, last.step, last.signal, last.code, last.again, (*last.faults, what))
+        ]
 
     def _compare(self) -> None:
         """The packet is the expected one, byte by byte, and nothing else is left."""

@@ -5,9 +5,12 @@ The parent runs no query and no kernel, so that no pool of threads is begun when
 the libraries is small here, so that ``--memory "60 KB"`` divides a small census into parts.
 """
 
+import itertools
 import json
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 LIBRARIES = 20_000
@@ -28,16 +31,34 @@ def serve() -> None:
 
 
 def _become(asked: dict[str, list[str] | str]) -> None:
-    """Be the command, and end as it does."""
+    """Be the command, and end as it does; or by SIGKILL before a given operation on a folder."""
     from stirred.cli.main import main
 
     os.setsid()
+    if asked["operation"]:
+        _killed_before(int(str(asked["operation"])))
     os.chdir(str(asked["folder"]))
     nothing = os.open(os.devnull, os.O_RDONLY)
     told = os.open(str(asked["told"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream, source in ((0, nothing), (1, told), (2, told)):
         os.dup2(source, stream)
     raise SystemExit(main(list(asked["words"])))
+
+
+def _killed_before(number: int) -> None:
+    """Count what makes, renames and deletes entries of folders, and end before the one of that number."""
+    counted = itertools.count(1)
+
+    def wrapped(done: Callable[..., None]) -> Callable[..., None]:
+        def instead(*given: object, **named: object) -> None:
+            if next(counted) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done(*given, **named)
+
+        return instead
+
+    for name in ("unlink", "remove", "rmdir", "rename", "replace", "mkdir", "link", "symlink", "chmod"):
+        setattr(os, name, wrapped(getattr(os, name)))
 
 
 def _imported() -> None:
@@ -49,7 +70,7 @@ def _imported() -> None:
     import stirred.mechanisms.swapping.mechanism
     import stirred.mechanisms.topdown
     import stirred.publish
-    import stirred.publish.before.refusals  # noqa: F401
+    import stirred.publish.before.refusals
     from stirred.report import html
 
     for module in (stirred.engine.local.engine, stirred.engine.local.memory):

@@ -48,7 +48,17 @@ class Unfinished:
 
     def remove(self) -> None:
         """Leave nothing: after a refusal the corrected run starts anew."""
+        if self.part.is_dir():
+            self._forget()
         shutil.rmtree(self.part, ignore_errors=True)
+
+    def _forget(self) -> None:
+        """Delete the state; it loses its name first, because half a state would look like a forged one."""
+        gone = self.part / "gone"
+        _delete(gone)
+        if self.state.is_dir():
+            self.state.replace(gone)
+        _delete(gone)
 
     def begin(self, plan: Plan, key: Key, census: Census) -> None:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
@@ -93,7 +103,7 @@ class Unfinished:
 
     def complete(self, out: Path) -> None:
         """Give the packet its name: its public part is open as the system's mask says, its internal part is not."""
-        _delete(self.state)
+        self._forget()
         inside = self.part / INTERNAL
         if inside.is_dir():
             for entry in entries(inside):

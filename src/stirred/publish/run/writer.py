@@ -47,7 +47,9 @@ def write(content: Content, part: Path, *, progress: Progress, truth: Census | N
     made = _tables(content, tables, public, progress)
     if not plan.microdata:
         for folder in public.glob("data*"):
-            shutil.rmtree(folder)
+            # it loses its name first: a run that is killed here would find half of it, and take it for a forged one
+            gone = folder.replace(part / f"{folder.name}.gone")
+            shutil.rmtree(gone)
         content = replace(content, releases=tuple(replace(r, microdata={}) for r in content.releases))
     elif "csv" in plan.formats:
         for number, release in enumerate(content.releases):
