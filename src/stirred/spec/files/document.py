@@ -192,14 +192,26 @@ def digest(specification: Specification) -> str:
     return hashlib.sha256(dumps(specification).encode()).hexdigest()
 
 
+_NAMED = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+)
+
+
 def save(specification: Specification, path: Path | str) -> Path:
     """Write spec.json."""
     target = Path(path)
     try:
         target.write_text(dumps(specification), encoding="utf-8")
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise  # a full disk says nothing about the file that was named
+        if error.errno not in _NAMED:
+            raise  # a full disk or a limit of the system says nothing about the file that was named
         raise InputError(
             f"cannot write {target.name}",
             why=error.strerror or "unknown reason",
