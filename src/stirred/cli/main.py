@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from stirred.cli.terminal.ending import ended, traced
+from stirred.cli.terminal.limits import require_addresses
 from stirred.cli.terminal.signals import StoppedBySignal, heed
 from stirred.errors import InputError
 from stirred.mechanisms.registry import registered
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     try:
+        require_addresses()
         _add_verbs(parser, words)
         arguments = parser.parse_args(words)
         if arguments.version:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # a scheduler's end of time, a terminal that was closed, a limit of processor time
 HEEDED = ("SIGTERM", "SIGHUP", "SIGXCPU")
 GO_ON = "run the same command again: a run goes on from what is finished in OUT.part"
+SOON = 0.02  # seconds
 _leaving: list[int] = []  # the signal that was raised; cleaning up is not interrupted by another one
 
 
@@ -60,8 +61,11 @@ def _unraisable(found: "UnraisableHookArgs") -> None:
     """A signal that came while Python was cleaning up an object is lost there, with a traceback: it is sent again."""
     if issubclass(found.exc_type, StoppedBySignal):
         number = _leaving.pop() if _leaving else signal.SIGTERM
-        os.kill(os.getpid(), number)
     elif issubclass(found.exc_type, KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
+        number = signal.SIGINT
     else:
         sys.__unraisablehook__(found)
+        return
+    again = threading.Timer(SOON, os.kill, (os.getpid(), number))  # not at once: this function must end first
+    again.daemon = True
+    again.start()

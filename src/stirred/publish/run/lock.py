@@ -51,7 +51,10 @@ def _taken(path: Path) -> int:
         with contextlib.suppress(FileNotFoundError):
             # the run that held it before may have removed the file between the two calls
             if os.path.samestat(os.fstat(lock), path.lstat()):
-                os.ftruncate(lock, 0)
-                os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
+                with contextlib.suppress(
+                    OSError
+                ):  # a full disk: the lock holds without the name of its holder
+                    os.ftruncate(lock, 0)
+                    os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return lock
         os.close(lock)

@@ -6,6 +6,7 @@ gives the packet of an undisturbed one.
 
 import json
 import logging
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Unfinished:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
         identity = _identity(plan, key, census)
         place = self.state / "run"
-        if place.exists() and place.read_bytes() != identity.encode():
+        if _in_the_way(self.state) or _differs(place, identity):
             raise PrivacyError(
                 "an interrupted run of something else lies there",
                 why=f"{self.part.name} was begun with another plan or key, or the files of the census changed since",
@@ -80,7 +81,7 @@ class Unfinished:
     def same_input(self, plan: Plan, key: Key, census: Census) -> None:
         """Refuse a packet of files that changed since the run began."""
         identity = _identity(plan, key, census)
-        if (self.state / "run").read_bytes() != identity.encode():
+        if _differs(self.state / "run", identity):
             raise PrivacyError(
                 "the files of the census changed during the run",
                 why="what was released and what would be described are not the same records",
@@ -191,6 +192,18 @@ def _identity(plan: Plan, key: Key, census: Census) -> str:
     totals = () if plan.weights is None else plan.weights.recalibrate_to
     read = input_identity(census, key, [plan.folder / name for name in totals])
     return key.digest(b"run", plan.digest.encode(), read).hex()
+
+
+def _in_the_way(folder: Path) -> bool:
+    """Whether something that is no folder has its name."""
+    return os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir())
+
+
+def _differs(place: Path, identity: str) -> bool:
+    """Whether another identity lies there, or something that is none."""
+    if not os.path.lexists(place):
+        return False
+    return place.is_symlink() or not place.is_file() or place.read_bytes() != identity.encode()
 
 
 def _delete(path: Path) -> None:
