@@ -15,7 +15,7 @@ from slow.kills.jobs import LOCAL, Job
 
 
 def kill(
-    jobs: tuple[Job, ...], home: Path, *, kills: int, seed: int, households: int = 900, chain: int = 3
+    jobs: tuple[Job, ...], home: Path, *, kills: int, seed: int, households: int = 900, chain: int = 6
 ) -> list[Trial]:
     """Kill the jobs in turn until there are that many kills in all; returns the trials with what they found."""
     rng = random.Random(seed)
@@ -31,8 +31,8 @@ def kill(
             goal = kills * (i + 1) // len(jobs) - kills * i // len(jobs)
             while len(trial.kills) < goal:
                 trial.chain(min(chain, goal - len(trial.kills)))
+                _write(home, trials)
             print(histogram(trial.kills), flush=True)
-            _write(home, trials)
     return trials
 
 
