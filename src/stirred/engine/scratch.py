@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -34,6 +36,16 @@ class ScratchFolder:
         self.path = begun.with_name(PREFIX + begun.name.removeprefix(BEGUN))
         begun.rename(self.path)
         self.remove = weakref.finalize(self, _removed, self.path, self.lock)
+
+
+@contextmanager
+def scratch_folder(place: Path | str | None = None) -> Iterator[Path]:
+    """A folder for the block, removed at its end or, where the process is killed, by the next run."""
+    folder = ScratchFolder(place)
+    try:
+        yield folder.path
+    finally:
+        folder.remove()
 
 
 def remove_stale(parent: Path) -> int:
@@ -65,7 +77,9 @@ def remove_stale(parent: Path) -> int:
 def _emptied(folder: Path) -> None:
     """Delete a folder, its lock last: without its lock nobody could tell that it is stale."""
     for path in folder.iterdir():
-        if path.name != LOCK:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != LOCK:
             path.unlink(missing_ok=True)
     shutil.rmtree(
         folder.replace(folder.with_name(BEGUN + folder.name.removeprefix(PREFIX))), ignore_errors=True

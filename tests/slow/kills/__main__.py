@@ -10,8 +10,9 @@ import shutil
 import sys
 from pathlib import Path
 
+from slow.kills.cluster import StandaloneCluster
 from slow.kills.harness import Starter, Trial, by_job, histogram
-from slow.kills.jobs import LOCAL, Job
+from slow.kills.jobs import LOCAL, SPARK, Job
 
 
 def kill(
@@ -31,6 +32,29 @@ def kill(
             goal = kills * (i + 1) // len(jobs) - kills * i // len(jobs)
             while len(trial.kills) < goal:
                 trial.chain(min(chain, goal - len(trial.kills)))
+                _write(home, trials)
+            print(histogram(trial.kills), flush=True)
+    return trials
+
+
+def kill_on_spark(home: Path, *, kills: int, seed: int, households: int = 300) -> list[Trial]:
+    """Kill drivers and, as often, workers of a standalone cluster; half of the kills for each job."""
+    rng = random.Random(seed)
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    trials: list[Trial] = []
+    with StandaloneCluster(home.resolve() / "spark") as cluster, Starter(home.resolve(), cluster) as starter:
+        for i, job in enumerate(SPARK):
+            folder = home.resolve() / job.name.replace(" ", "-")
+            trial = Trial(job=job, folder=folder, starter=starter, rng=rng)
+            trial.prepare(households)
+            trials.append(trial)
+            goal = kills * (i + 1) // len(SPARK) - kills * i // len(SPARK)
+            while len(trial.kills) < goal:
+                if len(trial.kills) < goal // 2:
+                    trial.lose_worker()
+                else:
+                    trial.chain(min(2, goal - len(trial.kills)))
                 _write(home, trials)
             print(histogram(trial.kills), flush=True)
     return trials
@@ -59,9 +83,13 @@ def main() -> int:
     parser.add_argument("--households", type=int, default=900)
     parser.add_argument("--out", type=Path, default=Path("build/kills"))
     parser.add_argument("--job", action="append", help="only jobs with this in their name")
+    parser.add_argument("--spark", action="store_true", help="on a standalone cluster: drivers and workers")
     asked = parser.parse_args()
     jobs = tuple(job for job in LOCAL if not asked.job or any(word in job.name for word in asked.job))
-    trials = kill(jobs, asked.out, kills=asked.kills, seed=asked.seed, households=asked.households)
+    if asked.spark:
+        trials = kill_on_spark(asked.out, kills=asked.kills, seed=asked.seed)
+    else:
+        trials = kill(jobs, asked.out, kills=asked.kills, seed=asked.seed, households=asked.households)
     kills = [found for trial in trials for found in trial.kills]
     wrong = [found for found in kills if found.faults]
     for found in wrong:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from slow.kills import left
+from slow.kills.cluster import StandaloneCluster
 from slow.kills.jobs import Job
 from stirred.chance import Key
 
@@ -47,7 +48,7 @@ class Starter:
     """The process that starts commands."""
 
     home: Path
-    niceness: int = 0
+    cluster: StandaloneCluster | None = None
     process: Any = None
 
     def __enter__(self) -> "Starter":
@@ -62,6 +63,7 @@ class Starter:
             "PYTHONPATH": os.pathsep.join(paths),
             "TMPDIR": str(self.home / "scratch"),
             "OPENBLAS_NUM_THREADS": "1",
+            **(self.cluster.environment if self.cluster else {}),
         }
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **more}
@@ -109,7 +111,6 @@ class Trial:
     folder: Path
     starter: Starter
     rng: random.Random
-    master: str = ""
     events: list[Event] = field(default_factory=list)
     expected: dict[str, bytes] = field(default_factory=dict)
     kills: list[Kill] = field(default_factory=list)
@@ -124,12 +125,16 @@ class Trial:
         return self.folder / "packet.part"
 
     @property
+    def cluster(self) -> StandaloneCluster | None:
+        return self.starter.cluster
+
+    @property
     def scratch(self) -> Path:
         return self.starter.home / "scratch"
 
     def words(self) -> list[str]:
         """The command, the same every time."""
-        flags = ["--engine", "spark", "--master", self.master] if self.master else []
+        flags = ["--engine", "spark", "--master", self.cluster.master] if self.cluster else []
         key = str(self.folder / "office.key")
         return ["run", "plan.toml", "--out", "packet", "--key", key, *self.job.flags, *flags]
 
@@ -137,7 +142,7 @@ class Trial:
         """Write the census and run once without a kill."""
         self.job.write(self.folder, households)
         Key.for_tests(5).save(self.folder / "office.key")
-        for _ in range(2):  # the first run compiles what is not in the cache
+        for _ in range(1 if self.cluster else 2):  # the first run compiles what is not in the cache
             shutil.rmtree(self.out, ignore_errors=True)
             self.log.unlink(missing_ok=True)
             began = time.monotonic()
@@ -175,6 +180,31 @@ class Trial:
                 self._wrong(f"taken up with exit code {code}: {(self.folder / 'told').read_text()[-400:]}")
         self._compare()
 
+    def lose_worker(self) -> None:
+        """Kill a worker of the cluster when the run is past its first stage; it goes on by itself, to the same packet."""
+        assert self.cluster is not None
+        target = self.rng.randrange(len(self.events) // 2, len(self.events) - 1)
+        (self.folder / "told").unlink(missing_ok=True)
+        process = self.starter.start(self.folder, self.words())
+        self._await(process, self.events[target].name, 0)
+        time.sleep(self.rng.random() * self.events[target].seconds)
+        alive, logged = _state(process) not in ENDED, self._logged(0)
+        self.cluster.lose(self.rng.randrange(2))
+        code = self.starter.ended()
+        if alive:
+            found = [*self._left(), *([f"exit code {code}: {self._words()[-600:]}"] if code else [])]
+            self.kills.append(Kill(self.job.name, _name(logged[-1]), "worker lost", code, 0, tuple(found)))
+        self._compare()
+
+    def _left(self) -> Iterator[str]:
+        yield from left.faults(self.folder, self.out, self.scratch)
+        if self.cluster is not None:
+            yield from left.on_spark(self.cluster.written())
+
+    def _words(self) -> str:
+        told = self.folder / "told"
+        return told.read_text(errors="replace") if told.exists() else ""
+
     def _killed(self, again: int) -> bool:
         """Start the command and kill it at a drawn instant; False where it ended before."""
         number = self.rng.choices(("SIGKILL", "SIGTERM", EXACT), (3, 1, 1))[0]
@@ -182,24 +212,32 @@ class Trial:
         operation = self.rng.randint(1, OPERATIONS) if number == EXACT else 0
         before = self.log.stat().st_size if self.log.exists() else 0
         (self.folder / "told").unlink(missing_ok=True)
+        lying = self._lying()
         process = self.starter.start(self.folder, self.words(), operation)
         if not operation:
             if target:
                 self._await(process, self.events[target].name, before)
             time.sleep(self.rng.random() * (self.events[target].seconds + QUICK))
             if _state(process) not in ENDED:
-                try:
-                    os.killpg(process, signal.Signals[number])
-                except ProcessLookupError:  # it has no group of its own yet
-                    os.kill(process, signal.Signals[number])
+                self._send(process, signal.Signals[number])
         code = self.starter.ended()
         if code == 0:
             return False
         logged = self._logged(before)
         step = _name(logged[-1]) if logged else BEFORE
-        found = [*left.faults(self.folder, self.out, self.scratch), *self._told(number, code)]
+        found = [*self._left(), *self._told(number, code, lying)]
         self.kills.append(Kill(self.job.name, step, number, code, again, tuple(found)))
         return not self.out.exists()
+
+    def _send(self, process: int, number: signal.Signals) -> None:
+        """Send a signal to the whole group of a command; with Spark half of the times to its Python alone."""
+        try:
+            if self.cluster is None or self.rng.random() < 0.5:
+                os.killpg(process, number)
+            else:
+                os.kill(process, number)
+        except ProcessLookupError:  # it has no group of its own yet
+            os.kill(process, number)
 
     def _drawn(self) -> int:
         """The event after which the run is killed; what a mechanism has finished is not done again."""
@@ -219,18 +257,20 @@ class Trial:
                     return
             time.sleep(0.001)
 
-    def _told(self, number: str, code: int) -> Iterator[str]:
-        """What is wrong with the last words of a process."""
-        told = (self.folder / "told").read_text() if (self.folder / "told").exists() else ""
+    def _lying(self) -> set[str]:
+        """What an earlier process that was killed may have left, beside the unfinished run."""
+        lock = self.out.with_name("packet.lock")
+        return {path.name for path in (*self.scratch.iterdir(), lock) if path.exists()}
+
+    def _told(self, number: str, code: int, lying: set[str]) -> Iterator[str]:
+        """What is wrong with the last words of a process, and with what it left although it could clean up."""
+        told = self._words()
         if "Traceback" in told or "Exception ignored" in told:
             yield "a traceback: " + told[-1500:]
         if number == "SIGTERM" and code not in (143, -signal.SIGTERM):
             yield f"exit code {code} after SIGTERM: {told[-300:]}"
-        if number == "SIGTERM" and code == 143:
-            if list(self.scratch.iterdir()):
-                yield f"scratch after SIGTERM: {[path.name for path in self.scratch.iterdir()]}"
-            if self.out.with_name("packet.lock").exists():
-                yield "a lock after SIGTERM"
+        if number == "SIGTERM" and code == 143 and self._lying() - lying:
+            yield f"left after SIGTERM: {sorted(self._lying() - lying)}"
 
     def _wrong(self, what: str) -> None:
         last = self.kills[-1] if self.kills else Kill(self.job.name, "no kill", "", 0, 0)

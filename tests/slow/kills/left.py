@@ -37,6 +37,16 @@ def faults(folder: Path, out: Path, scratch: Path) -> Iterator[str]:
             yield from _readable(path)
 
 
+def on_spark(written: list[Path]) -> Iterator[str]:
+    """The same for what Spark keeps between tasks, and for its logs."""
+    for path in written:
+        yield from _readable(path)
+        with contextlib.suppress(FileNotFoundError):
+            content = path.read_bytes() if path.suffix == ".data" or path.name.startswith("rdd_") else b""
+            if len(content) > 4096 and len(zlib.compress(content, 1)) < NOISE * len(content):
+                yield f"{path.name} of Spark is no noise"
+
+
 def _open(path: Path, name: str) -> Iterator[str]:
     mode = stat.S_IMODE(path.lstat().st_mode)
     if mode & 0o077:

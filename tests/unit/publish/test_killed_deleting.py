@@ -1,6 +1,7 @@
 """A run that is killed while it deletes leaves no half of anything that the next run would take for a forgery."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from stirred.engine.scratch import BEGINNING, BEGUN, LOCK, PREFIX, ScratchFolder
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.run.levels import Checkpoint
 from stirred.publish import load, run
+from stirred.publish.before.promise import promise
 
 KEY = Key.for_tests(3)
 PLAN = """title = "t"
@@ -108,6 +110,24 @@ def test_half_an_identity_is_never_written(tmp_path: Path, monkeypatch: pytest.M
         checkpoint(tmp_path).begin()
     monkeypatch.undo()
     checkpoint(tmp_path).begin()
+
+
+def test_a_plan_whose_promise_was_being_stated_leaves_nothing_for_ever(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it leaves has the name by which the next run knows it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(town))
+    plan = load(town / "plan.toml")
+    seen: list[set[str]] = []
+
+    def looked(*_: object) -> None:
+        seen.append({path.name for path in town.iterdir() if path.is_dir()})
+
+    monkeypatch.setattr(type(plan.mechanisms[0]), "refuse", looked)
+    promise(plan, plan.checked_census())
+    ((left,),) = seen
+    assert left.startswith(PREFIX)
+    assert not [path for path in town.iterdir() if path.is_dir()]
 
 
 def test_the_lock_of_scratch_is_deleted_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,11 @@
 """The promise of a plan: the specification of each mechanism, stated once, and their composition."""
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.census import Census
 from stirred.engine import Engine
+from stirred.engine.scratch import scratch_folder
 from stirred.errors import BudgetError, PrivacyError
 from stirred.publish.plan.description import Plan
 from stirred.spec import Budget, NormalizedRenyi, Specification
@@ -29,11 +29,11 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
     composed a second time.
     """
     found: list[Specification] = []
-    with tempfile.TemporaryDirectory() as place:
+    with scratch_folder() as place:
         for number, step in enumerate(plan.steps):
             mechanism = step.mechanism
             if step.continues is not None:
-                earlier = continued(Path(place) / str(number), found[step.continues])
+                earlier = continued(place / str(number), found[step.continues])
                 (earlier / DATA).mkdir()
                 mechanism = step.after(earlier, plan.folder)
             mechanism.refuse(census, engine)

@@ -1,0 +1,108 @@
+"""A standalone Spark cluster on this machine, whose workers can be killed with their executors."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SETTINGS = {
+    "spark.executor.memory": "1g",
+    "spark.executor.cores": "1",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK,
+    "spark.executor.extraJavaOptions": QUICK,
+    "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+    # a worker that was killed is given up at once
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "1s",
+}
+
+
+class StandaloneCluster:
+    """A master and two workers with one executor each; all that they write lies in one folder."""
+
+    def __init__(self, home: Path) -> None:
+        import pyspark
+
+        self.home = home
+        self.spark = Path(pyspark.__file__).parent
+        self.processes: list[subprocess.Popen[bytes]] = []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.master = f"spark://127.0.0.1:{free.getsockname()[1]}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What driver and workers share."""
+        return {
+            "SPARK_HOME": str(self.spark),
+            "SPARK_CONF_DIR": str(self.home / "conf"),
+            "SPARK_LOCAL_DIRS": str(self.home / "local"),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SCALA_VERSION": "2.13",  # a worker would look for it in folders of a build
+        }
+
+    def __enter__(self) -> "StandaloneCluster":
+        for name in ("conf", "local", "work", "logs"):
+            (self.home / name).mkdir(parents=True)
+        lines = [f"{name} {value}\n" for name, value in SETTINGS.items()]
+        (self.home / "conf" / "spark-defaults.conf").write_text("".join(lines))
+        self._start("master.Master", "--host", "127.0.0.1", "--port", self.master.rpartition(":")[2])
+        self._wait("127.0.0.1", int(self.master.rpartition(":")[2]))
+        for _ in range(2):
+            self.worker()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def worker(self) -> None:
+        """Start a worker."""
+        place = ("--work-dir", str(self.home / "work"), "--host", "127.0.0.1")
+        self._start("worker.Worker", "--cores", "1", "--memory", "1g", *place, self.master)
+
+    def lose(self, number: int) -> None:
+        """Kill a worker and its executor; another worker takes its place."""
+        process = self.processes.pop(1 + number)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.worker()
+
+    def written(self) -> list[Path]:
+        """Everything that Spark keeps on disk between tasks, and its logs."""
+        return [p for name in ("local", "work", "logs") for p in (self.home / name).rglob("*") if p.is_file()]
+
+    def _start(self, kind: str, *words: str) -> None:
+        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
+        command = [str(shutil.which(str(java))), *QUICK.split(), "-Xmx256m", "-cp", f"{self.spark}/jars/*"]
+        command += [f"org.apache.spark.deploy.{kind}", "--webui-port", "0", *words]
+        log = (self.home / "logs" / f"{len(self.processes)}-{time.monotonic_ns()}").open("wb")
+        with log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        self.processes.append(process)
+
+    @staticmethod
+    def _wait(host: str, port: int) -> None:
+        for _ in range(600):
+            with socket.socket() as tried:
+                if tried.connect_ex((host, port)) == 0:
+                    return
+            time.sleep(0.2)
+        raise AssertionError("the master did not start")
