@@ -14,6 +14,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "errors",
     "languages",
+    "extras",
     "file_names",
     "toml_text",
     "compiled",

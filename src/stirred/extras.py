@@ -1,0 +1,66 @@
+"""Import optional libraries when they are first used, or give the command that installs them."""
+
+import importlib
+import importlib.util
+from types import ModuleType
+
+from stirred.errors import MissingExtraError
+
+# extra → the modules that it brings; the extras themselves stand in pyproject.toml
+MODULES: dict[str, tuple[str, ...]] = {
+    "duckdb": ("duckdb",),
+    "ipums": ("ipumspy", "pandas"),
+    "pandas": ("pandas",),
+    "report": ("altair", "vl_convert"),
+    "solver": ("highspy", "piqp"),
+    "spark": ("pyspark", "pandas"),
+    "stat": ("pyreadstat",),
+    "xlsx": ("xlsxwriter",),
+}
+
+
+def optional(module: str, extra: str, *, why: str) -> ModuleType:
+    """Import the module, or raise an error with the install command.
+
+    >>> optional("no_such_module", "stat", why="SPSS files need it")
+    Traceback (most recent call last):
+    ...
+    stirred.errors.MissingExtraError: no_such_module is not installed
+      why: SPSS files need it
+      fix: pip install 'stirred[stat]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise missing(module, extra, why=why) from None
+
+
+def missing(module: str, extra: str, *, why: str) -> MissingExtraError:
+    """The error that names the extra of a missing module."""
+    return MissingExtraError(f"{module} is not installed", why=why, fix=f"pip install 'stirred[{extra}]'")
+
+
+def absent(extra: str) -> str | None:
+    """The first module of an extra that is not installed; nothing is imported."""
+    return next((name for name in MODULES[extra] if importlib.util.find_spec(name) is None), None)
+
+
+def require(extra: str, *, why: str) -> None:
+    """Raise an error with the install command if a module of the extra is not installed; nothing is imported."""
+    module = absent(extra)
+    if module is not None:
+        raise missing(module, extra, why=why)
+
+
+class OptionalModule:
+    """A module of an extra that is imported when one of its names is first used.
+
+    >>> OptionalModule("math", "report", why="charts are drawn with it").floor(2.5)
+    2
+    """
+
+    def __init__(self, module: str, extra: str, *, why: str) -> None:
+        self._module, self._extra, self._why = module, extra, why
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(optional(self._module, self._extra, why=self._why), name)
