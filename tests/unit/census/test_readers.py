@@ -187,7 +187,7 @@ def test_a_missing_extra_gives_the_exact_command(
         return real_module(name, package)
 
     real_module = importlib.import_module
-    monkeypatch.setattr("stirred.census.readers.extras.importlib.import_module", absent)
+    monkeypatch.setattr("stirred.extras.importlib.import_module", absent)
     assert real is builtins.__import__
     (tmp_path / source.files[0]).write_text("")
     with pytest.raises(MissingExtraError) as caught:

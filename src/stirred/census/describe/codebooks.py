@@ -5,8 +5,8 @@ from pathlib import Path
 from stirred.census.codebook.schema import Source
 from stirred.census.readers import ipums, stat
 from stirred.census.readers.dispatch import format_of
-from stirred.census.readers.extras import optional
 from stirred.census.readers.paths import resolve
+from stirred.extras import optional
 
 Codebook = dict[str, dict[str | int, str]]  # column → code → label
 

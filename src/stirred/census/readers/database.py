@@ -10,9 +10,9 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from stirred.census.codebook.schema import Source
-from stirred.census.readers.extras import optional
 from stirred.census.readers.paths import resolve
 from stirred.errors import DataError, SchemaError, did_you_mean
+from stirred.extras import optional
 from stirred.frames import frame_of
 
 ROWS = 100_000

@@ -12,9 +12,9 @@ import polars as pl
 
 from stirred.census.codebook.schema import Source
 from stirred.census.readers import delimited
-from stirred.census.readers.extras import optional
 from stirred.census.readers.paths import resolve
 from stirred.errors import DataError, SchemaError
+from stirred.extras import optional
 
 LINE = "\x00line"
 

@@ -13,9 +13,9 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from stirred.census.codebook.schema import Source
-from stirred.census.readers.extras import optional
 from stirred.census.readers.paths import resolve
 from stirred.errors import DataError
+from stirred.extras import optional
 
 READERS = {
     ".sav": "read_sav",
