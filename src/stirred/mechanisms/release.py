@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from stirred.errors import InputError, did_you_mean
+from stirred.extras import optional
 from stirred.frames import frame_of
 from stirred.spec import Ledger, Specification
 
@@ -88,4 +89,5 @@ class Release:
 
     def to_pandas(self, record_type: str = "") -> "pd.DataFrame":
         """The released records of a type as a pandas frame."""
+        optional("pandas", "pandas", why="the frame is one of pandas")
         return self.to_arrow(record_type).to_pandas()

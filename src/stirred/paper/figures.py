@@ -4,9 +4,14 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
+from stirred.extras import OptionalModule
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = OptionalModule("altair", "report", why="figures are drawn with it")
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -1,18 +1,22 @@
 """The charts of the report, as Vega-Lite specifications made with Altair."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
+from stirred.extras import OptionalModule
 from stirred.report.document import Chart, table
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = OptionalModule("altair", "report", why="charts are drawn with it")
 
 # Okabe and Ito's palette: its colours can be distinguished with every common colour vision.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#999999"]
 Rows = Sequence[Mapping[str, object]]
 
 
-def _chart(rows: Rows) -> alt.Chart:
+def _chart(rows: Rows) -> "alt.Chart":
     return alt.Chart(alt.InlineData(values=[dict(row) for row in rows]))
 
 
@@ -27,7 +31,7 @@ def _spec(chart: Any, *, height: int | None = None) -> dict[str, object]:
     return result
 
 
-def _colour(field: str, title: str) -> alt.Color:
+def _colour(field: str, title: str) -> "alt.Color":
     return alt.Color(f"{field}:N", title=title, scale=alt.Scale(range=PALETTE), sort=None)
 
 

@@ -3,9 +3,9 @@
 import json
 from functools import lru_cache
 
-import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from stirred.extras import optional
 from stirred.report.document import Chart, Facts, Markup, Note, Paragraphs, Report, TableBlock
 
 _KINDS = {
@@ -35,7 +35,8 @@ def environment() -> Environment:
 @lru_cache(maxsize=1)
 def chart_library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, inlined once per report."""
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    library = optional("vl_convert", "report", why="it brings the scripts that draw the charts")
+    bundle: str = library.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return bundle.replace("</script", "<\\/script")
 
 

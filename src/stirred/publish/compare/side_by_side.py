@@ -8,6 +8,7 @@ import polars as pl
 
 from stirred.assess.assessment import Assessment, on_same_cells
 from stirred.errors import InputError
+from stirred.extras import require
 from stirred.publish.packet.folder import Packet
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.document import Audience, Block, shown, table
@@ -18,6 +19,7 @@ from stirred.spec.files import load
 
 def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str] = ()) -> Path:
     """Compare the public parts of packets; nothing confidential is read."""
+    require("report", why="the comparison is a report, whose charts are drawn with it")
     packets = [Packet(folder) for folder in folders]
     if len(packets) < 2:
         raise InputError(

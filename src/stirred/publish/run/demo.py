@@ -10,6 +10,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Progress, silent
 from stirred.errors import InputError, PrivacyError
+from stirred.extras import require
 from stirred.publish.before.refusals import prepare
 from stirred.publish.compare.answers import assessment
 from stirred.publish.compare.side_by_side import comparison_report
@@ -89,6 +90,7 @@ PLANS = {
 
 def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     """Synthesise, plan, run and compare; returns the report. What is already there is taken up."""
+    require("report", why="the demo ends with a report, whose charts are drawn with it")
     say = progress or silent
     key_file = out / "demo.key"
     _require_place(out, key_file)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from stirred.assess.assessment import Assessment
 from stirred.census import Census, Schema
 from stirred.engine import Engine
+from stirred.extras import absent, missing
 from stirred.mechanisms.base import Release
 from stirred.publish.compare.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
@@ -78,9 +80,23 @@ class Papers:
             self.report,
             subtitle="Comparison with the confidential data",
             audience="internal",
-            sections=(*utility_sections.all_sections([found]), *self.report.sections),
+            sections=(*_compared(found), *self.report.sections),
         )
         (folder / "report.html").write_text(render(report), encoding="utf-8")
+
+
+def _compared(found: Assessment) -> Sequence[Section]:
+    """The sections that compare with the truth, where charts can be drawn."""
+    return utility_sections.all_sections([found]) if absent("report") is None else ()
+
+
+def _undrawn(module: str) -> Section:
+    """What a report without charts says instead of them."""
+    error = missing(module, "report", why="the charts and tables of a report are drawn with it")
+    return Section(
+        title="No charts were drawn",
+        lead=f"{error.what}: {error.why}. Run {error.fix} and then the plan again.",
+    )
 
 
 def _marked(html: str, *, private: bool) -> str:
@@ -119,6 +135,8 @@ def public_sections(
         sections.promise(specification),
         sections.exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
     ]
+    if (module := absent("report")) is not None:
+        return [*parts, _undrawn(module), sections.method(_method(plan))]
     for number, (mechanism, release) in enumerate(zip(plan.mechanisms, releases, strict=True), 1):
         shown_of = mechanism.exhibits(release, engine=engine)
         parts += [exhibited(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-import piqp
 from numpy.typing import NDArray
 from scipy import sparse
 
 from stirred.errors import InfeasibleError
+from stirred.extras import OptionalModule
 from stirred.mechanisms.topdown.solve.problem import (
     FREE,
     HeldSums,
@@ -19,6 +19,9 @@ from stirred.mechanisms.topdown.solve.problem import (
 )
 
 Floats = NDArray[np.float64]
+_WHY = "a parent whose constraints cross needs a general solver"
+piqp: Any = OptionalModule("piqp", "solver", why=_WHY)
+highspy: Any = OptionalModule("highspy", "solver", why=_WHY)
 
 
 def structure(problem: ParentProblem) -> dict[str, Any]:
@@ -140,8 +143,6 @@ def round_with_rows(
 
     Cells may move up to two from their fractional value, because floors and ceilings alone need not be enough here.
     """
-    import highspy
-
     C, n = x.shape
     child, cell = np.nonzero(allowed)
     base = np.maximum(np.floor(x[child, cell] + 1e-9).astype(np.int64) - 2, 0)
@@ -165,7 +166,7 @@ def round_with_rows(
         low.append(below - sums)
         high.append(above - sums)
         at += C * m
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs = highspy.Highs()
     highs.silent()
     model = highspy.HighsLp()
     # Each cell is its base plus unit steps whose costs rise: |base + k − x| is convex.
