@@ -2,49 +2,60 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SMALL := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+PINNED := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench docs browser java constraints clean
+.PHONY: help setup setup-all demo test test-slow lint format bench docs browser java constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-setup: $(READY)  ## create .venv and install stirred with all that tests and benchmarks need
+setup: $(SMALL)  ## create .venv and install stirred with what the demo needs; neither Spark nor a browser
 
-$(READY): pyproject.toml constraints.txt tools/uv.txt
+setup-all: $(READY)  ## add all that tests, benchmarks and documentation need
+
+$(SMALL): pyproject.toml tools/demo.txt tools/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "stirred needs Python 3.11 or newer; $(PYTHON) is older. fix: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r constraints.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
+	@$(INSTALL) --require-hashes -r tools/demo.txt
+	@$(INSTALL) --no-build-isolation --no-deps -e .
+	@touch $(SMALL)
+
+$(READY): $(SMALL) constraints.txt
+	@echo "installing what the tests need into $(VENV) …"
+	@$(INSTALL) --require-hashes -r constraints.txt
 	@touch $(READY)
 
 demo: setup  ## run the main job on an embedded synthetic census; ends by naming the report to open
 	@$(BIN)/stirred demo --out demo
 
-lint: setup  ## ruff (lint, format) and mypy --strict
+lint: setup-all  ## ruff (lint, format) and mypy --strict
 	@$(BIN)/ruff check src tests benchmarks examples
 	@$(BIN)/ruff format --check src tests benchmarks examples
 	@$(BIN)/mypy
 
-format: setup  ## let ruff rewrite what it can
+format: setup-all  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix src tests benchmarks examples
 	@$(BIN)/ruff format src tests benchmarks examples
 
-test: setup browser java lint  ## lint, then every test but the slow ones
+test: setup-all browser java lint  ## lint, then every test but the slow ones
 	@$(PYTEST) -m "not slow"
 
-test-slow: setup browser java  ## the slower statistical and scale checks
+test-slow: setup-all browser java  ## the slower statistical and scale checks
 	@$(PYTEST) -m slow
 
-bench: setup  ## every benchmark at its default size
+bench: setup-all  ## every benchmark at its default size
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-docs: setup  ## the documentation as HTML in build/docs
+docs: setup-all  ## the documentation as HTML in build/docs
 	@$(BIN)/python -m sphinx -q -W -b html docs build/docs
 	@echo "open build/docs/index.html"
 
@@ -55,10 +66,9 @@ java:
 	@bash tools/java
 
 constraints: setup  ## choose the pinned versions anew (hashes, no addresses)
-	@$(BIN)/uv pip compile pyproject.toml --extra test --extra docs --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --no-header --quiet --upgrade -o constraints.txt
-	@echo 'uv>=0.8,<1' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --no-header --quiet --upgrade -o tools/uv.txt
+	@$(PINNED) pyproject.toml --extra test --extra docs --upgrade -o constraints.txt
+	@$(PINNED) pyproject.toml --extra report --extra solver --extra build -c constraints.txt --upgrade -o tools/demo.txt
+	@echo 'uv>=0.8,<1' | $(PINNED) - --upgrade -o tools/uv.txt
 
 clean:  ## remove what was built
 	@rm -rf $(VENV) build demo .pytest_cache .mypy_cache .ruff_cache
