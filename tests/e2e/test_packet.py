@@ -177,9 +177,9 @@ def test_the_registry_entry_fits_the_registry(packet: Path) -> None:
     import yaml
     from jsonschema import Draft202012Validator
 
-    from shared_data import shared
+    from shared_data import extract
 
-    schema = yaml.safe_load(shared("registry", "deployments-schema.yaml").read_text())
+    schema = json.loads(extract("registry_schema.json").read_text())
     entry = yaml.safe_load((packet / "public" / "registry.yaml").read_text())
     assert [error.message for error in Draft202012Validator(schema).iter_errors(entry)] == []
 

@@ -1,10 +1,16 @@
-"""Real public files are read whole: every total is the one in the README beside the data, never our own output."""
+"""Real public files are read whole: every total is published or computed by other programs, never our own output.
+
+The extracts in tests/data are read by every run; the whole files, which are larger, by the slow tests.
+"""
+
+from pathlib import Path
 
 import polars as pl
 import pytest
 
-from shared_data import shared
+from shared_data import extract, shared
 from stirred.census import Census, expand, pl94, ppmf, read, validate
+from stirred.frames import frame_of
 
 CATEGORIES = ("hisp", "white", "black", "aian", "asian", "nhpi", "other", "two")
 
@@ -17,6 +23,22 @@ def total(census: Census, record_type: str, column: str) -> int:
     return int(census.scan(record_type, [column]).sum().collect().item())
 
 
+def test_hawaii_2020_block_groups() -> None:
+    schema = {
+        "geography": {"preset": "us", "code": "geoid", "spine": ["state", "county", "tract", "block_group"]},
+        "record": {"group": {"id": "geoid", "variables": {"pop": "integer"}}},
+    }
+    groups = pl.scan_csv(extract("hawaii_block_groups.csv"), schema_overrides={"geoid": pl.String})
+    census = Census.of(schema, {"group": groups})
+    assert (census.count("group"), distinct(census, "group", "tract")) == (1_083, 461)
+    counties = census.scan("group", ["county", "pop"]).group_by("county").sum().sort("county").collect()
+    # published: Hawaii, Honolulu, Kalawao, Kauai and Maui counties
+    assert counties["pop"].to_list() == [200_629, 1_016_508, 82, 73_298, 164_754]
+    assert total(census, "group", "pop") == 1_455_271
+    assert not validate(census)
+
+
+@pytest.mark.slow
 def test_hawaii_2020_blocks() -> None:
     columns = {f"{kind}_{name}": "integer" for kind in ("pop", "vap") for name in CATEGORIES}
     rules = [
@@ -74,6 +96,7 @@ def washington() -> Census:
     return Census.of(schema, {"household": table})
 
 
+@pytest.mark.slow
 def test_washington_2010_expands_to_one_record_per_household(washington: Census) -> None:
     assert washington.count("household") == 1_454_695
     assert not validate(washington)
@@ -85,6 +108,7 @@ def test_washington_2010_expands_to_one_record_per_household(washington: Census)
     assert largest[0][:5] == "53033"
 
 
+@pytest.mark.slow
 def test_washington_2010_counties(washington: Census) -> None:
     # facts: King 789,232; Kitsap 97,220; Pierce 299,918; Snohomish 268,325
     counts = washington.counts("household", ["county"]).to_pydict()
@@ -92,6 +116,7 @@ def test_washington_2010_counties(washington: Census) -> None:
     assert dict(zip(counts["county"], counts["count"], strict=True)) == expected
 
 
+@pytest.mark.slow
 def test_washington_2010_join_of_sizes_and_race() -> None:
     schema = {
         "geography": {"preset": "us", "code": "geoid"},
@@ -119,6 +144,7 @@ def test_washington_2010_join_of_sizes_and_race() -> None:
     assert not validate(census)
 
 
+@pytest.mark.slow
 def test_washington_codes_that_repeat_between_counties_are_no_tree() -> None:
     # Tract and block codes of that file are local to their parents: read as they stand they are no tree.
     census = Census.of(
@@ -130,6 +156,7 @@ def test_washington_codes_that_repeat_between_counties_are_no_tree() -> None:
     assert ("block_group", "areas") in rules
 
 
+@pytest.mark.slow
 def test_washington_sample_from_csv(tmp_path: object) -> None:
     document = {
         "household": pl.scan_csv(shared("wa2010", "HHsample.csv"), infer_schema=False),
@@ -177,13 +204,28 @@ forbid = {AGE = "0..15", WRKLYR = [1, 2]}
 """
 
 
-def test_oregon_pums_households_with_persons(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def oregon(folder: Path, households: Path, persons: Path) -> Census:
+    text = OREGON.replace('"households.parquet"', f'"{households.as_posix()}"')
+    (folder / "census.toml").write_text(text.replace('"persons.parquet"', f'"{persons.as_posix()}"'))
+    return read(folder / "census.toml")
+
+
+def test_two_areas_of_the_oregon_sample(tmp_path: Path) -> None:
+    census = oregon(tmp_path, extract("oregon_households.parquet"), extract("oregon_persons.parquet"))
+    assert (census.count("household"), census.count("person")) == (3_624, 8_764)
+    assert distinct(census, "household", "PUMA5") == distinct(census, "person", "PUMA5") == 2
+    assert census.counts("household", [], {"PERSONS": ["0"]})["count"].to_pylist() == [155]
+    assert census.counts("household", ["BLDGSZ"], {"BLDGSZ": ["-"]})["count"].to_pylist() == [67]
+    occupied = [str(size) for size in range(1, 18)]
+    weighted = census.weighted("household", [], {"UNITTYPE": ["0"], "PERSONS": occupied})
+    assert weighted["weight"].to_pylist() == [83_592]
+    assert not validate(census)
+
+
+@pytest.mark.slow
+def test_oregon_pums_households_with_persons(tmp_path: Path) -> None:
     folder = shared("pums2000_oregon", "households.parquet").parent
-    text = OREGON
-    for name in ("households.parquet", "persons.parquet"):
-        text = text.replace(f'"{name}"', f'"{(folder / name).as_posix()}"')
-    (tmp_path / "census.toml").write_text(text)
-    census = read(tmp_path / "census.toml")
+    census = oregon(tmp_path, folder / "households.parquet", folder / "persons.parquet")
     assert (census.count("household"), census.count("person")) == (76_516, 171_666)
     assert distinct(census, "household", "PUMA5") == 27
     assert distinct(census, "person", "PUMA5") == 27
@@ -197,6 +239,18 @@ def test_oregon_pums_households_with_persons(tmp_path) -> None:  # type: ignore[
     assert census.domain.largest_household == 17
 
 
+def test_pl94_171_of_two_tracts() -> None:
+    folder = extract("pl94")
+    for level, areas in (("750", 93), ("150", 7), ("140", 2)):
+        census = pl94(folder, summary_level=level)
+        assert census.count("area") == areas
+        sums = [total(census, "area", cell) for cell in ("P0010001", "P0030001", "P0050001", "H0010001")]
+        assert sums == [6_373, 4_633, 2, 2_531]  # by awk, from the fields of the files
+        assert not validate(census)
+    assert total(pl94(folder, summary_level="040"), "area", "P0010001") == 614_053
+
+
+@pytest.mark.slow
 def test_pl94_171_legacy_files() -> None:
     folder = shared("pl94_format")
     blocks = pl94(folder)
@@ -214,6 +268,23 @@ def test_pl94_171_legacy_files() -> None:
     assert distinct(blocks, "area", "tract") == 7
 
 
+def test_synthetic_guernsey_in_the_layout_of_a_ppmf(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    census = ppmf(extract("guernsey_synthetic_ppmf.parquet"))
+    assert census.count("person") == 6_753
+    assert census.counts("person", ["CENHISP"])["count"].to_pylist() == [6_666, 87]
+    quarters = census.counts("person", ["GQTYPE_PL"]).to_pydict()
+    by_type = dict(zip(quarters["GQTYPE_PL"], quarters["count"], strict=True))
+    assert (by_type["2"], sum(count for code, count in by_type.items() if code != "0")) == (7, 160)
+    assert census.counts("person", ["county"])["county"].to_pylist() == ["39059"]
+    assert not validate(census)
+    text = tmp_path / "ppmf.txt"  # as the Bureau writes it
+    frame = pl.read_parquet(extract("guernsey_synthetic_ppmf.parquet"))
+    text.write_text("# a comment line\n" + frame.write_csv(separator="|"))
+    by = ["block", "CENRACE"]
+    assert ppmf(text).counts("person", by).equals(census.counts("person", by))
+
+
+@pytest.mark.slow
 def test_guernsey_ppmf() -> None:
     census = ppmf(shared("guernsey2010", "ppmf_20210608_persons.parquet"))
     assert census.count("person") == 40_085
@@ -226,6 +297,7 @@ def test_guernsey_ppmf() -> None:
     assert not validate(census)
 
 
+@pytest.mark.slow
 def test_guernsey_ppmf_as_the_bureau_writes_it(tmp_path) -> None:  # type: ignore[no-untyped-def]
     frame = pl.read_parquet(shared("guernsey2010", "ppmf_20210608_persons.parquet")).drop("geoid")
     text = tmp_path / "ppmf.txt"
@@ -237,27 +309,38 @@ def test_guernsey_ppmf_as_the_bureau_writes_it(tmp_path) -> None:  # type: ignor
     assert census.counts("person", by).equals(again.counts("person", by))
 
 
-def test_rhode_island_voting_districts_cut_block_groups() -> None:
+def rhode_island(blocks: pl.LazyFrame, districts: Path) -> Census:
+    beside = {"of": "block", "key": "geoid", "files": [districts.as_posix()]}
     schema = {
-        "geography": {
-            "preset": "us",
-            "code": "geoid",
-            "off_spine": {
-                "vtd": {
-                    "of": "block",
-                    "key": "geoid",
-                    "files": [shared("us2020", "ri_block_vtd.csv").as_posix()],
-                },
-            },
-        },
+        "geography": {"preset": "us", "code": "geoid", "off_spine": {"vtd": beside}},
         "record": {"block": {"id": "geoid", "variables": {"pop": "integer"}}},
     }
-    census = Census.of(schema, {"block": pl.scan_parquet(shared("us2020", "ri_blocks.parquet"))})
+    return Census.of(schema, {"block": blocks})
+
+
+def cut_groups(census: Census) -> int:
+    pieces = frame_of(census.counts("block", ["block_group", "vtd"]))
+    return pieces.group_by("block_group").len().filter(pl.col("len") > 1).height
+
+
+def test_voting_districts_of_bristol_county_cut_block_groups() -> None:
+    blocks = pl.scan_csv(extract("bristol_blocks.csv"), schema_overrides={"geoid": pl.String})
+    census = rhode_island(blocks, extract("bristol_block_vtd.csv"))
+    assert census.count("block") == 1_074
+    assert total(census, "block", "pop") == 50_793  # published
+    assert census.counts("block", ["vtd"]).num_rows == 17
+    assert distinct(census, "block", "block_group") == 37
+    assert not validate(census)
+    assert cut_groups(census) == 27
+
+
+@pytest.mark.slow
+def test_rhode_island_voting_districts_cut_block_groups() -> None:
+    blocks = pl.scan_parquet(shared("us2020", "ri_blocks.parquet"))
+    census = rhode_island(blocks, shared("us2020", "ri_block_vtd.csv"))
     assert census.count("block") == 25_649
     assert total(census, "block", "pop") == 1_097_379
     assert census.counts("block", ["vtd"]).num_rows == 423
     assert distinct(census, "block", "block_group") == 792
     assert not validate(census)
-    pieces = pl.from_arrow(census.counts("block", ["block_group", "vtd"]))
-    assert isinstance(pieces, pl.DataFrame)
-    assert pieces.group_by("block_group").len().filter(pl.col("len") > 1).height == 517
+    assert cut_groups(census) == 517

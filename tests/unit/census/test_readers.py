@@ -13,7 +13,7 @@ import pyreadstat
 import pytest
 from ipumspy import readers as ipums
 
-from shared_data import shared
+from shared_data import extract
 from stirred.census import Census, check, pl94, ppmf, read, validate
 from stirred.census.codebook.schema import Source
 from stirred.census.describe import describe, to_toml
@@ -313,7 +313,7 @@ def test_a_file_that_is_no_ppmf(tmp_path: Path) -> None:
 def fixture_in_a_zip(folder: Path) -> Path:
     path = folder / "ri2020.pl.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(shared("pl94_format").glob("*.pl")):
+        for file in sorted(extract("pl94").glob("*.pl")):
             archive.write(file, file.name)
     return path
 
@@ -322,12 +322,12 @@ def test_pl94_files_are_read_from_the_zip_archive_the_bureau_distributes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stirred.census.readers.delimited.BLOCK", 1 << 14)  # many blocks
-    path, folder = fixture_in_a_zip(tmp_path), shared("pl94_format")
+    path, folder = fixture_in_a_zip(tmp_path), extract("pl94")
     for level in ("750", "040"):
         expected = pl94(folder, summary_level=level).table("area")
         assert pl94(path, summary_level=level).table("area").equals(expected)  # the archive
         assert pl94(tmp_path, summary_level=level).table("area").equals(expected)  # a folder that holds it
-    assert pl94(path).counts("area", [])["count"].to_pylist() == [569]  # README: 569 blocks
+    assert pl94(path).counts("area", [])["count"].to_pylist() == [93]  # blocks, by awk
     assert not validate(pl94(path))
 
 

@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from shared_data import shared
+from shared_data import extract
 from stirred.census.synthetic.description import rules
 from stirred.census.synthetic.people.codes import (
     CENRACE,
@@ -39,7 +39,7 @@ def test_group_quarters_codes_and_types() -> None:
 
 
 def test_detailed_codes_belong_to_their_race() -> None:
-    folder = shared("safetab", "p_production_NMFv7-2020")
+    folder = extract("race_codes")
 
     def rows(name: str) -> list[dict[str, str]]:
         with (folder / name).open(newline="", encoding="utf-8", errors="replace") as file:
