@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from oracles.topdown_solves import least_squares
+from stirred.compiled import compile_slowest
 from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve.descend import descend
 from stirred.mechanisms.topdown.solve.layout import NEVER, thresholds, times
 from stirred.mechanisms.topdown.solve.problem import Laid, ParentProblem, merged, solve
 
@@ -96,3 +98,10 @@ def test_large_counts_do_not_stop_the_certificate():
     assert solution.distance * np.sqrt(5) <= 5e-3
     assert solution.iterations < 1000
     assert np.abs(solution.x - generic.piqp_solve(large, eps=1e-11).x).max() < 1e-2
+
+
+def test_the_slowest_kernel_is_compiled_for_the_types_that_it_is_called_with():
+    """Compiled before there are records, it must not be compiled again when they come."""
+    compile_slowest()
+    solve(parent(1, 3, 7))
+    assert len(descend.signatures) == 1

@@ -1,6 +1,8 @@
 """The demo: a synthetic census released three ways, compared in one report."""
 
 import os
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from stirred.chance import Key
 from stirred.engine import Progress, silent
 from stirred.errors import InputError, PrivacyError
 from stirred.extras import require
-from stirred.publish.before.refusals import prepare
+from stirred.publish.before.refusals import ReadyPlan, prepare
 from stirred.publish.compare.answers import assessment
 from stirred.publish.compare.side_by_side import comparison_report
 from stirred.publish.packet.folder import Packet
@@ -19,6 +21,7 @@ from stirred.publish.packet.released import release_of
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import load
 from stirred.publish.run.execute import run
+from stirred.publish.run.second import SecondProcess
 from stirred.report import render
 from stirred.spec import Specification
 from stirred.spec.files import load as load_specification
@@ -88,6 +91,9 @@ PLANS = {
 }
 
 
+BESIDE = "topdown"  # runs in a second process, where there is a second core
+
+
 def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     """Synthesise, plan, run and compare; returns the report. What is already there is taken up."""
     require("report", why="the demo ends with a report, whose charts are drawn with it")
@@ -95,33 +101,29 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     key_file = out / "demo.key"
     _require_place(out, key_file)
     out.mkdir(parents=True, exist_ok=True)
-    census = out / "census"
-    if not (census / "census.toml").exists():
-        say("census", 0, 1)
-        write_preset("demo", census, seed=seed)
-        say("census", 1, 1)
     plans = out / "plans"
     plans.mkdir(exist_ok=True)
     for name, text in PLANS.items():
         (plans / f"{name}.toml").write_text(text, encoding="utf-8")
     todo = [name for name in PLANS if not (out / name).exists()]
-    ready = {name: prepare(load(plans / f"{name}.toml"), out / name) for name in todo}
-    if not key_file.exists():
-        Key.fresh().save(key_file)
-    key = Key.load(key_file)
+    cores = os.cpu_count() or 1
+    with ExitStack() as stack:
+        second = None
+        if BESIDE in todo and cores > 1:
+            process = SecondProcess(plans / f"{BESIDE}.toml", out / BESIDE, key_file, say)
+            second = stack.enter_context(process)
+        _release_all(out, [name for name in todo if second is None or name != BESIDE], second, seed, say)
+        if second is not None and not second.finished():
+            _released(out, BESIDE, say)
     assessments: list[Assessment] = []
     specifications: list[Specification] = []
-    packets: list[Packet] = []
     for index, name in enumerate(PLANS):
-        say("releases", index, len(PLANS))
-        plan = load(plans / f"{name}.toml")
+        say("assessments", index, len(PLANS))
         packet = Packet(out / name)
-        if name in ready:
-            packet = run(plan, out / name, key=key, progress=progress, prepared=ready[name])
-        packets.append(packet)
         specifications.append(load_specification(packet.public / "spec.json"))
-        assessments.append(_assessed(plan, packet))
-    say("releases", len(PLANS), len(PLANS))
+        assessments.append(_assessed(load(plans / f"{name}.toml"), packet))
+    say("assessments", len(PLANS), len(PLANS))
+    say("comparison", 0, 1)
     report = comparison_report(
         [load(plans / f"{name}.toml").title for name in PLANS],
         specifications,
@@ -133,7 +135,33 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     temporary = target.with_suffix(".part")
     temporary.write_text(render(report), encoding="utf-8")
     temporary.replace(target)
+    say("comparison", 1, 1)
     return target
+
+
+def _release_all(
+    out: Path, names: Sequence[str], second: SecondProcess | None, seed: int, say: Progress
+) -> None:
+    """Make the census and the key, let the second process begin, and run the named plans here."""
+    census, key_file = out / "census", out / "demo.key"
+    if not (census / "census.toml").exists():
+        say("census", 0, 1)
+        write_preset("demo", census, seed=seed)
+        say("census", 1, 1)
+    ready = {name: prepare(load(out / "plans" / f"{name}.toml"), out / name) for name in names}
+    if not key_file.exists():
+        Key.fresh().save(key_file)
+    if second is not None:
+        second.go()
+    for index, name in enumerate(names):
+        say("releases", index, len(names))
+        _released(out, name, say, ready[name])
+    say("releases", len(names), len(names))
+
+
+def _released(out: Path, name: str, say: Progress, prepared: ReadyPlan | None = None) -> None:
+    plan, key = load(out / "plans" / f"{name}.toml"), Key.load(out / "demo.key")
+    run(plan, out / name, key=key, progress=say, prepared=prepared)
 
 
 def _require_place(out: Path, key_file: Path) -> None:

@@ -1,0 +1,73 @@
+"""A second process waits for its line, says what it does, and ends when it is not needed."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stirred.publish.run import second
+from stirred.publish.run.second import SecondProcess
+
+
+class Fake(SecondProcess):
+    """The same with a program of the test's own."""
+
+    def __init__(
+        self, program: str, told: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = subprocess.Popen
+        monkeypatch.setattr(
+            second.subprocess,
+            "Popen",
+            lambda words, **options: real([sys.executable, "-c", program], **options),
+        )
+        super().__init__(Path("a"), Path("b"), Path("c"), lambda *event: told.append(event))
+
+
+def test_steps_are_forwarded_and_the_end_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, int, int]] = []
+    program = "import sys; assert sys.stdin.readline() == 'go\\n'; print('[\"read\", 0, 1]')"
+    with Fake(program, told, monkeypatch) as process:
+        process.go()
+        assert process.finished()
+    assert told == [("read", 0, 1)]
+
+
+def test_a_process_that_fails_is_no_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Fake("raise SystemExit(2)", [], monkeypatch) as process:
+        process.go()
+        assert not process.finished()
+
+
+def test_leaving_early_stops_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Fake("import time; time.sleep(600)", [], monkeypatch)
+    with pytest.raises(KeyboardInterrupt), process:
+        raise KeyboardInterrupt
+    assert not process.finished()
+
+
+def test_nothing_runs_before_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[Path] = []
+    monkeypatch.setattr(second, "compile_slowest", lambda: None)
+    monkeypatch.setattr(second.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(second, "load", lambda plan: plan)
+    monkeypatch.setattr(second.Key, "load", lambda path: path)
+
+    def run(plan: Path, out: Path, **options: object) -> None:
+        ran.append(out)
+        options["progress"]("tables", 1, 3)  # type: ignore[operator]
+
+    monkeypatch.setattr(second, "run", run)
+    words = [str(tmp_path / "topdown.toml"), str(tmp_path / "out"), str(tmp_path / "demo.key")]
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert second.main(words) == 1
+    assert not ran
+    monkeypatch.setattr("sys.stdin", io.StringIO("go\n"))
+    assert second.main(words) == 0
+    assert ran == [tmp_path / "out"]
+    assert json.loads(capsys.readouterr().out) == ["topdown: tables", 1, 3]
