@@ -28,9 +28,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.promises:
         arguments.out.mkdir(parents=True, exist_ok=True)
         return _told(arguments, _promises(arguments.out))
-    from stirred.publish.run.demo import demo
-
     with bars(quiet=arguments.json) as progress:
+        progress("libraries", 0, 1)  # the slowest of imports: something is shown before them
+        from stirred.publish.run.demo import demo
+
+        progress("libraries", 1, 1)
         report = demo(arguments.out, progress=progress)
     return _told(arguments, report)
 

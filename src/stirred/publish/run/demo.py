@@ -23,7 +23,6 @@ from stirred.publish.plan.reading import load
 from stirred.publish.run.execute import run
 from stirred.publish.run.second import SecondProcess
 from stirred.report import render
-from stirred.spec import Specification
 from stirred.spec.files import load as load_specification
 
 SWAP = """# Households swap within the state among households of the same size; their persons travel along.
@@ -106,28 +105,24 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     for name, text in PLANS.items():
         (plans / f"{name}.toml").write_text(text, encoding="utf-8")
     todo = [name for name in PLANS if not (out / name).exists()]
-    cores = os.cpu_count() or 1
+    found: dict[str, Assessment] = {}
     with ExitStack() as stack:
         second = None
-        if BESIDE in todo and cores > 1:
+        if BESIDE in todo and (os.cpu_count() or 1) > 1:
             process = SecondProcess(plans / f"{BESIDE}.toml", out / BESIDE, key_file, say)
             second = stack.enter_context(process)
         _release_all(out, [name for name in todo if second is None or name != BESIDE], second, seed, say)
-        if second is not None and not second.finished():
-            _released(out, BESIDE, say)
-    assessments: list[Assessment] = []
-    specifications: list[Specification] = []
-    for index, name in enumerate(PLANS):
-        say("assessments", index, len(PLANS))
-        packet = Packet(out / name)
-        specifications.append(load_specification(packet.public / "spec.json"))
-        assessments.append(_assessed(load(plans / f"{name}.toml"), packet))
+        for name in sorted(PLANS, key=lambda name: name == BESIDE):
+            if name == BESIDE and second is not None and not second.finished():
+                _released(out, BESIDE, say)
+            say("assessments", len(found), len(PLANS))
+            found[name] = _assessed(load(plans / f"{name}.toml"), Packet(out / name))
     say("assessments", len(PLANS), len(PLANS))
     say("comparison", 0, 1)
     report = comparison_report(
         [load(plans / f"{name}.toml").title for name in PLANS],
-        specifications,
-        assessments,
+        [load_specification(Packet(out / name).public / "spec.json") for name in PLANS],
+        [found[name] for name in PLANS],
         title="One census, released three ways",
         subtitle="A synthetic census of 60,000 households, so that even the comparison with the truth may be shown",
     )
