@@ -25,7 +25,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "check the separator and quoting",
     ),
     (
-        r"unexpected end of file|deflate|gzip|zstd|unknown frame|bad crc|bad magic number for file",
+        r"unexpected end of file|deflate|inflate|compressed stream|gzip|zstd|unknown frame|bad crc|bad magic number for file",
         "the compressed file is damaged",
         "copy it again",
     ),
@@ -41,6 +41,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "the file is not a complete Arrow file",
         "copy or write it again",
     ),
+    (r"^PanicException", "the file is damaged", "copy or write it again"),
     (
         r"parquet|file out of specification|thrift|magic|footer",
         "the file is not a complete Parquet file",
@@ -112,6 +113,8 @@ class redact_errors:  # noqa: N801 — used as a function in a with statement
         # an error of Stirred that is raised inside a query is returned as one long text
         flattened = isinstance(error, DataError) and "\n" in error.what
         library = isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError)
+        # no Exception: a library that stops itself on a damaged file raises it
+        library |= isinstance(error, pl.exceptions.PanicException)
         if error is not None and library and (system := lacking(error)) is not None:
             raise system from None
         if error is not None and (flattened or library):

@@ -20,6 +20,7 @@ from stirred.census.failures import redact_errors
 from stirred.census.progress import Progress, silent
 from stirred.census.readers import delimited, open_source
 from stirred.census.readers.dispatch import format_of
+from stirred.census.readers.limits import COMPRESSED, require_lines
 from stirred.census.readers.paths import resolve
 
 
@@ -172,9 +173,8 @@ def _obvious(name: str) -> bool:
 
 
 def _encoding(source: Source, folder: Path) -> str:
-    plain = [
-        path
-        for path in resolve(source.files, folder, delimited.ENDINGS)
-        if path.suffix not in (".gz", ".zst")
-    ]
+    paths = resolve(source.files, folder, delimited.ENDINGS)
+    for path in paths:
+        require_lines(path)
+    plain = [path for path in paths if path.suffix not in COMPRESSED]
     return "latin1" if any(delimited.encoding_of(path) == "latin1" for path in plain) else "utf8"

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import IO, Literal
 
 import polars as pl
+import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from stirred.census.codebook.schema import Source
+from stirred.census.readers.limits import COMPRESSED, HEADER, LINE, require_lines, too_long
 from stirred.census.readers.paths import resolve
 from stirred.errors import DataError
 from stirred.frames import collected
 
 ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
 BLOCK = 1 << 24  # bytes of text held at once when a file is read in blocks
-COMPRESSED = (".gz", ".zst")
 SEPARATORS = (",", "|", ";", "\t")
 
 
@@ -59,6 +60,8 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
 def require_even(source: Source, folder: Path) -> None:
     """Raise an error if a line has more fields than the header; a query of some columns does not notice it."""
     paths = resolve(source.files, folder, ENDINGS)
+    for path in paths:
+        require_lines(path)
     separator = source.separator or guess_separator(paths[0])
     fields = len(source.columns) or len(header_of(paths[0], separator))
     lines = pl.scan_csv(
@@ -93,8 +96,10 @@ def in_blocks(
         for opened in files:
             with opened() as stream:
                 if header:
-                    stream.readline()
-                while lines := stream.read(BLOCK) + stream.readline():
+                    stream.readline(HEADER)
+                while lines := stream.read(BLOCK) + stream.readline(LINE + 1):
+                    if len(lines) > BLOCK + LINE:
+                        raise too_long("a file", LINE)
                     frame = pl.read_csv(
                         lines.decode(encoding, errors="replace").encode("utf-8"),
                         has_header=False,
@@ -194,12 +199,16 @@ def header_of(path: Path, separator: str, *, encoding: str = "utf-8-sig") -> lis
 
 
 def _first_line(path: Path, encoding: str = "utf-8-sig") -> str:
-    if path.suffix in COMPRESSED:
-        names = (
-            pl.scan_csv(path, infer_schema=False, n_rows=0, has_header=True, separator="\x01")
-            .collect_schema()
-            .names()
-        )
-        return names[0] if names else ""
-    with path.open("rb") as stream:
-        return stream.readline(1 << 20).decode(encoding, errors="replace").rstrip("\r\n")
+    with path.open("rb") as raw:
+        line = _start(path, raw, HEADER + 1).partition(b"\n")[0]
+    if len(line) > HEADER:
+        raise too_long(path.name, HEADER)
+    return line.decode(encoding, errors="replace").rstrip("\r\n")
+
+
+def _start(path: Path, raw: IO[bytes], size: int) -> bytes:
+    """The first bytes of a file's text, also where it is compressed."""
+    if path.suffix not in COMPRESSED:
+        return raw.read(size)
+    with pa.CompressedInputStream(raw, COMPRESSED[path.suffix]) as stream:
+        return bytes(stream.read(size))

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census.codebook.schema import Source
+from stirred.census.readers.limits import require_columns
 from stirred.errors import SchemaError, did_you_mean
 
 # format → module with scan(source, folder) -> LazyFrame; loaded only when used
@@ -87,4 +88,5 @@ def open_source(source: Source, folder: Path) -> pl.LazyFrame:
         )
     module = importlib.import_module(f"stirred.census.readers.{FORMATS[format_of(source, folder)]}")
     frame: pl.LazyFrame = module.scan(source, folder)
+    require_columns(frame.collect_schema().names(), source.files[0])
     return frame

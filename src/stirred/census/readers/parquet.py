@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census.codebook.schema import Source
+from stirred.census.readers.limits import require_parquet
 from stirred.census.readers.paths import resolve
 
 ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
@@ -15,6 +16,8 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     paths = resolve(source.files, folder, ENDINGS)
     if paths[0].suffix in (".arrow", ".feather", ".ipc"):
         return pl.scan_ipc(paths)
+    for path in paths:
+        require_parquet(path)
     partitioned = any("=" in part for path in paths for part in path.relative_to(path.anchor).parts[:-1])
     # Partition values stay text: "044" must not become 44.
     return pl.scan_parquet(
