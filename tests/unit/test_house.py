@@ -12,6 +12,7 @@ ROOT = Path(stirred.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 # Each room may import the rooms before it and itself.
 ORDER = [
+    "on_demand",
     "errors",
     "languages",
     "extras",

@@ -1,10 +1,25 @@
 """What is protected: a census with its schema, geography and readers."""
 
-from stirred.census.census import DROPPED, Census, Invalid, read
-from stirred.census.codebook.schema import Geography, RecordSchema, Schema, VariableSchema
-from stirred.census.codebook.standard import pl94, ppmf
-from stirred.census.expand import expand
-from stirred.census.validation import Problem, Problems, check, validate
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.census.census import DROPPED as DROPPED
+    from stirred.census.census import Census as Census
+    from stirred.census.census import Invalid as Invalid
+    from stirred.census.census import read as read
+    from stirred.census.codebook.schema import Geography as Geography
+    from stirred.census.codebook.schema import RecordSchema as RecordSchema
+    from stirred.census.codebook.schema import Schema as Schema
+    from stirred.census.codebook.schema import VariableSchema as VariableSchema
+    from stirred.census.codebook.standard import pl94 as pl94
+    from stirred.census.codebook.standard import ppmf as ppmf
+    from stirred.census.expand import expand as expand
+    from stirred.census.validation import Problem as Problem
+    from stirred.census.validation import Problems as Problems
+    from stirred.census.validation import check as check
+    from stirred.census.validation import validate as validate
 
 __all__ = [
     "DROPPED",
@@ -23,3 +38,14 @@ __all__ = [
     "read",
     "validate",
 ]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "census": ("DROPPED", "Census", "Invalid", "read"),
+        "codebook.schema": ("Geography", "RecordSchema", "Schema", "VariableSchema"),
+        "codebook.standard": ("pl94", "ppmf"),
+        "expand": ("expand",),
+        "validation": ("Problem", "Problems", "check", "validate"),
+    },
+)

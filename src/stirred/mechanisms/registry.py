@@ -6,16 +6,17 @@ A package announces a mechanism in its metadata: group ``stirred.mechanisms``, t
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from stirred.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism
+    from stirred.mechanisms.config import MechanismConfig
 
 GROUP = "stirred.mechanisms"
 _SWAPPING, _VARIANTS = "stirred.mechanisms.swapping.mechanism", "stirred.mechanisms.swapping.variants"
+_SETTINGS = "stirred.mechanisms.swapping.config"
 _MOVES, _NOISE = "stirred.mechanisms.swapping.variants.moves", "stirred.mechanisms.swapping.variants.noise"
 
 
@@ -27,6 +28,16 @@ class Registration:
     target: str  # module:Class
     summary: str
     verb: str = ""  # the command, where that is not the name
+    settings: str = ""  # module:Config, where that can be imported without the mechanism
+
+    @property
+    def Config(self) -> "type[MechanismConfig]":  # noqa: N802 - as the mechanism calls it
+        """Its settings; the mechanism itself, which is slow to import, stays unloaded where it can."""
+        if not self.settings:
+            return self.load().Config
+        module, _, attribute = self.settings.partition(":")
+        found: type[MechanismConfig] = getattr(import_module(module), attribute)
+        return found
 
     def load(self) -> "type[Mechanism]":
         """The class; its room is imported now."""
@@ -56,51 +67,61 @@ OWN = (
         target=f"{_SWAPPING}:PermutationSwapping",
         summary="swap records within strata: the Permutation Swapping Algorithm",
         verb="swap",
+        settings=f"{_SETTINGS}:SwapConfig",
     ),
     Registration(
         name="topdown",
         target="stirred.mechanisms.topdown.mechanism:TopDown",
         summary="noisy measurements, then microdata that keep the invariants",
+        settings="stirred.mechanisms.topdown.config:TopDownConfig",
     ),
     Registration(
         name="exact-margins",
         target="stirred.mechanisms.exact_margins.mechanism:ExactMargins",
         summary="one noisy table whose margins are exact",
+        settings="stirred.mechanisms.exact_margins.config:ExactMarginsConfig",
     ),
     Registration(
         name="swapping-varying-rates",
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",
+        settings=f"{_SETTINGS}:VaryingRatesConfig",
     ),
     Registration(
         name="swapping-imputed-stay",
         target=f"{_VARIANTS}:ImputedStay",
         summary="a swap that leaves imputed records where they are",
+        settings=f"{_SETTINGS}:ImputedStayConfig",
     ),
     Registration(
         name="swapping-no-vacuous",
         target=f"{_MOVES}:NoVacuous",
         summary="a swap without draws that change no table",
+        settings=f"{_SETTINGS}:NoVacuousConfig",
     ),
     Registration(
         name="swapping-near-places",
         target=f"{_MOVES}:NearPlaces",
         summary="a swap that prefers near places",
+        settings=f"{_SETTINGS}:NearPlacesConfig",
     ),
     Registration(
         name="swapping-unit-matching",
         target=f"{_MOVES}:UnitMatching",
         summary="two swaps: one in coarser pools, one in the strata",
+        settings=f"{_SETTINGS}:UnitMatchingConfig",
     ),
     Registration(
         name="swapping-noisy-key",
         target=f"{_NOISE}:NoisyKey",
         summary="a swap with a noisy match variable (no finite bound is known)",
+        settings=f"{_SETTINGS}:NoisyKeyConfig",
     ),
     Registration(
         name="swapping-noisy-tables",
         target=f"{_NOISE}:NoisyTables",
         summary="tables of a swapped file, each cell with noise",
+        settings=f"{_SETTINGS}:NoisyTablesConfig",
     ),
 )
 
@@ -112,6 +133,10 @@ def registered() -> dict[str, Registration]:
     >>> list(registered())[:2]
     ['permutation-swapping', 'topdown']
     """
+    from importlib.metadata import (
+        entry_points,
+    )  # slow to import, and a command of Stirred's own does not need it
+
     found = {item.name: item for item in OWN}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         package = point.dist.name if point.dist is not None else point.module
@@ -133,6 +158,11 @@ def find(name: str) -> "type[Mechanism]":
     >>> find("topdown").name
     'topdown'
     """
+    return registration(name).load()
+
+
+def registration(name: str) -> Registration:
+    """Where the mechanism of that name is found."""
     known = registered()
     if name not in known:
         raise InputError(
@@ -140,4 +170,4 @@ def find(name: str) -> "type[Mechanism]":
             why="neither Stirred nor an installed package has it",
             fix=did_you_mean(name, known),
         )
-    return known[name].load()
+    return known[name]

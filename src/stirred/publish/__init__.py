@@ -1,8 +1,27 @@
 """FROM PLAN TO PACKET: describe a release, see its promise, run it, hand it on."""
 
-from stirred.publish.before.promise import promise
-from stirred.publish.packet import Packet, verify
-from stirred.publish.plan import Plan, load, parse
-from stirred.publish.run import run, save
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.publish.before.promise import promise as promise
+    from stirred.publish.packet import Packet as Packet
+    from stirred.publish.packet import verify as verify
+    from stirred.publish.plan import Plan as Plan
+    from stirred.publish.plan import load as load
+    from stirred.publish.plan import parse as parse
+    from stirred.publish.run import run as run
+    from stirred.publish.run import save as save
 
 __all__ = ["Packet", "Plan", "load", "parse", "promise", "run", "save", "verify"]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "before.promise": ("promise",),
+        "packet": ("Packet", "verify"),
+        "plan": ("Plan", "load", "parse"),
+        "run": ("run", "save"),
+    },
+)

@@ -1,5 +1,17 @@
 """One table whose margins are exact, with noise in the free cells. The promise is proved in proof.md."""
 
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
 
 __all__ = ["ExactMargins"]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "mechanism": ("ExactMargins",),
+    },
+)

@@ -1,6 +1,20 @@
 """TopDown: noisy measurements, invariants, consistent microdata. The promise is proved in proof.md."""
 
-from stirred.mechanisms.topdown.mechanism import TopDown
-from stirred.mechanisms.topdown.workload.workload import Workload, presets
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.topdown.mechanism import TopDown as TopDown
+    from stirred.mechanisms.topdown.workload.workload import Workload as Workload
+    from stirred.mechanisms.topdown.workload.workload import presets as presets
 
 __all__ = ["TopDown", "Workload", "presets"]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "mechanism": ("TopDown",),
+        "workload.workload": ("Workload", "presets"),
+    },
+)

@@ -3,16 +3,15 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError
-from stirred.mechanisms.base import Check
-from stirred.mechanisms.contents import digest
 from stirred.publish.packet.checksums import PUBLIC
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stirred.mechanisms.base import Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,10 @@ class Packet:
         """How it was made."""
         return self._json("receipt.json")
 
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> "tuple[Check, ...]":
         """The invariants that were checked on the output."""
+        from stirred.mechanisms.base import Check
+
         return tuple(Check(**check) for entry in self.mechanisms() for check in entry["invariants"])
 
     def notes(self) -> tuple[str, ...]:
@@ -59,14 +60,20 @@ class Packet:
             )
         return {name: str(stated[name]) for name in names}
 
-    def read_tables(self) -> dict[str, pa.Table]:
+    def read_tables(self) -> "dict[str, pa.Table]":
         """The published tables themselves."""
+        import pyarrow.parquet as pq
+
         return {
             name: pq.read_table(self.public / "tables" / f"{name}.parquet") for name in self.table_names()
         }
 
     def contents(self) -> dict[str, str]:
         """What its records and tables say, each by a digest that does not see who wrote the files."""
+        import pyarrow.dataset as pads
+
+        from stirred.mechanisms.contents import digest
+
         self.receipt()
         found = {}
         for folder in [*sorted(self.public.glob("data*")), self.public / "tables"]:

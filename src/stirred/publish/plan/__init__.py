@@ -1,6 +1,24 @@
 """Plans: what plan.toml may say, read, written and documented."""
 
-from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan
-from stirred.publish.plan.reading import load, parse
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.publish.plan.description import Plan as Plan
+    from stirred.publish.plan.description import PlannedMechanism as PlannedMechanism
+    from stirred.publish.plan.description import Questions as Questions
+    from stirred.publish.plan.description import Reason as Reason
+    from stirred.publish.plan.description import TablePlan as TablePlan
+    from stirred.publish.plan.reading import load as load
+    from stirred.publish.plan.reading import parse as parse
 
 __all__ = ["Plan", "PlannedMechanism", "Questions", "Reason", "TablePlan", "load", "parse"]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "description": ("Plan", "PlannedMechanism", "Questions", "Reason", "TablePlan"),
+        "reading": ("load", "parse"),
+    },
+)

@@ -2,13 +2,16 @@
 
 import tomllib
 from collections.abc import Mapping
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from pydantic.fields import FieldInfo
 
-from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import toml
 from stirred.publish.plan.models import PLACEHOLDERS, PlanConfig
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.base import Mechanism
+    from stirred.mechanisms.registry import Registration
 
 HEAD = """# {summary}
 title = {title}
@@ -45,7 +48,7 @@ by = {by}
 """
 
 
-def questions(kind: type[Mechanism]) -> dict[str, tuple[str, str]]:
+def questions(kind: "type[Mechanism] | Registration") -> dict[str, tuple[str, str]]:
     """What a person is asked for a new plan: the title, the census, and the settings that it must have."""
     asked = {
         key: (_question(PlanConfig.model_fields[key]), str(_example(PlanConfig.model_fields[key])))
@@ -58,7 +61,7 @@ def questions(kind: type[Mechanism]) -> dict[str, tuple[str, str]]:
     return asked
 
 
-def new_plan(kind: type[Mechanism], answers: Mapping[str, str]) -> str:
+def new_plan(kind: "type[Mechanism] | Registration", answers: Mapping[str, str]) -> str:
     """A plan for a mechanism: settings that were asked for, then all others as comments with their sentence."""
     needed = _needed(kind)
     lines = []
@@ -81,7 +84,7 @@ def new_plan(kind: type[Mechanism], answers: Mapping[str, str]) -> str:
     )
 
 
-def _needed(kind: type[Mechanism]) -> dict[str, FieldInfo]:
+def _needed(kind: "type[Mechanism] | Registration") -> dict[str, FieldInfo]:
     """The settings before the last one that must be given, and that one; or the first alone."""
     fields = kind.Config.model_fields
     required = [index for index, field in enumerate(fields.values()) if field.is_required()]

@@ -1,6 +1,19 @@
 """The way from a plan, or from a release, to a packet."""
 
-from stirred.publish.run.execute import run
-from stirred.publish.run.saving import save
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.publish.run.execute import run as run
+    from stirred.publish.run.saving import save as save
 
 __all__ = ["run", "save"]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "execute": ("run",),
+        "saving": ("save",),
+    },
+)

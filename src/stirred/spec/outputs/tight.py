@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -15,6 +16,7 @@ def simple(rho_squared: Budget, delta: Fraction) -> Budget:
     return rho_squared + Budget.sqrt(rho_squared * Budget.log(1 / delta)) * 2
 
 
+@lru_cache(maxsize=512)  # a card reads the same budget several times
 def tight_epsilon(rho_squared: Budget, delta: Fraction, decimals: int) -> Decimal:
     r"""$\inf_\alpha\, \alpha\rho^2 + \frac{\ln(1/\delta) + (\alpha-1)\ln(1-1/\alpha) - \ln\alpha}{\alpha-1}$, rounded up.
 
