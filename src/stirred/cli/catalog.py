@@ -48,17 +48,13 @@ def show(rows: list[Row], delta: Fraction) -> None:
     if concentrated:
         title = f"zCDP (D_nor), ρ² per unit; at distance 1 odds move by at most e^(ε simple), but for δ = {small(delta)}"
         columns = ["name", "unit", "ρ²", "ε simple", "ε tight", "exact", "status"]
-        print_table(
-            title,
-            columns,
-            [[*_concentrated(row), _letters(row, letters), str(row["status"])] for row in concentrated],
-        )
+        drawn = [[*_concentrated(row), _letters(row, letters), str(row["status"])] for row in concentrated]
+        out.print(table(title, columns, drawn))
     if swapped:
         title = "Swapping as PSA (pure DP, D_mult); the smallest distance is 2, so odds may move by e^(2ε)"
         columns = ["name", "unit", "b", "swap rate: ε", "exact", "status"]
-        print_table(
-            title, columns, [[*_swapped(row), _letters(row, letters), str(row["status"])] for row in swapped]
-        )
+        drawn = [[*_swapped(row), _letters(row, letters), str(row["status"])] for row in swapped]
+        out.print(table(title, columns, drawn))
     if letters:
         out.print(
             "  published exactly: "
@@ -67,18 +63,8 @@ def show(rows: list[Row], delta: Fraction) -> None:
         )
     if unknown:
         lines = [[str(row["name"]), str(row["title"])] for row in unknown]
-        print_table("From the same confidential file, at unknown cost", ["name", "title"], lines)
+        out.print(table("From the same confidential file, at unknown cost", ["name", "title"], lines))
         out.print("  A total that leaves these out is a lower bound and prints with ≥.")
-
-
-def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table whose names are never cut."""
-    drawn = table(title, columns, rows)
-    for column in drawn.columns:
-        column.no_wrap = True
-    out = console()
-    out.width = max(out.width, 112)  # a number cut in two is worse than a long line
-    out.print(drawn)
 
 
 def _all_invariants(rows: list[Row]) -> list[str]:

@@ -20,19 +20,17 @@ from stirred.cli.terminal.keys import key_file, key_for, nothing_left
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars, logged
 from stirred.errors import InputError
-from stirred.mechanisms.exhibits import Listing
-from stirred.mechanisms.registry import find
-from stirred.spec import NormalizedRenyi, Specification
-from stirred.spec.card import Card
+from stirred.mechanisms.registry import find, registration
 
 if TYPE_CHECKING:
     from stirred.census import Invalid
     from stirred.mechanisms.base import Mechanism
+    from stirred.spec import Specification
 
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments: those of every mechanism, and the settings of this one."""
-    kind = find(name)
+    kind = registration(name)
     parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{__doc__}"
     parser.add_argument("census", type=Path, help="census.toml, or the folder it lies in")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the packet to write; must not exist")
@@ -100,7 +98,11 @@ def _census(path: Path) -> Path:
     return path / "census.toml" if path.is_dir() else path
 
 
-def _promise(mechanism: "Mechanism", promise: Specification, *, json: bool) -> int:
+def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool) -> int:
+    from stirred.mechanisms.exhibits import Listing
+    from stirred.spec import NormalizedRenyi
+    from stirred.spec.card import Card
+
     if json:
         zcdp = isinstance(promise.output_premetric, NormalizedRenyi)
         spent = {"rho_squared": promise.rho_squared.exact} if zcdp else {"epsilon": promise.budget.exact}

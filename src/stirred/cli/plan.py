@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    from stirred.mechanisms.registry import registered
-
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = verbs.add_parser("new", help="write a commented plan")
     new.add_argument("plan", nargs="?", help="the file to write; must not exist")
     new.add_argument("--out", metavar="FILE", help="the same (default: plan.toml)")
-    new.add_argument("--mechanism", choices=list(registered()), metavar="NAME", help="do not ask")
+    new.add_argument("--mechanism", metavar="NAME", help="do not ask: permutation-swapping, topdown, …")
     new.add_argument(
         "--census",
         metavar="CENSUS",
@@ -89,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _new(arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.registry import OWN, find
+    from stirred.mechanisms.registry import OWN, registration
     from stirred.publish.plan.templates import new_plan, questions
 
     path = Path(arguments.out or arguments.plan or "plan.toml")
@@ -99,11 +97,11 @@ def _new(arguments: argparse.Namespace) -> int:
         raise InputError(
             f"{path.name} exists already", why="a plan is never overwritten", fix="choose another name"
         )
-    kind = find(arguments.mechanism or OWN[0].name)
+    kind = registration(arguments.mechanism or OWN[0].name)
     answers = {key: value for key, (_, value) in questions(kind).items()}
     if arguments.mechanism is None and sys.stdin.isatty():
         for key, (question, usual) in questions(kind).items():
-            answers[key] = console().input(f"{question} \\[{usual}] ").strip() or usual
+            answers[key] = input(f"{question} [{usual}] ").strip() or usual
     text = new_plan(kind, answers)
     path.write_text(text, encoding="utf-8")
     console().print(f"wrote {path}: edit it, then stirred plan check {path}")
@@ -118,9 +116,9 @@ def _propose(path: Path, arguments: argparse.Namespace) -> int:
     found.write(path)
     out = console()
     for choice in found.choices:
-        out.print(choice, markup=False)
+        out.print(choice)
     for words in found.undecided:
-        out.print(f"not decided: {words}", style="yellow", markup=False)
+        out.print(f"not decided: {words}", style="yellow")
     out.print(READ)
     out.print(f"wrote {', '.join([str(path), *found.files])}: edit it, then stirred plan check {path}")
     return 0

@@ -18,7 +18,6 @@ from typing import Any
 
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.swapping.budget.by_size import rate_of
 
 # part → (module, function, options it takes, one line of help); a function returns a document with name and rows
 PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
@@ -91,6 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def make(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The document of one part."""
+    from stirred.mechanisms.swapping.budget.by_size import rate_of
+
     module, function, takes, _ = PARTS[name]
     build: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
     given: dict[str, Any] = {"seed": arguments.seed, "ipums": arguments.ipums}

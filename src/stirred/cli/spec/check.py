@@ -12,7 +12,6 @@ from stirred.errors import InputError
 from stirred.spec import Budget, Specification
 from stirred.spec.nearest.distance import smallest_distance
 from stirred.spec.verdict import Answer
-from stirred.spec.verdicts.checker.check import check_implication
 from stirred.spec.verdicts.derivation import Derivation
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 def checked(asked: "Implication") -> Checked:
     """The verdict of an implication, verified."""
+    from stirred.spec.verdicts.checker.check import check_implication
+
     problems = check_implication(*asked.specifications, asked.verdict)
     return Checked(asked, tuple(asked.named(problem) for problem in problems))
 
@@ -86,9 +87,9 @@ def _both(arguments: argparse.Namespace) -> int:
         return 0 if verified else 1
     out = console()
     for item in found:
-        out.print(item.line(), markup=False)
+        out.print(item.line())
     if hint := hint_of(first, second):
-        out.print(f"hint: {hint}", markup=False)
+        out.print(f"hint: {hint}")
     return 0 if verified else 1
 
 
@@ -128,14 +129,13 @@ def _alone(arguments: argparse.Namespace) -> int:
         return 0 if verified else 1
     out = console()
     for line in _lines(found, itself, empty):
-        out.print(line, markup=False)
+        out.print(line)
     if near.value is None:
-        out.print(f"smallest distance: none, because {near.because}", markup=False)
+        out.print(f"smallest distance: none, because {near.because}")
     else:
         unit = spec.input_premetric
         out.print(
-            f"smallest distance {near.occurs} in a universe: {near.value} by {unit}, because {near.because}",
-            markup=False,
+            f"smallest distance {near.occurs} in a universe: {near.value} by {unit}, because {near.because}"
         )
     return 0 if verified else 1
 

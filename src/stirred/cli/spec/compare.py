@@ -65,15 +65,15 @@ def run_compare(arguments: argparse.Namespace) -> int:
         return 0
     out = console()
     out.print(table(f"How {said.first} stands to {said.second}", ["part", "verdict", "because"], said.rows))
-    out.print(f"overall: {said.overall}", markup=False)
+    out.print(f"overall: {said.overall}")
     for note in notes:
-        out.print(f"note: {note}", markup=False)
+        out.print(f"note: {note}")
     if hint := hint_of(first, second):
-        out.print(f"hint: {hint}", markup=False)
+        out.print(f"hint: {hint}")
     if arguments.why:
         out.print()
         for line in said.why():
-            out.print(line, markup=False)
+            out.print(line)
     return 0
 
 

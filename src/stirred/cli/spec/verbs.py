@@ -96,7 +96,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(card_json(card))
     else:
-        console().print(card.text(), markup=False)
+        console().print(card.text())
     return 0
 
 
@@ -110,7 +110,7 @@ def run_compose(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({**card_json(card), "unknown": list(found.unknown), "specification": to_json(spec)})
     else:
-        console().print(card.text(), markup=False)
+        console().print(card.text())
     return 0
 
 
@@ -142,13 +142,11 @@ def run_convert(arguments: argparse.Namespace) -> int:
         rows = [[*row, decimal((spec.budget * k).upper(4))] for row, k in zip(rows, distances, strict=True)]
     out = console()
     card = Card(spec, title=found.title, delta=delta)
-    out.print(
-        f"{found.title}\n{spec.input_premetric}, {spec.output_premetric}: {card.budget()}", markup=False
-    )
-    out.print(f"as zCDP: ρ² = {decimal(exact.upper(4))} (exactly {shortened(exact.exact)})\n", markup=False)
+    out.print(f"{found.title}\n{spec.input_premetric}, {spec.output_premetric}: {card.budget()}")
+    out.print(f"as zCDP: ρ² = {decimal(exact.upper(4))} (exactly {shortened(exact.exact)})\n")
     out.print(table("Read as (ε, δ), at each distance alone; by way of zCDP", columns, rows))
     for note in spec.notes:
-        out.print(f"- {note}", markup=False)
+        out.print(f"- {note}")
     return 0
 
 

@@ -4,8 +4,10 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stirred.engine import Engine
+if TYPE_CHECKING:
+    from stirred.engine import Engine
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None = "local") -> None:
@@ -31,7 +33,7 @@ def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None
 
 
 @contextmanager
-def chosen_engine(arguments: argparse.Namespace, *, planned: str = "local") -> Iterator[Engine]:
+def chosen_engine(arguments: argparse.Namespace, *, planned: str = "local") -> "Iterator[Engine]":
     """The engine asked for; one that was started for this command ends with it."""
     from stirred.engine.choice import engine_named
 

@@ -4,9 +4,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError, StirredError
+
+if TYPE_CHECKING:
+    from stirred.chance import Key
 
 
 def key_file(out: Path, given: str | None) -> Path:
@@ -26,8 +29,10 @@ def nothing_left(*paths: Path) -> Iterator[None]:
         raise
 
 
-def key_for(out: Path, given: str | None) -> Key:
+def key_for(out: Path, given: str | None) -> "Key":
     """The key in its file, made there if absent; never inside the packet."""
+    from stirred.chance import Key
+
     path = key_file(out, given)
     part = out.with_name(out.name + ".part")
     # the packet's folder, and the one it is made in

@@ -1,14 +1,16 @@
-"""What a command prints: a table for people or one JSON document for programs."""
+"""What a command prints: texts and tables for people, or one JSON document for programs."""
 
 import json
+import os
+import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from stirred.cli.terminal.tables import TextTable
+
+_STYLES = {"bold": "1", "yellow": "33"}
+WIDTH = 120  # of tables in a pipe, unless COLUMNS says otherwise
 
 
 def shown(text: str) -> str:
@@ -26,17 +28,33 @@ def shown(text: str) -> str:
     )
 
 
-class PlainConsole(Console):
-    """A console that takes texts as they are: no markup, no control characters."""
+class PlainConsole:
+    """Standard output for people: texts are printed as they are, without control characters."""
 
-    def print(self, *objects: Any, **settings: Any) -> None:
-        """Print texts without their control characters."""
-        super().print(*(shown(part) if isinstance(part, str) else part for part in objects), **settings)
+    def print(self, *objects: "str | TextTable", sep: str = " ", style: str = "") -> None:
+        """Print texts and tables; a style is seen on a terminal only."""
+        width = table_width()
+        text = sep.join(
+            shown(part) if isinstance(part, str) else "\n".join(part.lines(width)) for part in objects
+        )
+        if style and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+            text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+        sys.stdout.write(text + "\n")
 
 
-def console() -> Console:
+def table_width() -> int:
+    """The columns of the terminal; in a pipe those of COLUMNS, or 120."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else _columns()
+
+
+def _columns() -> int:
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdecimal() and given.isascii() else WIDTH
+
+
+def console() -> PlainConsole:
     """Standard output for people; a name in a file cannot style or move it."""
-    return PlainConsole(highlight=False, soft_wrap=True, markup=False, emoji=False)
+    return PlainConsole()
 
 
 def print_json(document: object) -> None:
@@ -44,11 +62,10 @@ def print_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> TextTable:
     """A plain table with a title; numbers come in as text, already rounded the safe way."""
-    result = Table(title=shown(title), box=box.SIMPLE_HEAD, title_justify="left")
-    for column in columns:
-        result.add_column(shown(column))
-    for row in rows:
-        result.add_row(*map(shown, row))
-    return result
+    return TextTable(
+        title=shown(title),
+        columns=tuple(map(shown, columns)),
+        rows=tuple(tuple(map(shown, row)) for row in rows),
+    )

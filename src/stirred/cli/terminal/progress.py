@@ -1,4 +1,4 @@
-"""Progress of long runs: bars on a terminal, and a structured log beside the packet."""
+"""Progress of long runs: bars on a terminal, a line a step elsewhere, and a structured log beside the packet."""
 
 import json
 import os
@@ -7,20 +7,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from stirred.cli.terminal.pipes import settled
 
-from stirred.engine import Progress as ProgressEvents
-from stirred.engine import silent
+if TYPE_CHECKING:
+    from stirred.engine import Progress as ProgressEvents
 
 
 @contextmanager
-def bars(*, quiet: bool = False) -> Iterator[ProgressEvents]:
-    """Bars on standard error while the block runs; nothing when it is quiet or no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield silent
+def bars(*, quiet: bool = False) -> "Iterator[ProgressEvents]":
+    """Bars on standard error while the block runs, or lines where it is no terminal; nothing when it is quiet."""
+    if quiet:
+        yield _nothing
         return
+    if not sys.stderr.isatty():
+        yield _line_a_step()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description:>12}"),
         BarColumn(),
@@ -38,8 +44,27 @@ def bars(*, quiet: bool = False) -> Iterator[ProgressEvents]:
         yield report
 
 
+def _nothing(step: str, done: int, total: int) -> None:  # noqa: ARG001
+    """Show no progress."""
+
+
+def _line_a_step() -> "ProgressEvents":
+    """Print the name of each step when it begins, with the seconds since the start."""
+    began, seen = time.monotonic(), set[str]()
+
+    def report(step: str, done: int, total: int) -> None:  # noqa: ARG001
+        if step not in seen:
+            seen.add(step)
+            try:
+                print(f"{time.monotonic() - began:6.1f} s  {step}", file=sys.stderr, flush=True)
+            except OSError:  # nobody reads: the run goes on
+                settled(sys.stderr)
+
+    return report
+
+
 @contextmanager
-def logged(path: Path, inner: ProgressEvents) -> Iterator[ProgressEvents]:
+def logged(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvents]":
     """Write each step to a JSON-lines log beside the packet; it holds times, and no value of a record."""
     began = time.monotonic()
     with os.fdopen(

@@ -1,0 +1,106 @@
+"""The parser of ``stirred``: every verb has a module, which is imported only when the verb is called."""
+
+import argparse
+import importlib
+from collections.abc import Iterator, Sequence
+
+from stirred.errors import InputError
+
+# verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
+VERBS: dict[str, tuple[str, str]] = {
+    "assess": ("stirred.cli.assess", "compare a packet with the truth, or publish its accuracy"),
+    "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
+    "catalog": ("stirred.cli.catalog", "the published specifications"),
+    "completion": (
+        "stirred.cli.terminal.completion",
+        "a script that completes commands in bash, zsh or fish",
+    ),
+    "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
+    "demo": ("stirred.cli.demo", "three releases of a synthetic census, compared in one report"),
+    "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
+    "packet": ("stirred.cli.packet", "verify and compare packets"),
+    "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
+    "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),
+    "run": ("stirred.cli.run", "run a plan: plan → packet"),
+    "spec": ("stirred.cli.spec.verbs", "show, compare, check, compose, convert and export specifications"),
+}
+
+EXIT_CODES = (
+    "exit codes: 0 done; 1 a check found a fault; 2 wrong input or a refusal, nothing was released;\n"
+    "70 a fault of stirred; 74 the disk, the memory or the system failed; 130 and 143 interrupted\n"
+    "(the same command goes on). See docs/reference/exit-codes.md."
+)
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Show the examples of a description as they are written."""
+
+
+class VerbParser(argparse.ArgumentParser):
+    """A parser that shows examples as they are written and names the exit codes below its help."""
+
+    def __init__(self, *, epilog: str | None = EXIT_CODES, **settings: object) -> None:
+        settings.setdefault("formatter_class", Formatter)
+        super().__init__(epilog=epilog, **settings)  # type: ignore[arg-type]
+
+
+def parser_for(words: Sequence[str]) -> VerbParser:
+    """The parser with all verbs; only the one that is called has its arguments, and imports its module."""
+    parser = VerbParser(
+        prog="stirred", description="Formally private official statistics that keep some numbers exact."
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    _add_verbs(parser, next((word for word in words if not word.startswith("-")), None))
+    return parser
+
+
+def whole_parser() -> VerbParser:
+    """The parser with all arguments of all verbs, for completion and tests; it imports every verb."""
+    parser = VerbParser(prog="stirred")
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    _add_verbs(parser, None, every=True)
+    return parser
+
+
+def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the verbs or actions below a parser, by name."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found |= action.choices
+    return found
+
+
+def commands(
+    parser: argparse.ArgumentParser, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    """Every parser below this one, and itself, with the words that lead to it."""
+    yield words, parser
+    for name, inner in actions_of(parser).items():
+        yield from commands(inner, (*words, name))
+
+
+def _add_verbs(parser: VerbParser, called: str | None, *, every: bool = False) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=VerbParser)
+    for verb, (module_name, text) in VERBS.items():
+        sub = verbs.add_parser(verb, help=text)
+        if every or verb == called:
+            module = importlib.import_module(module_name)
+            sub.description = module.__doc__
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    if called in VERBS:
+        return  # to look for the mechanisms of other packages takes longer than most verbs
+    from stirred.mechanisms.registry import registered
+
+    for item in registered().values():
+        names = [item.verb, item.name] if item.verb else [item.name]
+        if names[0] in VERBS:
+            raise InputError(
+                f"the mechanism {item.name} cannot be a command",
+                why=f"stirred {names[0]} is another one",
+                fix="rename the mechanism of that package",
+            )
+        sub = verbs.add_parser(names[0], aliases=names[1:], help=item.summary)
+        if every or called in names:
+            importlib.import_module("stirred.cli.mechanism").add_arguments(item.name, sub)
