@@ -133,7 +133,7 @@ def test_the_command_makes_the_same_release(
     installed: type[Mechanism], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["noisy-counts", str(folder / "census.toml"), "--sigma-squared", "9"]
-    assert main([*words, "--promise", "--json"]) == 0
+    assert main([*words, "--check", "--json"]) == 0
     assert "√D_α" in json.loads(capsys.readouterr().out)["specification"]
     key = ["--key", str(folder / "test.key")]
     assert main([*words, "--out", str(folder / "command"), *key, "--json"]) == 0

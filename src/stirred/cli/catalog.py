@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     delta = DELTA if arguments.delta is None else fraction_of(arguments.delta, "delta")
     chosen = catalog.rows(delta, arguments.names)
     if arguments.json:
-        print_json(chosen)
+        print_json({"delta": float(delta), "entries": chosen})
         return 0
     show(chosen, delta)
     return 0

@@ -1,6 +1,6 @@
 """One mechanism without a plan file: its flags are its settings, its packet is that of the plan they describe.
 
-  stirred NAME census.toml … --promise          what would be promised; nothing is released
+  stirred NAME census.toml … --check            what would be promised; nothing is released
   stirred NAME census.toml … --out packet/      the packet: records, tables, specification, card, receipt, report
 
 An interrupted run is taken up by the same command and gives the same packet. The key is kept outside the
@@ -35,9 +35,7 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     parser.add_argument("census", type=Path, help="census.toml, or the folder it lies in")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the packet to write; must not exist")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")
-    parser.add_argument(
-        "--promise", "--check", action="store_true", help="print what would be promised and stop"
-    )
+    parser.add_argument("--check", action="store_true", help="print what would be promised and stop")
     add_flags(parser, kind.Config)
     add_invalid_argument(parser, default="refuse")
     add_engine_arguments(parser)
@@ -56,7 +54,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     mechanism = kind.of(settings(arguments, kind.Config))
     path, out = _census(arguments.census), arguments.out
     invalid: Invalid = arguments.invalid or "refuse"
-    if arguments.promise:
+    if arguments.check:
         with chosen_engine(arguments) as engine:
             census = engine.read(path).checked(invalid=invalid)
             return _promise(mechanism, mechanism.specification(census, engine=engine), json=arguments.json)
@@ -64,7 +62,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
         raise InputError(
             "there is no place for the packet",
             why="--out is not given",
-            fix="--out packet/, or --promise to see only the promise",
+            fix="--out packet/, or --check to see only the promise",
         )
     require_room(out)
     plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid)

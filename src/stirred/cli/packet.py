@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compare = verbs.add_parser("compare", help="two or more packets side by side, as one report")
     compare.add_argument("packets", nargs="+", help="packets, or copies of their public parts")
     compare.add_argument("--out", required=True, metavar="FILE", help="the HTML file to write")
+    for action in (signer, sign, compare):
+        action.add_argument("--json", action="store_true", help="print one JSON document")
     told = verbs.add_parser(
         "contents", help="digests of what records and tables say, whoever wrote the files"
     )
@@ -48,25 +50,32 @@ def run(arguments: argparse.Namespace) -> int:
         from stirred.publish.compare.side_by_side import write_comparison
 
         path = write_comparison([Path(p) for p in arguments.packets], Path(arguments.out))
-        console().print(f"open {path}")
-        return 0
+        return _told(arguments, {"report": str(path)}, f"open {path}")
     if arguments.action == "contents":
         return _contents([Path(p) for p in arguments.packets], json=arguments.json)
     if arguments.action == "new-signer":
         from stirred.publish.packet.signature import new_signer
 
-        console().print(
-            f"private: {arguments.file} (keep it secret)", f"public: {new_signer(arguments.file)}", sep="\n"
-        )
-        return 0
+        public = new_signer(arguments.file)
+        made = {"private": str(arguments.file), "public": str(public)}
+        return _told(arguments, made, f"private: {arguments.file} (keep it secret)\npublic: {public}")
     if arguments.action == "sign":
         from stirred.publish.packet.signature import sign
 
-        console().print(f"signed: {sign(arguments.packet, arguments.signer)}")
-        return 0
+        signature = sign(arguments.packet, arguments.signer)
+        return _told(arguments, {"signature": str(signature)}, f"signed: {signature}")
     return _verify(
         Path(arguments.packet), public=arguments.public, signer=arguments.signer, json=arguments.json
     )
+
+
+def _told(arguments: argparse.Namespace, document: dict[str, str], text: str) -> int:
+    """Say what was made, to a program or to a person."""
+    if arguments.json:
+        print_json(document)
+    else:
+        console().print(text)
+    return 0
 
 
 def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> int:

@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CENSUS",
         help="propose the settings from this census.toml: from its schema and column names, never from records",
     )
+    new.add_argument("--json", action="store_true", help="print one JSON document")
     check = verbs.add_parser("check", help="explain the whole promise and cost")
     check.add_argument("plan")
     check.add_argument("--json", action="store_true", help="print one JSON document")
@@ -56,10 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _stand_in_flags(rehearse)
     rehearse.add_argument("--out", metavar="FILE", help="a CSV file to write")
     rehearse.add_argument("--json", action="store_true", help="print one JSON document")
-    verbs.add_parser("schema", help="the JSON schema of plan.toml, for editors and programs")
+    schema = verbs.add_parser("schema", help="the JSON schema of plan.toml, for editors and programs")
+    schema.add_argument("--json", action="store_true", help="the same: it is a JSON document")
     record = verbs.add_parser("record", help="write a decision record")
     record.add_argument("plan")
     record.add_argument("--out", metavar="FILE", help="the Markdown file to write (default: standard output)")
+    record.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _stand_in_flags(parser: argparse.ArgumentParser) -> None:
@@ -99,12 +102,15 @@ def _new(arguments: argparse.Namespace) -> int:
         )
     kind = registration(arguments.mechanism or OWN[0].name)
     answers = {key: value for key, (_, value) in questions(kind).items()}
-    if arguments.mechanism is None and sys.stdin.isatty():
+    if arguments.mechanism is None and sys.stdin.isatty() and not arguments.json:
         for key, (question, usual) in questions(kind).items():
             answers[key] = input(f"{question} [{usual}] ").strip() or usual
     text = new_plan(kind, answers)
     path.write_text(text, encoding="utf-8")
-    console().print(f"wrote {path}: edit it, then stirred plan check {path}")
+    if arguments.json:
+        print_json({"plan": str(path), "files": [], "choices": [], "undecided": []})
+    else:
+        console().print(f"wrote {path}: edit it, then stirred plan check {path}")
     return 0
 
 
@@ -114,6 +120,10 @@ def _propose(path: Path, arguments: argparse.Namespace) -> int:
 
     found = proposed(find(arguments.mechanism or OWN[0].name), Path(arguments.census), path)
     found.write(path)
+    if arguments.json:
+        told = {"choices": list(found.choices), "undecided": list(found.undecided)}
+        print_json({"plan": str(path), "files": list(found.files), **told})
+        return 0
     out = console()
     for choice in found.choices:
         out.print(choice)
@@ -270,6 +280,9 @@ def _record(arguments: argparse.Namespace) -> int:
     text = decision_record(plan, explain(plan, trial=False))
     if arguments.out:
         Path(arguments.out).write_text(text, encoding="utf-8")
+    if arguments.json:
+        print_json({"file": arguments.out, "text": text})
+    elif arguments.out:
         console().print(f"wrote {arguments.out}")
     else:
         sys.stdout.write(text)

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif not arguments.json:
             show(document)
     if arguments.json:
-        print_json(documents[0] if len(documents) == 1 else documents)
+        print_json(documents[0] if len(documents) == 1 else {"parts": documents})
     return 0
 
 

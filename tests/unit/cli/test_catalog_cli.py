@@ -8,11 +8,11 @@ import pytest
 from stirred.cli.main import main
 
 
-def test_json_is_a_list_of_all_entries(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_entries(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalog", "--json"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    rows = {row["name"]: row for row in json.loads(out)}
+    rows = {row["name"]: row for row in json.loads(out)["entries"]}
     assert len(rows) == 21 + 5
     assert rows["pl-persons-2020"]["exact"] == "293764/114921"
     assert rows["das-2020"]["at_least"] is True
@@ -28,7 +28,7 @@ def test_delta_moves_the_readings(capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for delta in ("1e-10", "1/1000000"):
         assert main(["catalog", "pl-2020", "--delta", delta, "--json"]) == 0
-        found.append(json.loads(capsys.readouterr().out)[0]["epsilon_simple"])
+        found.append(json.loads(capsys.readouterr().out)["entries"][0]["epsilon_simple"])
     assert found[0] > found[1]
 
 

@@ -58,7 +58,7 @@ def test_the_promise_is_shown_where_a_run_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["swap", "census", "--match", "state", "size", "--swap", "county", "tract", "--rate", "1"]
-    assert main([*words, "--promise"]) == 0
+    assert main([*words, "--check"]) == 0
     assert "household" in capsys.readouterr().out
     assert main([*words, "--out", "packet"]) == 2
     assert sorted(path.name for path in folder.iterdir()) == ["census", "test.key", "workload.toml"]

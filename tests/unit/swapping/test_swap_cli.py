@@ -107,8 +107,8 @@ def test_a_packet_is_never_overwritten(folder: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_promise_can_be_read_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(folder, "--promise", "--json") == 0
+    assert call(folder, "--check", "--json") == 0
     assert "d_Ham(household)" in json.loads(capsys.readouterr().out)["specification"]
-    assert call(folder, "--promise") == 0
+    assert call(folder, "--check") == 0
     assert "household" in capsys.readouterr().out
     assert not (folder / "packet").exists()

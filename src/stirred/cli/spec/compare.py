@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stirred.cli.spec.sources import NamedSpecification, budget_json, is_swap, resolve
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError, did_you_mean
-from stirred.spec import Specification, compare
+from stirred.spec import Relation, Specification, compare
 
 if TYPE_CHECKING:
     from stirred.report.compared import Compared
@@ -57,13 +57,18 @@ def run_compare(arguments: argparse.Namespace) -> int:
                 "parts": {
                     part: {"verdict": verdict, "because": because} for part, verdict, because in said.rows
                 },
-                "overall": {"verdict": said.found.overall.relation.value, "because": said.overall},
+                "overall": {
+                    "verdict": said.found.overall.relation.value,
+                    "headline": headline(said),
+                    "because": said.overall,
+                },
                 "derivations": {"forth": said.forth.to_json(), "back": said.back.to_json()},
                 "warnings": notes,
             }
         )
         return 0
     out = console()
+    out.print(headline(said) + "\n", style="bold")
     out.print(table(f"How {said.first} stands to {said.second}", ["part", "verdict", "because"], said.rows))
     out.print(f"overall: {said.overall}")
     for note in notes:
@@ -75,6 +80,23 @@ def run_compare(arguments: argparse.Namespace) -> int:
         for line in said.why():
             out.print(line)
     return 0
+
+
+def headline(said: "Compared") -> str:
+    """Which of the two is stronger, in one sentence."""
+    first, second, relation = said.first, said.second, said.found.overall.relation
+    if relation is Relation.STRONGER:
+        return f"{first} is stronger: it promises more than {second}."
+    if relation is Relation.WEAKER:
+        return f"{second} is stronger: it promises more than {first}."
+    if relation is Relation.EQUAL:
+        return f"Neither is stronger: {first} and {second} promise the same."
+    if relation is Relation.INCOMPARABLE:
+        return f"Neither is stronger: {first} and {second} each lack something that the other promises."
+    for one, other, verdict in ((first, second, said.found.forth), (second, first, said.found.back)):
+        if verdict:
+            return f"{one} is at least as strong as {other}; whether it is stronger is not known."
+    return f"Which of {first} and {second} is stronger is not known."
 
 
 def pair_of(arguments: argparse.Namespace) -> tuple[NamedSpecification, NamedSpecification]:

@@ -4,6 +4,7 @@ A swap of the catalog is also named with its rate: ``whatif-state-size@1/2``.
 """
 
 import argparse
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -104,14 +105,27 @@ def _one(source: str, rate: str | None) -> NamedSpecification:
         )
     called = path.name or source
     if path.is_dir():
-        path = path / "spec.json"  # a packet
-        if not path.exists():
+        inside = (path / "public" / "spec.json", path / "spec.json")  # a packet, or a copy of its public part
+        found = next((file for file in inside if file.exists()), None)
+        if found is None:
             raise InputError(
                 f"the folder {source} holds no spec.json",
                 why="the specification of a packet is in this file",
-                fix="give the public part of a packet, or the file itself",
+                fix="give a packet, a copy of its public part, or the file itself",
             )
+        return NamedSpecification(
+            name=called, title=_title(found.parent) or called, specification=load(found)
+        )
     return NamedSpecification(name=called, title=path.stem, specification=load(path))
+
+
+def _title(public: Path) -> str:
+    """The title of a packet, from its receipt; empty where it has none."""
+    try:
+        document = json.loads((public / "receipt.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(document.get("title", "")) if isinstance(document, dict) else ""
 
 
 def _entry(name: str, rate: str | None) -> NamedSpecification:

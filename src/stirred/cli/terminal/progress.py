@@ -44,7 +44,7 @@ def bars(*, quiet: bool = False) -> "Iterator[ProgressEvents]":
         yield report
 
 
-def _nothing(step: str, done: int, total: int) -> None:  # noqa: ARG001
+def _nothing(step: str, done: int, total: int) -> None:
     """Show no progress."""
 
 

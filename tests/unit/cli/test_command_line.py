@@ -1,0 +1,118 @@
+"""What every command has in common: JSON, exit codes, completion, pipes, and tables that cut nothing."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stirred.catalog import catalog
+from stirred.cli.main import main
+from stirred.cli.terminal.completion import bash, fish, zsh
+from stirred.cli.terminal.parser import EXIT_CODES, actions_of, commands, whole_parser
+from stirred.cli.terminal.tables import TextTable
+from stirred.spec.files import save
+
+PARSER = whole_parser()
+LEAVES = {" ".join(words): inner for words, inner in commands(PARSER) if words and not actions_of(inner)}
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
+
+
+@pytest.mark.parametrize("words", LEAVES)
+def test_every_command_has_json_and_names_its_exit_codes(words: str) -> None:
+    flags = [flag for action in LEAVES[words]._actions for flag in action.option_strings]
+    assert "--json" in flags
+    assert EXIT_CODES in LEAVES[words].format_help()
+
+
+def test_the_page_on_json_names_every_command() -> None:
+    page = (DOCS / "json.md").read_text(encoding="utf-8")
+    own = [words for words in LEAVES if not words.startswith(("swapping-", "permutation-"))]
+    assert [words for words in own if f"`{words}`" not in page] == []
+
+
+def completed(script: str, *words: str) -> list[str]:
+    """What a real bash offers for the last word."""
+    asked = f"""{script}
+COMP_WORDS=({" ".join(map(repr, words))}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); _stirred
+printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes_verbs_actions_flags_and_choices() -> None:
+    script = bash(PARSER)
+    assert completed(script, "stirred", "pac") == ["packet"]
+    assert completed(script, "stirred", "packet", "ver") == ["verify"]
+    assert completed(script, "stirred", "packet", "verify", "--pub") == ["--public"]
+    assert completed(script, "stirred", "run", "plan.toml", "--engine", "sp") == ["spark"]
+    assert completed(script, "stirred", "data", "synth", "mass") == ["massachusetts-1940"]
+    assert set(completed(script, "stirred", "swap", "--s")) >= {"--scratch", "--swap"}
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_read_their_script(shell: str, tmp_path: Path) -> None:
+    script = {"zsh": zsh, "fish": fish}[shell](PARSER)
+    assert "packet" in script
+    assert script.count("'") % 2 == 0 or shell == "zsh"
+    if (program := shutil.which(shell)) is not None:
+        (tmp_path / "script").write_text(script)
+        subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
+
+
+@pytest.mark.parametrize("words", ["catalog --json", "--help"])
+def test_a_reader_may_stop(words: str) -> None:
+    command = f"{sys.executable} -m stirred {words} | head -n 1 > /dev/null; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_an_output_that_cannot_be_written_is_an_error() -> None:
+    command = f"{sys.executable} -m stirred budget --stratum 10 --rate 1/20 > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 74
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("width", [1, 40, 80, 200])
+def test_tables_cut_no_word_and_no_number(width: int) -> None:
+    cells = ("hispanic-by-county", "19,432,001.25", "≥ 126.7910", "neither a fraction nor a decimal number")
+    drawn = "\n".join(
+        TextTable(title="t", columns=("name", "count", "ε", "because"), rows=(cells,)).lines(width)
+    )
+    assert "…" not in drawn
+    for word in (*cells[:3], *cells[3].split()):
+        assert word in drawn
+
+
+def test_spec_show_takes_a_packet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    public = tmp_path / "town" / "public"
+    public.mkdir(parents=True)
+    save(catalog["pl-2020"], public / "spec.json")
+    (public / "receipt.json").write_text(json.dumps({"title": "A town"}))
+    for folder in (tmp_path / "town", public):
+        assert main(["spec", "show", str(folder)]) == 0
+        assert capsys.readouterr().out.startswith("A town\n")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("whatif-state@1/2", "whatif-state@1/20", "whatif-state@1/2 is stronger: it promises more"),
+        ("whatif-state@1/20", "whatif-state@1/2", "whatif-state@1/2 is stronger: it promises more"),
+        ("pl-2020", "pl-2020", "Neither is stronger: pl-2020 and pl-2020 promise the same."),
+        ("das-2010", "das-2020", "Neither is stronger: das-2010 and das-2020 each lack"),
+    ],
+)
+def test_spec_compare_says_first_which_side_is_stronger(
+    first: str, second: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["spec", "compare", first, second]) == 0
+    assert capsys.readouterr().out.startswith(said)
+    assert main(["spec", "compare", first, second, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["overall"]["headline"].startswith(said)
