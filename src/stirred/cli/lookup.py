@@ -1,12 +1,13 @@
 """One published number with its interval and a sentence.
 
-  stirred lookup packet/ --where county=001 tenure=owned
+  stirred lookup packet/ --where county=001 tenure=owned            (a level by its label or by its code)
   stirred lookup packet/ --table tenure-by-county --where county=001 tenure=owned --json
 
 Reads only the public part of the packet.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from stirred.cli.terminal.output import console, print_json
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the cell and say what it means."""
+    from stirred.publish.packet.labels import coded, labelled
     from stirred.publish.packet.lookup import look_up
 
     where = {}
@@ -37,9 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
                 fix="write NAME=LEVEL, such as county=001",
             )
         where[name] = level
-    found = look_up(Path(arguments.packet), where, table=arguments.table)
+    packet = Path(arguments.packet)
+    found = look_up(packet, coded(packet, where), table=arguments.table)
     if arguments.json:
         print_json(found.document())
     else:
-        console().print(found.sentence())
+        console().print(replace(found, where=labelled(packet, found.where)).sentence())
     return 0

@@ -25,6 +25,7 @@ from stirred.mechanisms.registry import find, registration
 if TYPE_CHECKING:
     from stirred.census import Invalid
     from stirred.mechanisms.base import Mechanism
+    from stirred.mechanisms.config import MechanismConfig
     from stirred.spec import Specification
 
 
@@ -51,8 +52,8 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     from stirred.publish.run.lock import locked
 
     kind = find(name)
-    mechanism = kind.of(settings(arguments, kind.Config))
     path, out = _census(arguments.census), arguments.out
+    mechanism = kind.of(_coded(settings(arguments, kind.Config), path))
     invalid: Invalid = arguments.invalid or "refuse"
     if arguments.check:
         with chosen_engine(arguments) as engine:
@@ -90,6 +91,16 @@ def run(name: str, arguments: argparse.Namespace) -> int:
         shown.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
     shown.print(f"packet: {out}")
     return 0
+
+
+def _coded(config: "MechanismConfig", census: Path) -> "MechanismConfig":
+    """The settings with codes in the place of labels, which the codebook has."""
+    if not config.names_levels():
+        return config
+    from stirred.census.codebook import parse
+    from stirred.census.codebook.labels import coder
+
+    return config.coded(coder(parse.load(census)))
 
 
 def _census(path: Path) -> Path:

@@ -1,6 +1,6 @@
 """The settings of a mechanism as one typed model: plan keys, flags, reference, JSON schema and forms come from it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
@@ -44,7 +44,8 @@ class MechanismConfig(StrictModel):
     The first line of the docstring is the help of the command. In ``json_schema_extra`` a field may say its ``flag``
     (where that is not its name), ``path`` (a text that names a file, relative to the plan; ``".toml"``: only a text with
     this ending does) and ``continues`` (a path of an earlier packet, or the label of an earlier [[mechanism]], whose
-    promise is then part of the specification).
+    promise is then part of the specification) and ``levels_of`` (the setting that names the variable whose levels it
+    lists: a label of the codebook is then as good as a code).
     """
 
     @classmethod
@@ -71,6 +72,24 @@ class MechanismConfig(StrictModel):
             and (value := getattr(self, name)) is not None
             and (kind is True or str(value).endswith(kind))
         )
+
+    def names_levels(self) -> bool:
+        """Whether a setting that is given names levels of a variable."""
+        return any(
+            extra(field).get("levels_of") and getattr(self, name)
+            for name, field in type(self).model_fields.items()
+        )
+
+    def coded(self, code: Callable[[str, str], str]) -> "MechanismConfig":
+        """The same settings with codes in the place of labels; ``code`` is given a variable and a level of it."""
+        found: dict[str, object] = {}
+        for name, field in type(self).model_fields.items():
+            by, value = extra(field).get("levels_of"), getattr(self, name)
+            if by and isinstance(value, Mapping):
+                found[name] = {code(str(getattr(self, by)), level): rest for level, rest in value.items()}
+            elif by and isinstance(value, list | tuple):
+                found[name] = [code(str(getattr(self, by)), level) for level in value]
+        return self.model_copy(update=found) if found else self
 
     def continued(self) -> str | None:
         """The setting that names an earlier packet or [[mechanism]], where one is given."""

@@ -26,9 +26,9 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 EXIT_CODES = (
-    "exit codes: 0 done; 1 a check found a fault; 2 wrong input or a refusal, nothing was released;\n"
-    "70 a fault of stirred; 74 the disk, the memory or the system failed; 130 and 143 interrupted\n"
-    "(the same command goes on). See docs/reference/exit-codes.md."
+    "exit codes: 0 done; 1 a check found a problem; 2 wrong input or a refusal, nothing was released;\n"
+    "70 a fault of stirred; 74 the system refused (a full disk, a limit); 129, 130, 143, 152 stopped by a\n"
+    "signal, the same command goes on. See docs/reference/exit-codes.md."
 )
 
 

@@ -88,6 +88,7 @@ class VaryingRatesConfig(SwapConfig):
         default=None,
         description="the rate for each level of that variable; other levels have the common rate",
         examples=[{"rent": "1/10"}],
+        json_schema_extra={"levels_of": "by"},
     )
     rarity: list[str] = Field(
         default=[],
@@ -105,7 +106,9 @@ class ImputedStayConfig(SwapConfig):
 
     imputed: str = Field(description="the held variable that marks imputed records", examples=["allocated"])
     levels: list[str] = Field(
-        description="a list of the levels of that variable that mean imputed", examples=[["1"]]
+        description="a list of the levels of that variable that mean imputed",
+        examples=[["1"]],
+        json_schema_extra={"levels_of": "imputed"},
     )
 
 

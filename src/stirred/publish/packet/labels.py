@@ -1,0 +1,50 @@
+"""The labels of a packet: words for the codes of its tables, so that people need no codebook."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from stirred.census.codebook.labels import code_of, labels_of
+from stirred.census.codebook.schema import Schema
+from stirred.publish.packet.checksums import public_part
+
+LABELS = "labels.json"
+
+
+def write_labels(public: Path, schema: Schema) -> None:
+    """Write the labels of the codebook, record type → variable → code → label; nothing where it has none."""
+    found = labels_of(schema)
+    if found:
+        text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)
+        (public / LABELS).write_text(text + "\n", encoding="utf-8")
+
+
+def read_labels(packet: Path) -> dict[str, dict[str, str]]:
+    """Variable → code → label over all record types; a code that two record types label differently has no label."""
+    try:
+        document = json.loads((public_part(packet) / LABELS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}  # an earlier version wrote the packet, or its codebook has no labels
+    found: dict[str, dict[str, str]] = {}
+    apart: set[tuple[str, str]] = set()
+    records = document.values() if isinstance(document, dict) else ()
+    for variables in (record for record in records if isinstance(record, dict)):
+        for name, labels in variables.items():
+            for code, label in labels.items() if isinstance(labels, dict) else ():
+                if found.setdefault(name, {}).setdefault(code, str(label)) != str(label):
+                    apart.add((name, code))
+    for name, code in apart:
+        del found[name][code]
+    return found
+
+
+def coded(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
+    """A cell with codes where labels are given."""
+    labels = read_labels(packet)
+    return {name: code_of(level, labels.get(name, {})) for name, level in where.items()}
+
+
+def labelled(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
+    """A cell with labels, where the codes have them."""
+    labels = read_labels(packet)
+    return {name: labels.get(name, {}).get(level, level) for name, level in where.items()}
