@@ -15,6 +15,7 @@ from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import lazy, own_table
 from stirred.publish.before.refusals import require_kept
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
+from stirred.publish.packet.labels import write_labels
 from stirred.publish.packet.quoting import COLUMNS, publishable
 from stirred.publish.packet.receipt import receipt, write_json
 from stirred.publish.plan.description import Plan, TablePlan
@@ -62,6 +63,7 @@ def write(content: Content, part: Path, *, progress: Progress, truth: Census | N
         receipt(plan, content.releases, tables=counted, engine=content.engine.name),
     )
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
+    write_labels(public, content.schema)
     shown = {table.name: (table.by, made[table.name]) for table, _ in tables}
     papers = Papers.of(plan, content.schema, content.specification, content.releases, shown, content.engine)
     papers.write_public(public)
