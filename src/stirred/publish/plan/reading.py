@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stirred.census import Invalid
+from stirred.census.codebook import parse as codebook
+from stirred.census.codebook.labels import coder
 from stirred.errors import PlanError, did_you_mean
 from stirred.file_names import RULE, is_file_name
 from stirred.mechanisms.config import parsed, toml
@@ -53,7 +55,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         folder=folder,
         census_file=config.census,
         engine=config.engine,
-        steps=_steps(config.mechanism, folder),
+        steps=_steps(config.mechanism, folder, config.census),
         tables=tuple(
             TablePlan(
                 name=t.name,
@@ -171,14 +173,16 @@ def _check_reasons(config: models.PlanConfig) -> None:
                 )
 
 
-def _steps(items: Sequence[Mapping[str, object]], folder: Path) -> tuple[PlannedMechanism, ...]:
+def _steps(items: Sequence[Mapping[str, object]], folder: Path, census: str) -> tuple[PlannedMechanism, ...]:
     found: list[PlannedMechanism] = []
     for item in items:
-        found.append(_step(item, folder, [step.label for step in found]))
+        found.append(_step(item, folder, census, [step.label for step in found]))
     return tuple(found)
 
 
-def _step(values: Mapping[str, object], folder: Path, earlier: Sequence[str]) -> PlannedMechanism:
+def _step(
+    values: Mapping[str, object], folder: Path, census: str, earlier: Sequence[str]
+) -> PlannedMechanism:
     """One [[mechanism]]: its name says which settings it has; its label is its name, unless it has one of its own."""
     name, label = values.get("name"), values.get("label", values.get("name"))
     if not isinstance(name, str) or name not in registered():
@@ -196,6 +200,8 @@ def _step(values: Mapping[str, object], folder: Path, earlier: Sequence[str]) ->
     kind = find(name)
     settings = {key: value for key, value in values.items() if key not in ("name", "label")}
     config = parsed(kind.Config, settings, what="the plan", where=f"mechanism.{name}", kind=PlanError)
+    if config.names_levels() and (folder / census).is_file():
+        config = config.coded(coder(codebook.load(folder / census)))
     setting = config.continued()
     continues = None
     if setting is not None and (given := getattr(config, setting)) in earlier:
