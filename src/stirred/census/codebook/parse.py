@@ -20,6 +20,7 @@ from stirred.census.codebook.schema import (
     OffSpine,
     RecordSchema,
     Schema,
+    ShapeFile,
     Source,
     VariableSchema,
 )
@@ -159,7 +160,21 @@ def _geography(model: GeographyModel) -> Geography:
         ),
         areas=Areas(**{**dict(model.areas), "files": tuple(model.areas.files)}) if model.areas else None,
         typed_as=model.type,
+        shapes=_shapes(model, names),
     )
+
+
+def _shapes(model: GeographyModel, spine: tuple[str, ...]) -> ShapeFile | None:
+    if not model.shapes:
+        return None
+    level = model.shapes_level or (spine[-1] if spine else "")
+    if level not in spine:
+        raise SchemaError(
+            f"geography.shapes_level is {level or 'not given'}",
+            why="shapes are the borders of the areas of one level of the spine",
+            fix=did_you_mean(level, spine or ("(no spine)",)),
+        )
+    return ShapeFile(file=model.shapes, level=level, key=model.shapes_key or level)
 
 
 def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | None) -> RecordSchema:

@@ -108,6 +108,15 @@ class Areas:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeFile:
+    """A public file of borders, for the maps of reports: the level its areas are, and the property with their code."""
+
+    file: str
+    level: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Geography:
     """The spine, coarsest level first, and the geographies beside it."""
 
@@ -115,6 +124,7 @@ class Geography:
     off_spine: tuple[OffSpine, ...] = ()
     areas: Areas | None = None
     typed_as: Literal["text", "integer", ""] = ""  # of the codes; empty: as the files have them
+    shapes: ShapeFile | None = field(default=None, repr=False)  # no part of the input of a release
 
     @property
     def names(self) -> tuple[str, ...]:

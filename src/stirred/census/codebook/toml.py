@@ -151,6 +151,15 @@ class GeographyModel(Strict):
     level: dict[str, LevelModel] = {}
     off_spine: dict[str, OffSpineModel] = {}
     areas: AreasModel | None = None
+    shapes: str = ""  # a file of borders for maps, GeoJSON or GeoPackage
+    shapes_level: str = ""  # the level that its areas are; the finest when left out
+    shapes_key: str = ""  # the property that holds their code; the level's name when left out
+
+    @model_validator(mode="after")
+    def _shaped(self) -> "GeographyModel":
+        if not self.shapes and (self.shapes_level or self.shapes_key):
+            raise ValueError("shapes_level and shapes_key need shapes, a file of borders")
+        return self
 
 
 class KindModel(Strict):

@@ -73,6 +73,9 @@ def document_of(schema: Schema) -> Description:
                     level=geography.areas.level,
                     label=geography.areas.label,
                 ),
+                shapes=geography.shapes and geography.shapes.file,
+                shapes_level=geography.shapes and geography.shapes.level,
+                shapes_key=geography.shapes and geography.shapes.key,
             ),
             record={record.name: _record(record) for record in schema.records},
             rule=[
