@@ -125,8 +125,16 @@ def test_two_workers_of_one_machine(case: Case, data: Census, spark: Spark, tmp_
     on_spark(case, data, spark, tmp_path)
 
 
+# what every mechanism does on a cluster is shown with two workers of one machine too; here by kinds
+KINDS = ("topdown", "own-mechanism", "permutation-swapping", "noisy-key")
+
+
 @pytest.mark.spark("cluster")
-@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [case if case.name in KINDS else pytest.param(case, marks=pytest.mark.slow) for case in EVERY],
+    ids=lambda case: case.name,
+)
 def test_a_cluster_of_two_executors(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
     on_spark(case, data, spark, tmp_path)
     if case.name not in COUNTING:
@@ -145,7 +153,9 @@ def lost(spark: Spark, tmp_path: Path) -> Iterator[Spark]:
 
 
 @pytest.mark.spark("cluster")
-@pytest.mark.parametrize("name", ["permutation-swapping", "topdown", "topdown-classic"])
+@pytest.mark.parametrize(
+    "name", ["permutation-swapping", "topdown", pytest.param("topdown-classic", marks=pytest.mark.slow)]
+)
 def test_an_executor_lost_in_the_middle(
     name: str, data: Census, lost: Spark, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -88,9 +88,7 @@ def _geopackage(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
             "SELECT table_name, column_name FROM gpkg_geometry_columns ORDER BY table_name"
         ).fetchone()
         _key([row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")], key, path.name)
-        rows = connection.execute(
-            f"SELECT {_quoted(key)}, {_quoted(column)} FROM {_quoted(table)}"  # noqa: S608 (quoted names)
-        )
+        rows = connection.execute(f"SELECT {_quoted(key)}, {_quoted(column)} FROM {_quoted(table)}")
         for code, blob in rows:
             if blob is not None:
                 yield str(code), list(_polygons(blob, _header(blob)))

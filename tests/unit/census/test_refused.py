@@ -178,9 +178,7 @@ def test_a_receipt_says_nothing_of_a_census_that_must_be_valid(
     assert "invalid" not in Packet(tmp_path / "packet").receipt()
 
 
-@pytest.mark.parametrize(
-    "words", [["plan", "check", "plan.toml"], ["swap", "census.toml", *SWAP, "--check"]]
-)
+@pytest.mark.parametrize("words", [["plan", "check", "plan.toml"], ["swap", "census.toml", *SWAP, "--check"]])
 def test_a_promise_is_not_stated_for_invalid_records(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,7 @@ def cut_at(monkeypatch):
     [
         ("small", "gls", 0, 1),
         ("small", "classic", 1, 2),
-        ("pl94-persons", "gls", 1, 2),
+        pytest.param("pl94-persons", "gls", 1, 2, marks=pytest.mark.slow),
         pytest.param("small", "gls", 1, 2, marks=pytest.mark.slow),
         pytest.param("small", "classic", 0, 1, marks=pytest.mark.slow),
         pytest.param("pl94-persons", "gls", 0, 1, marks=pytest.mark.slow),
@@ -101,7 +101,7 @@ def test_every_setting(make_census, cut_at, settings, mode):
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
 
-@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("mode", ["gls", pytest.param("classic", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_rules_above_at_and_below_the_cut(make_census, cut_at, depth, mode):
     """Totals exact by county, at least and at most in places, kinds of quarters by block."""
@@ -349,6 +349,7 @@ SLOWER = [
     {"workload": "pl94-persons", "names": "bureau"},
     {"workload": "small", "rho_squared": "inf"},
     {"workload": "small", "bypass": False},
+    {"workload": "small", "spine": SpineOptions(block_groups=())},
 ]
 
 
@@ -356,8 +357,7 @@ SLOWER = [
     ("settings", "mode"),
     [
         ({"workload": "small"}, "gls"),
-        ({"workload": "small"}, "classic"),
-        ({"workload": "small", "spine": SpineOptions(block_groups=())}, "gls"),
+        pytest.param({"workload": "small"}, "classic", marks=pytest.mark.slow),
         *(pytest.param(more, mode, marks=pytest.mark.slow) for more in SLOWER for mode in ("gls", "classic")),
     ],
     ids=str,
@@ -378,7 +378,13 @@ def test_replicates_are_the_same_wherever_it_is_cut(make_census, cut_at, tmp_pat
 
 @pytest.mark.parametrize(
     ("workload", "mode"),
-    [("small", "classic"), ("pl94", "gls"), pytest.param("pl94", "classic", marks=pytest.mark.slow)],
+    [
+        ("small", "gls"),
+        *(
+            pytest.param(*more, marks=pytest.mark.slow)
+            for more in (("small", "classic"), ("pl94", "gls"), ("pl94", "classic"))
+        ),
+    ],
 )
 def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_path, workload, mode):
     census = make_census(4, states=2)

@@ -136,12 +136,12 @@ def test_tabulated_has_cells_of_the_release_and_of_replicates():
 
 
 def test_unbiased_marginals_have_the_variance_they_state(make_census):
-    """z-scores of all cells of 60 draws: mean square 1. Cells of a draw are correlated, so the false-alarm probability
+    """z-scores of all cells of 30 draws: mean square 1. Cells of a draw are correlated, so the false-alarm probability
     is bounded through draws: the total of the root's children, one χ² each, two-sided 1e-6 in all."""
     census = make_census(4)
     query = SMALL.histogram.query("total", ())
     scores = []
-    for draw in range(60):
+    for draw in range(30):
         made = run(census, SMALL, Settings(), key=Key.for_tests(draw), engine=Local(workers=1))
         table = pl.DataFrame(pl.from_arrow(made.unbiased()))
         leaf = made.spine.levels[-1]
@@ -158,7 +158,7 @@ def test_unbiased_marginals_have_the_variance_they_state(make_census):
         assert state["standard_deviation"].to_list() == [0.0]  # the invariant
         assert state["estimate"].to_list() == [float(truth.sum())]
     square = float(np.sum(np.square(scores)))
-    assert chi2.ppf(5e-7, 60) < square < chi2.isf(5e-7, 60)
+    assert chi2.ppf(5e-7, 30) < square < chi2.isf(5e-7, 30)
 
 
 def test_leaf_totals_agree_with_the_general_formula(make_census):
