@@ -17,6 +17,7 @@ from stirred.catalog.products import (
     Product,
 )
 from stirred.catalog.published import LARGEST_2010, PAPER, SOURCE_2010, WHAT_IF_SOURCE, WhatIf
+from stirred.languages import Phrase
 from stirred.spec import (
     Bound,
     Budget,
@@ -154,12 +155,14 @@ def swap(
         budget=claimed,
         evidence=Evidence(status=status, source=source),
         bounds=(
-            Bound(name="Theorem 1", budget=claimed, source=f"{PAPER}, Theorem 1", tight=TIGHT_THEOREM_1),
+            Bound(
+                name="Theorem 1", budget=claimed, source=f"{PAPER}, Theorem 1", tight=Phrase(TIGHT_THEOREM_1)
+            ),
             Bound(
                 name="largest loss of a stratum",
                 budget=least,
                 source="mechanisms/swapping/proof.md",
-                tight=TIGHT_SIZE,
+                tight=Phrase(TIGHT_SIZE),
             ),
         ),
         untouched=("vacant housing units", "group quarters and the persons in them"),

@@ -12,7 +12,7 @@ from string import Formatter
 from stirred.languages.catalog import catalog
 from stirred.languages.phrase import Phrase, Value
 
-_LEAST = 8  # letters that a text must have around its values; fewer would recognise too much
+_LEAST = 8  # letters that a text must have around its values, and a space: a single word may be a label of the census
 _OWN = (
     "about.",
     "numbers.",
@@ -25,14 +25,14 @@ _DECIMAL = re.compile(r"-?\d{1,3}(,?\d{3})*\.\d+")
 
 @lru_cache(maxsize=4096)
 def recognised(text: str) -> str:
-    """The phrase of an English text, or the text itself.
+    """The phrase of an English text of two or more words, or the text itself.
 
     >>> recognised("published by others").key
     'card.status.published'
     >>> recognised("words of another package")
     'words of another package'
     """
-    if isinstance(text, Phrase):
+    if isinstance(text, Phrase) or " " not in text:
         return text
     for pattern, key in _patterns():
         found = pattern.fullmatch(text)
@@ -61,7 +61,10 @@ def _nouns() -> dict[tuple[str, str], str]:
     found = {}
     for key, text in catalog("en").items():
         if key.startswith("unit.") and not key.startswith("unit.other."):
-            found[key.rpartition(".")[2], str(text)] = key
+            form = key.rpartition(".")[2]
+            found[form, str(text)] = key
+            if form in ("ones", "records"):
+                found["subject", str(text)] = key
         elif key.startswith("lists.words."):
             found["number", str(text)] = key
     return found
@@ -83,6 +86,6 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
                 if name is not None:
                     pattern += f"(?P={name})" if name in named else f"(?P<{name}>.+?)"
                     named.add(name)
-            if letters >= _LEAST or not named:
+            if letters >= _LEAST:
                 found.append((letters, pattern, key))
     return tuple((re.compile(pattern, re.DOTALL), key) for _, pattern, key in sorted(found, reverse=True))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from stirred.chance import DiscreteGaussian, Key
 from stirred.engine import Engine, Progress
 from stirred.errors import BudgetError, DataError, InputError
+from stirred.languages import Phrase
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
@@ -27,6 +28,7 @@ from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
+from stirred.spec.invariants.margins import table_words
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -103,10 +105,10 @@ class ExactMargins(Mechanism):
             input_premetric=Hamming(self.record),
             output_premetric=NormalizedRenyi(),
             budget=Budget.sqrt(Fraction(str(self.rho_squared))),
-            evidence=Evidence(status="proved", source="proof.md of ExactMargins, Lemma 1"),
+            evidence=Evidence(status="proved", source=Phrase("margins.source")),
             measures=(Margin(self.record, (self.rows, self.columns)),),
             notes=(
-                f"one table: {self.rows} × {self.columns}; its levels are those of the schema or of the margins",
+                Phrase("margins.note", rows=self.rows, columns=self.columns),
                 *census.notes,
             ),
         )
@@ -128,9 +130,9 @@ class ExactMargins(Mechanism):
         table, rows, columns = self._table(census)
         own = key.bind(self.name, repr(sorted(self.parameters().items())), key.digest(table.tobytes()))
         noisy = table + lattice_noise(table.shape, self.sigma_squared, own, both=self.both)
-        checks = [_same(f"{self.record}s by {self.rows}", noisy.sum(axis=1), table.sum(axis=1))]
+        checks = [_same(table_words(self.record, self.rows), noisy.sum(axis=1), table.sum(axis=1))]
         if self.both:
-            checks.append(_same(f"{self.record}s by {self.columns}", noisy.sum(axis=0), table.sum(axis=0)))
+            checks.append(_same(table_words(self.record, self.columns), noisy.sum(axis=0), table.sum(axis=0)))
         grid = pa.table({
             self.rows: pa.array(np.repeat(np.array(rows, object), len(columns))),
             self.columns: pa.array(np.tile(np.array(columns, object), len(rows))),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError, PrivacyError, did_you_mean
+from stirred.languages import Phrase
 from stirred.mechanisms.base import (
     Exhibit,
     Guard,
@@ -282,7 +283,7 @@ class PermutationSwapping(Mechanism):
             f"{name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
             for name, value in chosen.items()
         )
-        return f"a function of the sizes of the strata for {self.name} with {told}"
+        return Phrase("law.other", name=self.name, parameters=told)
 
     def refuse_degenerate(self) -> None:
         """Raise an error if the rate makes some outputs impossible."""

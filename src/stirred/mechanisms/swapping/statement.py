@@ -4,11 +4,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from stirred.languages import Phrase, unit
 from stirred.mechanisms.swapping.budget.claim import StratumTable, claim
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.numbers.closed_forms import weak_strata
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.records.participation import Where
+from stirred.mechanisms.swapping.roles import Roles
 from stirred.spec import (
     Bound,
     Budget,
@@ -24,6 +26,7 @@ from stirred.spec import (
     SizeLaw,
     Specification,
 )
+from stirred.spec.invariants.margins import table_words
 from stirred.spec.multiverse import plural
 
 if TYPE_CHECKING:
@@ -52,11 +55,7 @@ def specification(
     singles = int(found.strata[found.n == 1].sum())
     words = [stay.told(roles.record_type) for stay in frame.stays if stay.records]
     if singles:
-        words.append(
-            "1 record is alone in its stratum and published as it is"
-            if singles == 1
-            else f"{singles:,} records are alone in their stratum and published as they are"
-        )
+        words.append(Phrase("swap.alone", count=singles))
     return Specification(
         domain=census.domain,
         multiverse=Multiverse(frozenset(invariants(frame, census))),
@@ -75,11 +74,11 @@ def _varies(frame: Frame, found: Shapes, law: SizeLaw | None, depends: str) -> B
     """How the budget differs by universe: by a law of b where there is one, else in words."""
     b = found.differing
     if law is None:
-        return BudgetFunction(words=depends, universe=f"the realised universe, b = {b:,}", b=b)
+        return BudgetFunction(words=depends, universe=Phrase("law.realised", b=b), b=b)
     return BudgetFunction(
         law=law,
         statistic=_statistic(frame),
-        universe=f"the realised universe, b = {b:,}",
+        universe=Phrase("law.realised", b=b),
         b=b,
         realised=found.fingerprint,
     )
@@ -104,21 +103,19 @@ def _statistic(frame: Frame) -> LargestStratum:
 def invariants(frame: Frame, census: "Census") -> list[Invariant]:
     """All invariants: match × swap, all held variables, who lives together, and the records that take no part."""
     roles = frame.roles
-    subject, among = plural(roles.record_type), "" if frame.only is None else frame.only.among
+    subject, among = plural(roles.record_type), "" if frame.only is None else f" ({frame.only.among})"
     place = [*(name for name in roles.spine if name in roles.moving)]
     place += [name for name in roles.moving if name not in place]
-    shown = roles.hold if len(roles.hold) <= SHOWN else (f"all {len(roles.hold)} held variables",)
+    by_place = table_words(roles.record_type, " × ".join((*roles.match, *place)))
     found: list[Invariant] = [
-        *_tables(frame, (*roles.match, *roles.moving), f"{subject} by {' × '.join((*roles.match, *place))}"),
-        *_tables(
-            frame,
-            roles.held,
-            f"{subject} by {' × '.join((*roles.match, *shown))}" if roles.held else "",
-        ),
+        *_tables(frame, (*roles.match, *roles.moving), by_place),
+        *_tables(frame, roles.held, table_words(roles.record_type, _held_names(roles)) if roles.held else ""),
         *(
             margin
             for stay in frame.stays
-            for margin in _tables(frame, roles.released, stay.words(subject), where=stay.where)
+            for margin in _tables(
+                frame, roles.released, stay.words(unit(roles.record_type, "ones")), where=stay.where
+            )
         ),
     ]
     # variables that decide who takes part must be in the tables that determine an invariant
@@ -130,14 +127,13 @@ def invariants(frame: Frame, census: "Census") -> list[Invariant]:
             Custom(
                 name=f"{people} within {subject}{among}",
                 determined_by=(own, Margin(roles.record_type, (roles.identifier, *telling, *roles.held))),
-                description=f"the {people} of every {roles.record_type}{among} together with all that is held but "
-                "without its place",
+                description=_together(record_type, roles.record_type, frame),
             )
         )
         if frame.stays:
             found.append(
                 Custom(
-                    name=f"{people} of {subject} that take no part with their places{among}",
+                    name=_staying(record_type, roles.record_type, frame),
                     determined_by=(
                         own,
                         *(
@@ -151,6 +147,28 @@ def invariants(frame: Frame, census: "Census") -> list[Invariant]:
                 )
             )
     return found
+
+
+def _held_names(roles: Roles) -> str:
+    """The held variables of a table's name; of many only their number."""
+    if len(roles.hold) <= SHOWN:
+        return " × ".join((*roles.match, *roles.hold))
+    many = Phrase("swap.held_variables", count=len(roles.hold))
+    return Phrase("lists.times", first=" × ".join(roles.match), second=many) if roles.match else many
+
+
+def _together(members: str, homes: str, frame: Frame) -> Phrase:
+    """That members stay with their household."""
+    ones, of_every = unit(members, "ones"), unit(homes, "of_every")
+    if frame.only is None:
+        return Phrase("swap.together", ones=ones, of_every=of_every)
+    return Phrase("swap.together_among", ones=ones, of_every=of_every, among=frame.only.among)
+
+
+def _staying(members: str, homes: str, frame: Frame) -> str:
+    """The members of households that take no part."""
+    told = Phrase("swap.staying", ones=unit(members, "ones"), homes=unit(homes, "ones"))
+    return told if frame.only is None else Phrase("invariant.limited", table=told, among=frame.only.among)
 
 
 def _tables(
@@ -167,7 +185,7 @@ def _held(frame: Frame) -> tuple[str, ...]:
     """The list of held variables, if the table's name only gives their number."""
     if len(frame.roles.hold) <= SHOWN:
         return ()
-    return (f"held variables: {', '.join(sorted(frame.roles.hold))}",)
+    return (Phrase("swap.note.held", variables=", ".join(sorted(frame.roles.hold))),)
 
 
 def _left_out(frame: Frame) -> tuple[str, ...]:
@@ -177,14 +195,11 @@ def _left_out(frame: Frame) -> tuple[str, ...]:
 def _remarks(found: Shapes, budget: Budget) -> tuple[str, ...]:
     if found.differing:
         return ()
-    return (
-        "every universe is a singleton: the invariants alone determine the data, so ε = "
-        f"{budget} protects nothing and nothing is left to protect",
-    )
+    return (Phrase("swap.note.singleton", budget=str(budget)),)
 
 
 def notes(found: Shapes, rate: Fraction) -> tuple[str, ...]:
     """Warnings for the release: strata that are rarely swapped."""
     sizes, counts = found.by_size()
     weak = weak_strata(sizes, rate, counts=counts)
-    return () if weak is None else (str(weak),)
+    return () if weak is None else (weak.words(),)

@@ -1,11 +1,12 @@
 """The exact cost of a workload by level, query, attribute and geography, and what a report shows of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
 import pyarrow as pa
 
+from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series, shown
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, rho_squared_to_epsilon
@@ -54,11 +55,9 @@ def within(workload: Workload, level: str) -> Fraction:
 
 def semantics(workload: Workload, delta: Fraction = DELTA) -> dict[str, tuple[Fraction, Decimal]]:
     """Per-attribute and per-geography lines of a certificate: ρ² and its ε at δ by the tight conversion."""
-    lines: dict[str, Fraction] = {"all": workload.rho_squared}
+    lines: dict[str, Fraction] = {Phrase("topdown.exhibit.all"): workload.rho_squared}
     lines |= {axis.name: attribute(workload, axis.name) for axis in workload.histogram.axes}
-    lines |= {
-        f"{workload.levels[-1]} within {level}": within(workload, level) for level in workload.levels[:-1]
-    }
+    lines |= {_inside(workload, level): within(workload, level) for level in workload.levels[:-1]}
     return {
         name: (
             rho_squared,
@@ -66,6 +65,10 @@ def semantics(workload: Workload, delta: Fraction = DELTA) -> dict[str, tuple[Fr
         )
         for name, rho_squared in lines.items()
     }
+
+
+def _inside(workload: Workload, level: str) -> Phrase:
+    return Phrase("topdown.exhibit.within", leaf=workload.levels[-1], level=level)
 
 
 def standard_deviations(workload: Workload) -> dict[tuple[str, str], float]:
@@ -100,33 +103,35 @@ def where_noise_fell(workload: Workload, measured: pa.Table | None = None) -> Ex
     rows = _asked(workload) if measured is None else _usual(measured)
     least = min(rows, key=lambda row: float(str(row["standard deviation"])))
     most = max(rows, key=lambda row: float(str(row["standard deviation"])))
-    finding = (
-        "Noise was added to every count of every query at every level; its standard deviation runs from "
-        f"{shown(least['standard deviation'])} ({least['query']}, {least['level']}) to "
-        f"{shown(most['standard deviation'])} ({most['query']}, {most['level']})."
+    finding = Phrase(
+        "topdown.exhibit.finding",
+        least=_figure(least),
+        least_at=f"{least['query']}, {least['level']}",
+        most=_figure(most),
+        most_at=f"{most['query']}, {most['level']}",
     )
     several = measured is not None and measured.num_rows > len(rows)
-    less = (
-        " A geounit with a single child is measured once, as that child, with less noise than shown."
-        if several
-        else ""
-    )
     series = Series(
         name=f"noise-{workload.name}",
         kind="dots",
-        title="Standard deviation of the noise.",
-        sentence=f"One row a query; the consistent numbers are better than any single measurement.{less}",
+        title=Phrase("topdown.exhibit.chart"),
+        sentence=Phrase("topdown.exhibit.rows_and_less" if several else "topdown.exhibit.rows"),
         rows=rows,
-        x="query",
-        y="standard deviation",
-        group="level",
+        x=Phrase("topdown.exhibit.query"),
+        y=Phrase("topdown.exhibit.deviation"),
+        group=Phrase("topdown.exhibit.level"),
     )
     levels = None if measured is None else {str(row["level"]) for row in rows}
     return Exhibit(
-        title=f"Where the noise fell ({workload.name})",
+        title=Phrase("topdown.exhibit.title", name=workload.name),
         finding=finding,
         parts=(series, costs(workload, levels)),
     )
+
+
+def _figure(row: Mapping[str, object]) -> Decimal:
+    """The standard deviation of a row, with the digits that the report shows."""
+    return Decimal(shown(row["standard deviation"]).replace(",", ""))
 
 
 def _asked(workload: Workload) -> list[dict[str, object]]:
@@ -152,11 +157,11 @@ def _usual(measured: pa.Table) -> list[dict[str, object]]:
 
 def costs(workload: Workload, levels: set[str] | None = None) -> Listing:
     """What one person's record may change, with the part of ρ² that sees it; moves inside areas of ``levels`` alone."""
-    columns = ["what one person's record may change", "ρ²", "ε at δ = 10⁻¹⁰"]
+    columns = [Phrase("topdown.exhibit.change"), "ρ²", Phrase("topdown.exhibit.epsilon", delta="10⁻¹⁰")]
     absent = (
         set()
         if levels is None
-        else {f"{workload.levels[-1]} within {level}" for level in workload.levels if level not in levels}
+        else {_inside(workload, level) for level in workload.levels if level not in levels}
     )
     rows = [
         (name, str(Budget.of(rho)), str(epsilon))
@@ -164,7 +169,7 @@ def costs(workload: Workload, levels: set[str] | None = None) -> Listing:
         if name not in absent
     ]
     return Listing(
-        caption="What the budget means, by attribute and area",
+        caption=Phrase("topdown.exhibit.meaning"),
         columns=columns,
         rows=rows,
         numeric=columns[1:],

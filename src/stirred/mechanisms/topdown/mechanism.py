@@ -15,6 +15,7 @@ import pyarrow.dataset as pads
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
+from stirred.languages import Phrase
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
@@ -229,20 +230,15 @@ class TopDown(Mechanism):
         return ("block_group",) if options and options.block_groups is not None else ()
 
     def _notes(self, workload: Workload) -> tuple[str, ...]:
-        notes: tuple[str, ...] = (
-            f"{workload.name}: ρ² = {'∞' if self.noiseless else workload.rho_squared} (the usual zCDP parameter)",
-        )
+        name, options = workload.name, self.spine or workload.spine
+        total = "∞" if self.noiseless else str(workload.rho_squared)
+        notes: tuple[str, ...] = (Phrase("topdown.note.total", name=name, rho_squared=total),)
         if self.bypass:
-            notes += (
-                f"{workload.name}: a geounit with one child is measured once, as its child, with both parts of ρ²",
-            )
-        options = self.spine or workload.spine
+            notes += (Phrase("topdown.note.bypass", name=name),)
         if options:
-            notes += tuple(f"{workload.name}: {words}" for words in options.words())
+            notes += tuple(Phrase("topdown.named", name=name, words=words) for words in options.words())
         if workload.given:
-            notes += (
-                f"{workload.name}: agrees with the published {workload.given}, which is spent for separately",
-            )
+            notes += (Phrase("topdown.note.given", name=name, given=workload.given),)
         return notes
 
     def release(
@@ -302,7 +298,7 @@ class TopDown(Mechanism):
             checks=tuple(checks),
             ledger=account,
             settings=self.settings(),
-            notes=("without noise: nothing is protected",) if self.noiseless else (),
+            notes=(Phrase("topdown.note.noiseless"),) if self.noiseless else (),
             input_digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
             private=key.private and not self.noiseless,
             schema=census.schema,

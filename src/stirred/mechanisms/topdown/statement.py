@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from stirred.languages import Phrase
 from stirred.mechanisms.topdown.accounting import by_level
 from stirred.mechanisms.topdown.rules.record import declared
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
@@ -11,14 +12,6 @@ from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Spe
 
 if TYPE_CHECKING:
     from stirred.census import Census
-
-PROVED = Evidence(
-    status="proved", source="proof.md of TopDown: composition of discrete Gaussians, Theorem 2 of the paper"
-)
-PUBLISHED = Evidence(
-    status="published",
-    source="Theorem 2 of the paper: the unit file counted per person, as the 2020 products were",
-)
 
 
 def budget(rho_squared: Fraction | None) -> Budget:
@@ -37,7 +30,10 @@ def specification(
     """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``added`` are levels that its own spine adds."""
     person = "person" in census.schema.record_types
     unit = "person" if person else workload.record
-    evidence = PROVED if unit == workload.record else PUBLISHED
+    if unit == workload.record:
+        evidence = Evidence(status="proved", source=Phrase("topdown.source.proved"))
+    else:
+        evidence = Evidence(status="published", source=Phrase("topdown.source.published"))
     return Specification(
         domain=census.domain,
         multiverse=declared(census, workload),
@@ -64,10 +60,8 @@ def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = (
             upper = [name for name, here in zip(workload.levels[:i], present[:i], strict=True) if here]
             if lower or upper:
                 target = lower[0] if lower else upper[-1]
-                notes.append(
-                    f"{workload.name}: the census has no level {level}; its part of ρ² is spent at level {target}, "
-                    "or at the common root where there are several"
-                )
+                words = Phrase("topdown.note.missing_level", name=workload.name, level=level, target=target)
+                notes.append(words)
     return tuple(notes)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from stirred.errors import SpecificationError
+from stirred.languages import Phrase
 from stirred.spec.laws.sizes import SizeLaw
 from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.multiverse import Margin, Multiverse
@@ -78,8 +79,10 @@ class BudgetFunction:
                 fix='give law=SizeLaw("by-size", "1/20"), or words="…"',
             )
         if not self.words and self.law is not None:
-            told = "" if self.statistic is None else f", where b is {self.statistic.words()}"
-            object.__setattr__(self, "words", f"{self.law.words()}{told}")
+            told: str = self.law.words()
+            if self.statistic is not None:
+                told = Phrase("law.where", law=told, statistic=self.statistic.words())
+            object.__setattr__(self, "words", told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,14 +43,21 @@ class Restriction:
 
     def words(self) -> str:
         """The conditions in words."""
-        each: list[str] = [
-            Phrase("invariant.condition", variable=name, values=reduce(_or, values) if values else "")
-            for name, values in self.conditions
-        ]
+        each: list[str] = [condition(name, values) for name, values in self.conditions]
         return reduce(_and, each) if each else ""
 
     def __str__(self) -> str:
         return self.words()
+
+
+def condition(variable: str, levels: Sequence[str]) -> Phrase:
+    """That a variable takes one of these values.
+
+    >>> condition("kind", ("gq", "hh"))
+    'kind = gq or hh'
+    """
+    values = reduce(_or, levels) if levels else ""
+    return Phrase("invariant.condition", variable=variable, values=values)
 
 
 def _or(first: str, second: str) -> str:
@@ -176,10 +183,10 @@ def table_words(record_type: str, variables: str, where: Restriction | None = No
     """
     ones = unit(record_type, "ones")
     if where:
-        condition = where.words()
+        told = where.words()
         if variables:
-            return Phrase("invariant.table_where", ones=ones, variables=variables, condition=condition)
-        return Phrase("invariant.total_where", ones=ones, condition=condition)
+            return Phrase("invariant.table_where", ones=ones, variables=variables, condition=told)
+        return Phrase("invariant.total_where", ones=ones, condition=told)
     if variables:
         return Phrase("invariant.table", ones=ones, variables=variables)
     return Phrase("invariant.total", ones=ones)

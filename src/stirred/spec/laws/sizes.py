@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from stirred.errors import InputError, SpecificationError
+from stirred.languages import Phrase
 from stirred.spec.laws.derangements import derangements, step_ratio_bound
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.numerals import fraction_of, text_of
@@ -24,11 +25,8 @@ Rate = Fraction | int | str
 Kind = Literal["theorem-1", "by-size"]
 HALF = Fraction(1, 2)
 # at which level each law cannot be improved
-TIGHT_THEOREM_1 = "some universe, up to f(b) → 0 (the paper's Theorem 4: four hold and four swap types)"
-TIGHT_SIZE = (
-    "some universe, exactly (all hold and all swap values of the stratum different, or Proposition 9's margins); "
-    "not every universe, pair or output"
-)
+TIGHT_THEOREM_1 = "bound.tight.theorem_1"  # keys of the catalog
+TIGHT_SIZE = "bound.tight.size"
 
 _FORMS = {
     "theorem-1": "max{{ln {most}, ln(b + 1) − ln {least}}}",
@@ -120,8 +118,8 @@ class SizeLaw:
     def named(self) -> str:
         """The swap rates in words."""
         if self.rate == self.highest:
-            return f"swap rate {text_of(self.rate)}"
-        return f"swap rates from {text_of(self.rate)} to {text_of(self.highest)}"
+            return Phrase("law.rate", rate=text_of(self.rate))
+        return Phrase("law.rates", least=text_of(self.rate), most=text_of(self.highest))
 
     def called(self) -> str:
         """The swap rates and the kind of law in words."""
@@ -130,13 +128,13 @@ class SizeLaw:
     def words(self) -> str:
         """The formula with its parameters."""
         if not self.is_finite:
-            return f"∞ from b = 2 on at {self.named()}: some outputs are impossible"
+            return Phrase("law.infinite", rates=self.named())
         if self.rate == self.highest:
             letters, told = {"least": "o", "most": "o"}, f"(o = {text_of(odds(self.rate))})"
         else:
             letters = {"least": "o₁", "most": "o₂"}
             told = f"(o₁ = {text_of(odds(self.rate))}, o₂ = {text_of(odds(self.highest))})"
-        return f"{_FORMS[self.kind].format(**letters)} at {self.named()} {told}"
+        return Phrase("law.at", formula=_FORMS[self.kind].format(**letters), rates=self.named(), odds=told)
 
     def __str__(self) -> str:
         return self.words()

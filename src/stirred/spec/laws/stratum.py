@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 
-from stirred.spec.invariants.margins import Margin, Restriction, plural
+from stirred.languages import Phrase, unit
+from stirred.spec.invariants.margins import Margin, Restriction
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -116,13 +118,13 @@ class LargestStratum:
         >>> print(LargestStratum("household", ("size",), ("tenure",), ("block",)))
         the number of households in the largest stratum (equal size) whose records differ in held and in swapped variables
         """
-        stratum = f"equal {' × '.join(self.match)}" if self.match else "all records"
-        conditions = [f"only {self.where}"] if self.where is not None else []
-        conditions += [f"without {restriction}" for restriction in self.without]
-        return (
-            f"the number of {plural(self.record_type)} in the largest stratum ({'; '.join((stratum, *conditions))}) "
-            "whose records differ in held and in swapped variables"
-        )
+        match = " × ".join(self.match)
+        told = [Phrase("law.equal", variables=match) if match else Phrase("law.all_records")]
+        if self.where is not None:
+            told.append(Phrase("invariant.only", condition=self.where.words()))
+        told += [Phrase("invariant.without", condition=restriction.words()) for restriction in self.without]
+        stratum = reduce(lambda one, two: Phrase("lists.semicolon_pair", first=one, second=two), told)
+        return Phrase("law.stratum", ones=unit(self.record_type, "ones"), stratum=stratum)
 
     def __str__(self) -> str:
         return self.words()

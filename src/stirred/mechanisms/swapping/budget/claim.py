@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred.errors import InputError
+from stirred.languages import Phrase
 from stirred.mechanisms.swapping.budget.by_size import (
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
@@ -172,22 +173,25 @@ def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound,
     if not len(kinds):
         return (
             Bound(
-                name="nothing can differ",
+                name=Phrase("bound.nothing"),
                 budget=Budget.zero(),
-                source="no stratum has two hold and two swap values, so every universe is a single table",
-                tight="every universe, pair and output",
+                source=Phrase("bound.source.nothing"),
+                tight=Phrase("bound.tight.every"),
             ),
         )
     b = int(kinds[:, 0].max())
     found = [
         Bound(
-            name="Theorem 1",
+            name=Phrase("bound.theorem_1"),
             budget=theorem_1(b, p),
-            source=f"the paper's Theorem 1 with b = {b}, over strata with two hold and two swap values; proof.md, Theorem A",
-            tight=TIGHT_THEOREM_1,
+            source=Phrase("bound.source.theorem_1", b=str(b)),
+            tight=Phrase(TIGHT_THEOREM_1),
         ),
         Bound(
-            name="largest loss by size", budget=tight(b, p), source="proof.md, Theorem B", tight=TIGHT_SIZE
+            name=Phrase("bound.size"),
+            budget=tight(b, p),
+            source=Phrase("bound.source.theorem", letter="B"),
+            tight=Phrase(TIGHT_SIZE),
         ),
     ]
     if 0 < p < 1 and bool((kinds[:, 1:] != 0).any()):
@@ -216,19 +220,19 @@ def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:
         near = [i for i in order[:4096] if upper[i] >= upper[order[0]] - 1e-9]
         result.append(
             Bound(
-                name="two types, closed form",
+                name=Phrase("bound.closed"),
                 budget=max(_cheap(*map(int, kinds[i]), p) for i in near),
-                source="proof.md, Theorem D, in strata with two hold or two swap types; Theorem B in the others",
-                tight=TIGHT_CLOSED,
+                source=Phrase("bound.source.closed"),
+                tight=Phrase(TIGHT_CLOSED),
             )
         )
     if bool((kinds[:, 1:] > 0).any()):
         result.append(
             Bound(
-                name="two types, exact reduction",
+                name=Phrase("bound.reduction"),
                 budget=_reduced(kinds, order, upper, p),
-                source="proof.md, Theorem C, evaluated at the strata's own margins; Theorem B elsewhere",
-                tight=TIGHT_REDUCTION,
+                source=Phrase("bound.source.reduction"),
+                tight=Phrase(TIGHT_REDUCTION),
             )
         )
     return result
@@ -274,11 +278,10 @@ def _by_exchanges(many: list[tuple[int, str]], kinds: Counts, p: Fraction, known
         return []
     return [
         Bound(
-            name="three or more types, by exchanges",
+            name=Phrase("bound.exchanges"),
             budget=best,
-            source="proof.md, Theorems N and O, in small strata with three or more hold and swap types; Theorem C or D "
-            "in strata with two, Theorem B elsewhere",
-            tight=TIGHT_EXCHANGES,
+            source=Phrase("bound.source.exchanges"),
+            tight=Phrase(TIGHT_EXCHANGES),
         )
     ]
 

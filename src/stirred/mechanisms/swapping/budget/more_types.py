@@ -28,10 +28,7 @@ DIGITS = 60  # of an exact ratio; a longer one is rounded up
 Margins = tuple[int, ...]
 State = tuple[Margins, ...]  # for each size of a type, largest first: the t of its types in descending order
 
-TIGHT_EXCHANGES = (
-    "not known to be tight for three and more types; small universes lose most at distance 2, where the factor 2 − 2/r is "
-    "not needed, but not all universes do (proof.md, Section 3a)"
-)
+TIGHT_EXCHANGES = "bound.tight.exchanges"  # a key of the catalog
 
 
 @dataclass(frozen=True, slots=True)

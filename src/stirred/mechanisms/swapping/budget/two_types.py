@@ -36,11 +36,8 @@ EVERY_T_UP_TO = 2000  # of the smaller margin
 MOST_WORK = 200_000_000  # for one attempt, in products
 OVERHEAD = 100_000  # what one evaluation costs besides its products
 
-TIGHT_CLOSED = "some universe with this n, to two decimals (one margin of 1); not this universe in general"
-TIGHT_REDUCTION = (
-    "some universe with these two margins, up to the numerical slack (types of the other side that split as Theorem C "
-    "asks); one pair and output attain it there"
-)
+TIGHT_CLOSED = "bound.tight.closed"  # keys of the catalog
+TIGHT_REDUCTION = "bound.tight.reduction"
 
 
 def _settled(n1: int, n2: int, p: Fraction) -> Budget | None:

@@ -7,12 +7,14 @@ its own. Everything below follows from these two facts and was checked by enumer
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred.errors import InputError
+from stirred.languages import Phrase
 
 Floats = NDArray[np.float64]
 
@@ -142,11 +144,15 @@ class WeakStrata:
     below: Fraction
     lowest: float
 
-    def __str__(self) -> str:
-        return (
-            f"{self.strata:,} strata with {self.records:,} records have an effective rate below "
-            f"{self.below} of the swap rate (lowest {self.lowest:.4f}): their records almost always stay where they are"
+    def words(self) -> Phrase:
+        """The finding."""
+        lowest = Decimal(f"{self.lowest:.4f}")
+        return Phrase(
+            "swap.note.weak", strata=self.strata, number=self.records, below=self.below, lowest=lowest
         )
+
+    def __str__(self) -> str:
+        return str(self.words())
 
 
 def weak_strata(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 
 import polars as pl
@@ -12,6 +13,7 @@ from stirred.census.geography import attach
 from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.frames import collected
+from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Series
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released import counted, in_strata, lazy, schema_of
@@ -140,23 +142,23 @@ def where_swaps_fell(choice: SwapChoice, release: Release, engine: Engine) -> Ex
     effective = [float(q) for q in effective_rate(found["size"].to_numpy(), choice.rate)]
     records = [size * many for size, many in zip(sizes, number, strict=True)]
     weak = sum(r for r, q in zip(records, effective, strict=True) if q < float(choice.rate) / 2)
-    rows = [{"stratum size": s, "effective rate": q} for s, q in zip(sizes, effective, strict=True) if s > 0]
+    x, y = Phrase("swap.exhibit.size"), Phrase("swap.exhibit.rate")
+    rows: list[dict[str, object]] = [{x: s, y: q} for s, q in zip(sizes, effective, strict=True) if s > 0]
     if len(rows) > MOST_POINTS:
         rows = rows[:: max(1, len(rows) // MOST_POINTS)]
+    share = f"{100 * weak / max(sum(records), 1):.1f}"
     series = Series(
         name="effective-rate",
         kind="line",
-        title="Effective swap rate by stratum size.",
-        sentence=f"A stratum of one record is never swapped; the largest stratum holds {max(sizes, default=0):,} records.",
+        title=Phrase("swap.exhibit.chart"),
+        sentence=Phrase("swap.exhibit.largest", number=max(sizes, default=0)),
         rows=rows,
-        x="stratum size",
-        y="effective rate",
+        x=x,
+        y=y,
         log_x=True,
     )
     return Exhibit(
-        title="Where the swaps fell",
-        finding=f"At a swap rate of {choice.rate} a record in a large stratum moves with about that probability; in "
-        f"small strata it moves less. {100 * weak / max(sum(records), 1):.1f} % of the records lie in strata where the "
-        "effective rate is below half of it.",
+        title=Phrase("swap.exhibit.title"),
+        finding=Phrase("swap.exhibit.finding", rate=choice.rate, share=Decimal(share)),
         parts=(series,) if rows else (),
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from stirred.chance.words import identities
 from stirred.compiled import compiled
 from stirred.errors import DataError
+from stirred.languages import Phrase, unit
 from stirred.mechanisms.swapping.budget.shapes import Shapes, shapes
 from stirred.mechanisms.swapping.draw.order import canonical_ids
 from stirred.mechanisms.swapping.draw.strata import StratumCodes, strata
@@ -53,10 +54,10 @@ class Frame:
         """What a swap keeps: match × swap, all held variables, and the records that take no part."""
         roles = self.roles
         moved = (*roles.match, *roles.moving)
-        subject = f"{roles.record_type} records"
+        subject = unit(roles.record_type, "records")
         return (
-            KeptTable(f"{subject} by {' × '.join(moved)}", moved),
-            KeptTable(f"{subject} by all held variables", roles.held),
+            KeptTable(Phrase("swap.check.table", records=subject, variables=" × ".join(moved)), moved),
+            KeptTable(Phrase("swap.check.held", records=subject), roles.held),
             *(
                 KeptTable(stay.words(subject), roles.released, (stay.column, stay.levels))
                 for stay in self.stays

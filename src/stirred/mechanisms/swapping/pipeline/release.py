@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
+from stirred.languages import Phrase, unit
 from stirred.mechanisms.base import Check, Release
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.guards.checks import identified, measured
@@ -103,13 +104,11 @@ def compared(strata: StatedStrata, before: Before, after: After) -> tuple[Check,
         Check(invariant=table.name, kept=was == now, numbers=cells)
         for table, was, now, cells in zip(kept, before.homes, after.homes, strata.cells, strict=False)
     ]
-    place = ", with the place of those not swapped" if frame.stays else ""
+    key = "swap.check.members_placed" if frame.stays else "swap.check.members"
     for (record_type, _), was, now in zip(frame.roles.members, before.people, after.people, strict=True):
         # identifiers are unique, so both together show that every member is still in its household
         same = was == now and before.homes[len(kept)] == after.homes[len(kept)]
-        told = (
-            f"{record_type} records by all their variables and all held variables of their "
-            f"{frame.roles.record_type}{place}"
-        )
+        home = unit(frame.roles.record_type, "of_their")
+        told = Phrase(key, records=unit(record_type, "records"), of_their=home)
         found.append(Check(invariant=told, kept=same, numbers=now.rows))
     return all_kept(found)

@@ -6,21 +6,24 @@ meaning of the promise, depend on the data.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import PrivacyError
+from stirred.languages import Phrase, unit
 from stirred.mechanisms.participation import staying_levels
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
 from stirred.spec import Margin
+from stirred.spec.invariants.margins import condition
 
 if TYPE_CHECKING:
     from stirred.census.codebook.schema import Kinds, RecordSchema
 
 Where = dict[str, tuple[str, ...]]
-BY_KIND = "take no part by their kind"
+BY_KIND: Final = "kind"  # why records take no part
+IMPUTED: Final = "imputed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +34,21 @@ class Stay:
     levels: tuple[str, ...]
     codes: NDArray[Any]
     records: int
-    why: str
+    why: Literal["kind", "imputed"]
 
     @property
     def where(self) -> Where:
         """The same levels as a restriction of a table."""
         return {self.column: self.levels}
 
-    def words(self, subject: str) -> str:
+    def words(self, subject: str) -> Phrase:
         """What is invariant, short enough for a sentence."""
-        return f"{subject} that {self.why} ({self.column} = {' or '.join(self.levels)}) with all variables and places"
+        levels = condition(self.column, self.levels)
+        return Phrase(f"swap.stay.{self.why}", subject=subject, condition=levels)
 
     def told(self, record_type: str) -> str:
         """How many records these are and what happens to them."""
-        return f"{self.records:,} {record_type} records {self.why}: they are never swapped and published as they are"
+        return Phrase(f"swap.stay.{self.why}_told", number=self.records, records=unit(record_type, "records"))
 
 
 def by_kind(kinds: "Kinds | None", columns: dict[str, Column]) -> Stay | None:
@@ -76,11 +80,11 @@ class Released:
     left_out: tuple[str, ...]
 
     @property
-    def among(self) -> str:
-        """The rule, as an addition to the name of a table."""
+    def among(self) -> Phrase:
+        """The rule in words."""
         if self.levels is None:
-            return f" (without {self.column} = {' or '.join(self.left_out)})"
-        return f" (only {self.column} = {' or '.join(self.levels)})"
+            return Phrase("invariant.without", condition=condition(self.column, self.left_out))
+        return Phrase("invariant.only", condition=condition(self.column, self.levels))
 
     def places(self, column: Column) -> NDArray[np.bool_]:
         """Which records are released."""
@@ -106,31 +110,31 @@ class Released:
         """
         if self.levels is not None:
             only = _both(where, {self.column: self.levels})
-            return (Margin(record_type, by, where=only, label=label and label + self.among),)
-        rest = f" (only {self.column} = {' or '.join(self.left_out)})"
+            return (Margin(record_type, by, where=only, label=_limited(label, self.among)),)
+        rest = Phrase("invariant.only", condition=condition(self.column, self.left_out))
         return (
             Margin(record_type, by, where=where, label=label),
             Margin(
                 record_type,
                 by,
                 where=_both(where, {self.column: self.left_out}),
-                label=label and label + rest,
+                label=_limited(label, rest),
             ),
         )
 
     def fate(self, record_type: str) -> str:
         """What happens to records with no level, or with a level that the schema does not list."""
         if self.levels is None:
-            return (
-                f"{record_type} records with {self.column} = {' or '.join(self.left_out)} are left out; all others take "
-                f"part, also those with an empty {self.column}. The schema lists no level that takes part, so the "
-                "invariants also fix tables of the records that are left out; to avoid this, list the occupied levels in "
-                "the schema"
-            )
-        return (
-            f"only {record_type} records with {self.column} = {' or '.join(self.levels)} are released; all others are "
-            f"left out, also those with an empty {self.column} or one that the schema does not list"
-        )
+            levels, key = condition(self.column, self.left_out), "swap.note.some_left_out"
+        else:
+            levels, key = condition(self.column, self.levels), "swap.note.only_released"
+        records = unit(record_type, "records")
+        return Phrase(key, records=records, condition=levels, variable=self.column)
+
+
+def _limited(label: str, among: Phrase) -> str:
+    """The name of a table with the rule who is counted; a table without a name stays so."""
+    return label and Phrase("invariant.limited", table=label, among=among)
 
 
 def _both(one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]) -> Where:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import InputError
+from stirred.languages import Phrase
 from stirred.mechanisms.swapping.budget.by_size import HALF, Rate, odds, rate_of, stratum_of, tight
 from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds
 from stirred.mechanisms.swapping.variants.laws import found_loss
@@ -22,7 +23,7 @@ from stirred.spec.laws.sizes import SizeLaw
 from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.numbers.numerals import fraction_of
 
-UPPER_ONLY = "not known to be tight; the largest loss found by enumeration is printed beside it"
+UPPER_ONLY = "bound.tight.upper_only"  # a key of the catalog
 
 
 def _rates(low: Rate, high: Rate) -> tuple[Fraction, Fraction]:
@@ -180,11 +181,13 @@ def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
 
 
 def _proved(name: str, budget: Budget, theorem: str, tight_at: str = UPPER_ONLY) -> Bound:
-    return Bound(name=name, budget=budget, source=f"proof.md, {theorem}", tight=tight_at)
+    source = Phrase("bound.source.theorem", letter=theorem)
+    return Bound(name=name, budget=budget, source=source, tight=Phrase(tight_at))
 
 
 def _unknown(name: str, why: str) -> Bound:
-    return Bound(name=name, budget=Budget.infinite(), status="unknown", source=why, tight="unknown")
+    none = Phrase("bound.tight.unknown")
+    return Bound(name=name, budget=Budget.infinite(), status="unknown", source=why, tight=none)
 
 
 def variant_bounds(
@@ -210,21 +213,18 @@ def variant_bounds(
         return bounds(columns, rate)
     extremes = {rate_of(rate), fraction_of(parameters.get("highest", rate_of(rate)), "highest")}
     if extremes & {0, 1}:
-        never = "a record that never or always moves shows its place: the paper's Propositions 6 and 7"
-        return (Bound(name=LAWS[law], budget=Budget.infinite(), source=never, tight="some universe"),)
+        never, some = Phrase("bound.source.never"), Phrase("bound.tight.some")
+        return (Bound(name=_named(law), budget=Budget.infinite(), source=never, tight=some),)
     upper = _upper(law, columns, kinds, rate, parameters)
     numbers = {name: fraction_of(value, name) for name, value in parameters.items() if name != "counts_up_to"}
     lower = Bound(
-        name=f"{LAWS[law]}, largest loss found",
+        name=Phrase("bound.found", law=_named(law)),
         budget=found_loss(law, rate_of(rate), tuple(sorted(numbers.items()))).budget,
         status="estimated",
-        source="enumeration of all pairs and outputs of universes of four records"
-        + (
-            f" (two true keys, each redrawn between the two with probability {numbers.get('change', HALF)})"
-            if law == "6a"
-            else ""
-        ),
-        tight="a lower bound for this law: no smaller budget can be claimed for every universe",
+        source=Phrase("bound.source.keys", probability=numbers.get("change", HALF))
+        if law == "6a"
+        else Phrase("bound.source.enumeration"),
+        tight=Phrase("bound.tight.lower"),
     )
     return (*upper, lower) if law in ENUMERATED and (kinds[:, 0] >= 4).any() else upper
 
@@ -238,10 +238,10 @@ def _upper(
         if law == "1a":
             return (
                 _proved(
-                    LAWS[law],
+                    _named(law),
                     rates_by_held(n, rate, highest),
-                    "Theorem F",
-                    "some universe when the rates agree",
+                    "F",
+                    "bound.tight.rates_agree",
                 ),
             )
         others = 2 * largest_rare_count(parameters.get("counts_up_to", 1)) if law == "1c" else 0
@@ -251,31 +251,29 @@ def _upper(
         own = max(_place_factor(size, least, most) for size in sizes)
         again = max(_renormalised(size, least, most) for size in sizes) if others else Fraction(1)
         worst = Budget.log(own) + Budget.log(_spread(least, most) * again) * others
-        return (_proved(LAWS[law], worst, "Theorem H" if others else "Theorem G"),)
+        return (_proved(_named(law), worst, "H" if others else "G"),)
     if law in {"2", "6b"}:
         return tuple(
-            replace(bound, source=f"{bound.source}; proof.md, {THEOREMS[law]}")
+            replace(bound, source=_with_theorem(bound.source, THEOREMS[law]))
             for bound in bounds(columns, rate)
         )
     if law == "3":
         return (
             _proved(
-                LAWS[law],
+                _named(law),
                 no_vacuous(n, rate),
-                "Theorem J",
-                "some universe where all values differ, without its last two terms",
+                "J",
+                "bound.tight.all_differ",
             ),
         )
     if law == "4":
-        return (_proved(LAWS[law], near_places(n, rate, _number(parameters, "preference")), "Theorem K"),)
+        return (_proved(_named(law), near_places(n, rate, _number(parameters, "preference")), "K"),)
     if law == "5":
         pooled, _ = unit_matching_rates(rate, _number(parameters, "alpha"))
         return tuple(
-            replace(bound, source=f"{bound.source}; proof.md, Theorem L") for bound in bounds(columns, pooled)
+            replace(bound, source=_with_theorem(bound.source, "L")) for bound in bounds(columns, pooled)
         )
-    return (
-        _unknown(LAWS[law], "no finite bound independent of the cycle lengths is known: proof.md, Section 6"),
-    )
+    return (_unknown(_named(law), Phrase("bound.source.no_finite")),)
 
 
 def _number(parameters: Mapping[str, object], name: str) -> Fraction:
@@ -284,16 +282,15 @@ def _number(parameters: Mapping[str, object], name: str) -> Fraction:
     return fraction_of(parameters[name], name)
 
 
-LAWS = {
-    "1a": "rates by held variables",
-    "1b": "rates by own place",
-    "1c": "rates by rarity",
-    "2": "imputed records stay",
-    "3": "no vacuous swap",
-    "4": "near places preferred",
-    "5": "probabilistic unit matching",
-    "6a": "noisy swap key",
-    "6b": "noise after the swap",
-}
+def _named(law: str) -> Phrase:
+    return Phrase(f"bound.law.{law}")
+
+
+def _with_theorem(source: str, letter: str) -> Phrase:
+    theorem = Phrase("bound.source.theorem", letter=letter)
+    return Phrase("lists.semicolon_pair", first=source, second=theorem)
+
+
+LAWS = ("1a", "1b", "1c", "2", "3", "4", "5", "6a", "6b")
 ENUMERATED = {"1b", "1c", "3", "4", "5", "6a"}
-THEOREMS = {"2": "Theorem I", "6b": "Theorem M"}
+THEOREMS = {"2": "I", "6b": "M"}

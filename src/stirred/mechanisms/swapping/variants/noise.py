@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stirred.chance import Key, discrete_gaussian
 from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError
+from stirred.languages import Phrase
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable
@@ -166,10 +167,7 @@ class NoisyTables(PermutationSwapping):
         """The swap's promise, with a note on the noise's own."""
         swap = PermutationSwapping.promised(self, frame, shapes, census)
         own = self._noise(swap, frame)
-        told = (
-            f"with the same invariants the noise alone keeps ρ² = {own.rho_squared.exact} (D_nor: zCDP), whatever the swap "
-            f"does: {own.evidence.source}"
-        )
+        told = Phrase("swap.note.noise_alone", rho_squared=own.rho_squared.exact, source=own.evidence.source)
         return replace(swap, notes=(*swap.notes, told))
 
     def noise_specification(self, census: "Census") -> Specification:
@@ -189,9 +187,7 @@ class NoisyTables(PermutationSwapping):
             swap,
             output_premetric=NormalizedRenyi(),
             budget=Budget.sqrt(tables / self.sigma_squared) if tables else Budget.zero(),
-            evidence=Evidence(
-                status="proved", source="proof.md, Theorem M (ii): coupled swaps differ in at most Δ records"
-            ),
+            evidence=Evidence(status="proved", source=Phrase("swap.source.coupled")),
             bounds=(),
             varies=None,
         )

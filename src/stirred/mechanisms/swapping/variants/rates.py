@@ -28,7 +28,7 @@ from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
 from stirred.mechanisms.swapping.records.packing import Digits, ranked
-from stirred.mechanisms.swapping.records.participation import Stay
+from stirred.mechanisms.swapping.records.participation import IMPUTED, Stay
 from stirred.mechanisms.swapping.variants.budgets import inner_rate, largest_rare_count, variant_bounds
 from stirred.spec import Bound, SizeLaw, Specification
 
@@ -253,7 +253,7 @@ class ImputedStay(PermutationSwapping):
             levels=self.levels,
             codes=level_codes(column, self.levels),
             records=int(marked.sum()),
-            why="were imputed",
+            why=IMPUTED,
         )
         return replace(frame, strata=StratumCodes(codes=codes, sizes=whole), stays=(*frame.stays, stay))
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import InfeasibleError
+from stirred.languages import Phrase
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, rules_of
 from stirred.mechanisms.topdown.rules.record import Record
@@ -162,6 +163,10 @@ class Findings:
         ]
         if constraints.zeros:
             zeros = len(constraints.zeros)
-            checks.append(Check(invariant=f"{name}: structural zeros", kept=self.possible, numbers=zeros))
-        agree = Check(invariant=f"{name}: children add up to parents", kept=self.agree, numbers=self.entries)
+            checks.append(
+                Check(invariant=Phrase("topdown.check.zeros", name=name), kept=self.possible, numbers=zeros)
+            )
+        agree = Check(
+            invariant=Phrase("topdown.check.adds_up", name=name), kept=self.agree, numbers=self.entries
+        )
         return (*checks, agree)

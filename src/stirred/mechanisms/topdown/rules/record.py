@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.errors import InputError
+from stirred.languages import Phrase, unit
 from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.topdown.tree import leaves as areas
 from stirred.mechanisms.topdown.tree.counts import Sparse, answers
@@ -41,7 +42,8 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
         axis.source and (axis.source.cuts or axis.source.values or axis.source.cases) for axis in kept
     )
     if coarse or any(part not in {axis.name for axis in kept} for part in query.parts):
-        words = f"{query.name} of {workload.record}s by {level}"
+        ones = unit(workload.record, "ones")
+        words = Phrase("topdown.query", query=query.name, ones=ones, level=level)
         return Custom(words, (margin,), words)
     return margin
 

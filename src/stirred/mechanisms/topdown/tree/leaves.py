@@ -10,6 +10,7 @@ import polars as pl
 
 from stirred.census.geography import ancestors
 from stirred.errors import InputError
+from stirred.languages import Phrase, unit
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import AtLeast, Margin
 
@@ -43,7 +44,11 @@ def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
         return ()
     leaf = census.schema.spine[-1]
     return tuple(
-        AtLeast(Margin(record, (leaf,)), 1, f"which areas of level {leaf} hold a {record} record")
+        AtLeast(
+            Margin(record, (leaf,)),
+            1,
+            Phrase("topdown.areas", level=leaf, a_record=unit(record, "a_record")),
+        )
         for record in deciding(census)
     )
 

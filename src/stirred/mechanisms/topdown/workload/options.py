@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from stirred.languages import Phrase
+
 CUTOFF = 12  # the production system's allowance above √n
 
 
@@ -24,15 +26,14 @@ class SpineOptions:
         """What a specification says about it."""
         notes = []
         if self.aian is not None:
-            notes.append(
-                f"spine: {self.split_at}s are split into AIAN areas ({self.aian}) and the remainder; "
-                f"a {self.split_at} itself is not measured"
-            )
+            notes.append(Phrase("topdown.spine.aian", level=self.split_at, areas=self.aian))
         if self.block_groups is not None:
-            entities = f" within {', '.join(self.block_groups)}" if self.block_groups else ""
-            notes.append(
-                f"spine: optimized block groups{entities}, of at most √n + {CUTOFF + 1} leaves in a tract of n"
-            )
+            leaves = str(CUTOFF + 1)
+            if self.block_groups:
+                within = ", ".join(self.block_groups)
+                notes.append(Phrase("topdown.spine.groups_within", within=within, leaves=leaves))
+            else:
+                notes.append(Phrase("topdown.spine.groups", leaves=leaves))
         return tuple(notes)
 
     def document(self) -> dict[str, object]:
