@@ -17,6 +17,7 @@ from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.flags import add_flags, settings
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
 from stirred.cli.terminal.keys import key_file, key_for, nothing_left
+from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars, logged
 from stirred.errors import InputError
@@ -39,6 +40,7 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="print what would be promised and stop")
     add_flags(parser, kind.Config)
     add_invalid_argument(parser, default="refuse")
+    add_language_argument(parser)
     add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=partial(run, name))
@@ -58,7 +60,8 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     if arguments.check:
         with chosen_engine(arguments) as engine:
             census = engine.read(path).checked(invalid=invalid)
-            return _promise(mechanism, mechanism.specification(census, engine=engine), json=arguments.json)
+            promise = mechanism.specification(census, engine=engine)
+            return _promise(mechanism, promise, json=arguments.json, language=arguments.language or "en")
     if out is None:
         raise InputError(
             "there is no place for the packet",
@@ -66,7 +69,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
             fix="--out packet/, or --check to see only the promise",
         )
     require_room(out)
-    plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid)
+    plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid, language=arguments.language)
     with chosen_engine(arguments) as engine:
         ready = prepare(plan, out, engine)
         tell_dropped(ready.census)
@@ -107,7 +110,7 @@ def _census(path: Path) -> Path:
     return path / "census.toml" if path.is_dir() else path
 
 
-def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool) -> int:
+def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool, language: str) -> int:
     from stirred.mechanisms.exhibits import Listing
     from stirred.spec import NormalizedRenyi
     from stirred.spec.card import Card
@@ -119,7 +122,7 @@ def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool) ->
         print_json({"specification": str(promise)} | spent | notes | dict(mechanism.details()))
         return 0
     shown = console()
-    shown.print(Card(promise).text())
+    shown.print(Card(promise, language=language).text())
     for exhibit in mechanism.exhibits(None):
         for part in exhibit.parts:
             if isinstance(part, Listing):

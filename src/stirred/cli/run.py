@@ -8,6 +8,7 @@ An interrupted run is taken up where it stopped; the same key and census give th
   stirred run plan.toml --out packet/ --key office.key     (made there if it does not exist)
   stirred run plan.toml --out packet/ --memory "8 GB"      (a census larger than that is worked through in parts)
   stirred run plan.toml --out packet/ --invalid drop       (leave out households that break the schema)
+  stirred run plan.toml --out packet/ --language de        (card and reports in German; also fr, es)
   stirred run plan.toml --out packet/ --engine spark --master spark://host:7077
 
 Exit codes: 0 done, 2 wrong input or a refusal (nothing was written), 130 interrupted (run again to resume).
@@ -19,6 +20,7 @@ from pathlib import Path
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
 from stirred.cli.terminal.keys import key_file, key_for, nothing_left
+from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.progress import bars, logged
 
@@ -32,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--public-only", action="store_true", help="make no internal comparison with the truth"
     )
     add_invalid_argument(parser, default="what the plan says")
+    add_language_argument(parser, default="what the plan says, or en")
     add_engine_arguments(parser, default=None)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -41,11 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
     from stirred.publish import run as run_plan
     from stirred.publish.before.refusals import prepare
-    from stirred.publish.plan.reading import with_invalid
+    from stirred.publish.plan.reading import with_invalid, with_language
     from stirred.publish.run.lock import locked
 
     out = Path(arguments.out)
-    plan = with_invalid(load(arguments.plan), arguments.invalid)
+    plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
     with chosen_engine(arguments, planned=plan.engine) as engine:
         ready = prepare(plan, out, engine)  # all that can be refused is refused before a key is made
         tell_dropped(ready.census)

@@ -3,9 +3,11 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from stirred.cli.spec.sources import add_changes, changed, delta_of, resolve
+from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import print_json
 from stirred.errors import InputError
 from stirred.spec.files import dumps
@@ -30,6 +32,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of standard output")
     add_changes(parser)
+    add_language_argument(parser)
 
 
 def run_export(arguments: argparse.Namespace) -> int:
@@ -46,7 +49,8 @@ def run_export(arguments: argparse.Namespace) -> int:
         document = registry_entry(card, about)
         text = to_yaml(document)
     else:
-        text = dumps(spec) if arguments.spec else card.html() if arguments.html else card.markdown()
+        written = replace(card, language=arguments.language or "en")
+        text = dumps(spec) if arguments.spec else written.html() if arguments.html else written.markdown()
         document = {"text": text}
     if arguments.out is not None:
         _write(arguments.out, text)

@@ -6,6 +6,7 @@ named with a swap rate: NAME@RATE.
   stirred spec show das-2020                        the card: sentence, five parts, odds, other assumptions
   stirred spec show whatif-state@1/2                a swap at another rate; the same as --rate 1/2
   stirred spec show pl-2020 --per household         another unit of protection
+  stirred spec show pl-2020 --language fr           the card in French; also de, es
   stirred spec compare das-2020 whatif-county       five verdicts with reasons, and which promises more
   stirred spec compare das-2010 das-2020 --why      also how each implication was proved or refuted
   stirred spec compare whatif-state@1/2 whatif-state@1/20
@@ -24,6 +25,7 @@ Every one takes --json. Numbers are rounded up; exact budgets stand in the colum
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -39,6 +41,7 @@ from stirred.cli.spec.sources import (
     readings_json,
     resolve,
 )
+from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, reading
 from stirred.spec.card import Card, shortened
@@ -53,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = _command(commands, "show", "one specification as a card", run_show)
     show.add_argument("source", metavar="NAME|FILE", help="a catalog name or a spec.json")
     add_changes(show)
+    add_language_argument(show)
     two = _command(commands, "compare", "two specifications, part by part", run_compare)
     add_compare(two)
     verify = _command(commands, "check", "the proofs behind a comparison, verified", run_check)
@@ -61,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     total.add_argument("sources", nargs="+", metavar="NAME|FILE", help="catalog names or spec.json files")
     total.add_argument("--out", type=Path, metavar="FILE", help="also write the sum as a spec.json")
     add_changes(total)
+    add_language_argument(total)
     convert = _command(commands, "convert", "readings at a δ, other units, other premetrics", run_convert)
     convert.add_argument("source", metavar="NAME|FILE", help="a catalog name or a spec.json")
     convert.add_argument(
@@ -96,7 +101,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(card_json(card))
     else:
-        console().print(card.text())
+        console().print(replace(card, language=arguments.language or "en").text())
     return 0
 
 
@@ -110,7 +115,7 @@ def run_compose(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({**card_json(card), "unknown": list(found.unknown), "specification": to_json(spec)})
     else:
-        console().print(card.text())
+        console().print(replace(card, language=arguments.language or "en").text())
     return 0
 
 

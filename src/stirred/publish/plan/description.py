@@ -134,6 +134,7 @@ class Plan:
     about: Mapping[str, object]
     invalid: Invalid = "refuse"  # what is done with records that break the schema
     weights: WeightsPlan | None = None
+    language: str = "en"  # of the card and of the reports
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

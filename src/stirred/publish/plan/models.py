@@ -143,6 +143,11 @@ class PlanConfig(StrictModel):
 
     title: str = Field(description="what the release is called", examples=["Households by county"])
     census: str = Field(description="the path of census.toml, relative to the plan", examples=["census.toml"])
+    language: Literal["en", "de", "fr", "es"] = Field(
+        default="en",
+        description="the language of the card and of the reports; files for programs stay as they are",
+        examples=["de"],
+    )
     engine: Literal["local", "spark"] = Field(
         default="local", description="this machine, or a cluster", examples=["local"]
     )

@@ -8,6 +8,7 @@ from stirred.census.codebook import parse as codebook
 from stirred.census.codebook.labels import coder
 from stirred.errors import PlanError, did_you_mean
 from stirred.file_names import RULE, is_file_name
+from stirred.languages import Language
 from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
@@ -77,6 +78,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         about=config.about.model_dump(),
         invalid=config.invalid,
         weights=_weights(config.weights),
+        language=config.language,
     )
 
 
@@ -105,6 +107,25 @@ def with_invalid(plan: Plan, invalid: Invalid | None) -> Plan:
             fix="leave --invalid out, or change the plan",
         )
     return parse(f"invalid = {toml(invalid)}\n{plan.text}", folder=plan.folder)
+
+
+def with_language(plan: Plan, language: str | None) -> Plan:
+    """The plan with the language that a command states, written into its text; a plan that states another one is refused.
+
+    >>> plan = parse('title = "t"\\ncensus = "c.toml"\\n[[mechanism]]\\nname = "exact-margins"\\n'
+    ...              'rows = "county"\\ncolumns = "tenure"\\nrho_squared = "1/2"', folder=Path())
+    >>> with_language(plan, "de").text.splitlines()[0]
+    'language = "de"'
+    """
+    if language is None or language == plan.language:
+        return plan
+    if "language" in toml_of(plan.text):
+        raise PlanError(
+            "the plan and the command disagree about the language",
+            why=f"the plan says language = {toml(plan.language)}, the command --language {language}",
+            fix="leave --language out, or change the plan",
+        )
+    return parse(f"language = {toml(Language.of(language).code)}\n{plan.text}", folder=plan.folder)
 
 
 def _questions(config: models.QuestionsConfig) -> Questions:

@@ -10,7 +10,7 @@ from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find
 from stirred.publish.plan.description import Plan
-from stirred.publish.plan.reading import parse, with_invalid
+from stirred.publish.plan.reading import parse, with_invalid, with_language
 
 CENSUS = "census.toml"
 _TEXT = """title = {title}
@@ -25,7 +25,13 @@ utility = false
 
 
 def plan_of(
-    mechanism: Mechanism, folder: Path, *, census: str = CENSUS, title: str = "", invalid: Invalid = "refuse"
+    mechanism: Mechanism,
+    folder: Path,
+    *,
+    census: str = CENSUS,
+    title: str = "",
+    invalid: Invalid = "refuse",
+    language: str | None = None,
 ) -> Plan:
     """The plan that runs one mechanism on the census in ``folder``; a path among its settings starts there."""
     config = parsed(type(mechanism).Config, mechanism.settings(), what=f"mechanism {mechanism.name}")
@@ -37,7 +43,7 @@ def plan_of(
         name=toml(mechanism.name),
         settings="".join(f"{name} = {toml(value)}\n" for name, value in values.items()),
     )
-    return with_invalid(parse(text, folder=folder), invalid)
+    return with_language(with_invalid(parse(text, folder=folder), invalid), language)
 
 
 def plan_of_release(release: Release, folder: Path, *, census: str = CENSUS, title: str = "") -> Plan:

@@ -22,7 +22,6 @@ from stirred.spec import Specification
 from stirred.spec.card import Card
 from stirred.spec.files import save
 
-NOT_PRIVATE = "NOT PRIVATE: made with a test key"
 Shown = Mapping[str, tuple[Sequence[str], pa.Table]]  # name → variables, table
 
 
@@ -57,11 +56,13 @@ class Papers:
     def write_public(self, folder: Path) -> None:
         """Write specification, card, registry entry, script and the public report."""
         save(self.specification, folder / "spec.json")
-        card = Card(self.specification, title=self.plan.title)
-        mark = "" if self.report.private else f"**{NOT_PRIVATE}**\n\n"
+        card = Card(self.specification, title=self.plan.title, language=self.plan.language)
+        mark = "" if self.report.private else f"**{card.says('card.not_private')}**\n\n"
         (folder / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
-        (folder / "card.html").write_text(_marked(card.html(), private=self.report.private), encoding="utf-8")
-        (folder / "registry.yaml").write_text(_registry(self.plan, card), encoding="utf-8")
+        (folder / "card.html").write_text(_marked(card, private=self.report.private), encoding="utf-8")
+        (folder / "registry.yaml").write_text(
+            _registry(self.plan, replace(card, language="en")), encoding="utf-8"
+        )
         (folder / "redo.py").write_text(SCRIPT, encoding="utf-8")
         (folder / "report.html").write_text(render(self.report), encoding="utf-8")
 
@@ -99,12 +100,13 @@ def _undrawn(module: str) -> Section:
     )
 
 
-def _marked(html: str, *, private: bool) -> str:
+def _marked(card: Card, *, private: bool) -> str:
     """A card of a release that was made with a test key says so."""
+    html = card.html()
     if private:
         return html
     style = "border:3px solid #b00;color:#b00;padding:.5rem;font:700 1rem sans-serif"
-    mark = f'<p style="{style}">{NOT_PRIVATE}</p>'
+    mark = f'<p style="{style}">{card.says("card.not_private")}</p>'
     return html.replace("<body>", f"<body>{mark}", 1) if "<body>" in html else mark + html
 
 
