@@ -101,7 +101,7 @@ def test_a_plan_runs_it(installed: type[Mechanism], folder: Path, engine: Local)
     packet = run(load(folder / "plan.toml"), folder / "packet", key=key, engine=engine)
     assert verify(packet.folder) == []
     table = pl.read_parquet(packet.public / "tables" / "households-by-county.parquet")
-    assert table.columns == ["county", "count", "estimate", "standard_error", "low", "high"]
+    assert table.columns == ["county", "count", "estimate", "standard_error", "low", "high", "quote"]
     assert table["standard_error"].unique().to_list() == [3.0]
     assert "noise of variance 9" in (packet.public / "report.html").read_text()
     entry = json.loads((packet.public / "receipt.json").read_text())["mechanisms"][0]

@@ -64,12 +64,16 @@ def test_tables_carry_their_uncertainty_and_packets_repeat(town):
     assert digest(first) == digest(second)
     for name in ("race-by-tract", "persons-by-county", "persons-by-state"):
         table = pl.read_parquet(first / "public" / "tables" / f"{name}.parquet")
-        assert table.columns[-5:] == ["count", "estimate", "standard_error", "low", "high"]
-        assert table.null_count().sum_horizontal().item() == 0
-        assert ((table["low"] <= table["estimate"].clip(0)) & (table["estimate"] <= table["high"])).all()
+        assert table.columns[-6:] == ["count", "estimate", "standard_error", "low", "high", "quote"]
+        uncertain = table.filter(pl.col("standard_error") > 0)
+        assert uncertain.null_count().sum_horizontal().item() == 0
+        assert (
+            (uncertain["low"] <= uncertain["estimate"]) & (uncertain["estimate"] <= uncertain["high"])
+        ).all()
     state = pl.read_parquet(first / "public" / "tables" / "persons-by-state.parquet")
     assert (state["standard_error"] == 0).all()  # the invariant
-    assert (state["low"] == state["count"]).all()
+    assert (state["estimate"] == state["count"]).all()
+    assert state["low"].null_count() == state["high"].null_count() == state.height  # exact: no interval
 
 
 def test_replicates_leave_the_counts_as_they_were(town):
@@ -77,7 +81,7 @@ def test_replicates_leave_the_counts_as_they_were(town):
     same = "data/person.parquet"
     assert (with_them / "public" / same).read_bytes() == (without / "public" / same).read_bytes()
     plain = pl.read_parquet(without / "public" / "tables" / "race-by-tract.parquet")
-    assert plain.columns == ["tract", "race", "count"]
+    assert plain.columns == ["tract", "race", "count", "quote"]
     more = pl.read_parquet(with_them / "public" / "tables" / "race-by-tract.parquet").filter(
         pl.col("count") > 0
     )
