@@ -86,7 +86,7 @@ def test_the_new_weights_meet_the_public_totals(folder: Path) -> None:
         found = homes.group_by(by).agg(pl.col("calibrated_weight").sum()).sort(by)
         assert found["calibrated_weight"].to_list() == pytest.approx(wanted["total"].to_list(), rel=1e-6)
     table = pl.read_parquet(packet.public / "tables" / "water.parquet")
-    assert table.columns == ["district", "water", "count", "weighted"]
+    assert table.columns == ["district", "water", "count", "weighted", "quote"]
     assert table["weighted"].sum() == pytest.approx(10_000)
     persons = pl.read_parquet(packet.public / "tables" / "persons.parquet")
     assert persons["weighted"].sum() == pytest.approx((homes["calibrated_weight"] * homes["size"]).sum())
