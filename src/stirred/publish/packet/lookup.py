@@ -11,6 +11,8 @@ from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.quoting import which_number
 
 MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high", "quote")
+NOMINAL = 95
+MEASURED = "92 to 99"  # of 100, by benchmarks/coverage.py: docs/explain/topdown-uncertainty.md
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +54,9 @@ class PublishedCell:
         if self.standard_error == float("inf"):
             return f"{start}. The release says nothing certain about this cell beyond its margins{warning}."
         return (
-            f"{start}. The true number is estimated at {self.estimate:,.1f}; in 95 of 100 such releases the interval from "
-            f"{self.low:,.1f} to {self.high:,.1f} made this way covers it{warning}. {self.which_number()}"
+            f"{start}. The true number is estimated at {self.estimate:,.1f}; the interval from {self.low:,.1f} to "
+            f"{self.high:,.1f} is made to hold the true number of {NOMINAL} in 100 cells published like this one "
+            f"({MEASURED} where that was measured, by level and size){warning}. {self.which_number()}"
         )
 
     def which_number(self) -> str:
