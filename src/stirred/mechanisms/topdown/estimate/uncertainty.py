@@ -25,7 +25,7 @@ FEW = 60  # numbers that a size class of the replicates needs; with fewer it is 
 WHOLE = "_whole"  # represents the variables of a table that has none
 CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
 SHARPER = 0.5  # replicates are used where their standard error is below this part of the exact one
-SMOOTH = 0.6  # such a release is smoother than its census and its replicates change less: this part of the misses is allowed
+SMOOTH = 0.6  # totals there are smoother than in the census, so replicates change less: this part of the misses is allowed
 ENOUGH = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
 OWN = ("level", "code", "estimate", "standard_deviation")
@@ -140,9 +140,10 @@ def uncertain(
 ) -> pl.DataFrame | None:
     """Count, estimate, standard error and interval of every cell; None where the run made no replicates.
 
-    The interval is for the true number, not for the published one. Where the table is a marginal of geounits that were
-    measured, it is the unbiased estimate's, whose variance is exact, unless that is more than twice as wide as what the
-    replicates show (blocks); elsewhere the mechanism is run again on its output.
+    The interval is for the true number, not for the published one. It comes from the replicates, and from the unbiased
+    estimate, whose variance is exact, where that is known and the table has few numbers. Where the replicates' standard
+    errors are below half of the exact ones (totals of blocks), and for totals of areas beside the spine, the release is
+    smoother than the census, and the intervals are made wider.
     """
     here = frame.collect_schema().names()
     own = [name for name in here if name not in {off.name for off in schema.geography.off_spine}]
@@ -155,17 +156,19 @@ def uncertain(
     if lacking and folder is not None:
         again = attach(schema, again, lacking, folder)
     table, runs = tabulated(frame, again, by)
-    result = _with(table, runs, level)
-    exact = _unbiased(release.tables.get(name + UNBIASED), schema, by)
+    exact, wider = _unbiased(release.tables.get(name + UNBIASED), schema, by), 1.0 - SMOOTH * (1.0 - level)
     if exact is None:
-        return result
+        beside = {off.name for off in schema.geography.off_spine}
+        totals = not beside.isdisjoint(by) and {*schema.spine, *beside}.issuperset(by)
+        return _with(table, runs, wider if totals else level)
+    result = _with(table, runs, level)
     keys = [name for name in by if name in exact.columns]
     exact = exact.cast({name: result.schema[name] for name in keys})
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
     joined = _beside(result, exact, keys)
     sharp = _spread(joined["standard_error"]) < SHARPER * _spread(joined["_sd"])
     if sharp:
-        joined = _beside(_with(table, runs, 1.0 - SMOOTH * (1.0 - level)), exact, keys)
+        joined = _beside(_with(table, runs, wider), exact, keys)
     known = (pl.col("_sd") == 0) if sharp or runs.size >= ENOUGH else pl.col("_sd").is_not_null()
     margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
     return joined.with_columns(
