@@ -155,7 +155,7 @@ def main() -> None:
         kinds += ["person"] if told.census == "synthetic" else []
     wanted = [(kind, [level, *more]) for kind in kinds for level in SPINE[1:] for more in ([], ["race"])]
     true = truth(mechanism, census, wanted)
-    found: dict[tuple[object, ...], list[NDArray[np.float64]]] = {}
+    found: dict[tuple[str, str, str, float], list[NDArray[np.float64]]] = {}
     for number in range(told.first, told.first + told.releases):
         release = mechanism.release(
             census, key=Key.for_tests(number).bind("coverage"), engine=Local(workers=1)
@@ -168,9 +168,9 @@ def main() -> None:
     print(" ".join(f"{name}={value}" for name, value in vars(told).items()))
     print("percentage ± standard error (mean width)")
     print("| size | records | table | nominal | all | " + " | ".join(CLASSES) + " |")
-    for (size, kind, by, level), parts in sorted(found.items(), key=lambda item: str(item[0][0])):
+    for (size, kind, asked_for, level), parts in sorted(found.items(), key=lambda item: item[0][0]):
         if sum(part[0].sum() for part in parts) >= FEW:
-            print(f"| {size} | {kind} | {by} | {100 * float(str(level)):.0f} | {line(parts)} |", flush=True)
+            print(f"| {size} | {kind} | {asked_for} | {100 * level:.0f} | {line(parts)} |", flush=True)
 
 
 if __name__ == "__main__":

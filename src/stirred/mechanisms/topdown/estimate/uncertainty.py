@@ -142,8 +142,8 @@ def uncertain(
 
     The interval is for the true number, not for the published one. It comes from the replicates, and from the unbiased
     estimate, whose variance is exact, where that is known and the table has few numbers. Where the replicates' standard
-    errors are below half of the exact ones (totals of blocks), and for totals of areas beside the spine, the release is
-    smoother than the census, and the intervals are made wider.
+    errors are below half of the exact ones (totals of blocks), and for totals of leaves and of areas beside the spine that
+    have no exact one, the release is smoother than the census, and the intervals are made wider.
     """
     here = frame.collect_schema().names()
     own = [name for name in here if name not in {off.name for off in schema.geography.off_spine}]
@@ -159,7 +159,10 @@ def uncertain(
     exact, wider = _unbiased(release.tables.get(name + UNBIASED), schema, by), 1.0 - SMOOTH * (1.0 - level)
     if exact is None:
         beside = {off.name for off in schema.geography.off_spine}
-        totals = not beside.isdisjoint(by) and {*schema.spine, *beside}.issuperset(by)
+        small = not {schema.spine[-1], *beside}.isdisjoint(
+            by
+        )  # areas that are not made of measured ones above leaves
+        totals = small and {*schema.spine, *beside}.issuperset(by)
         return _with(table, runs, wider if totals else level)
     result = _with(table, runs, level)
     keys = [name for name in by if name in exact.columns]
