@@ -11,6 +11,7 @@ StirredError
 │   └── VoidError         both of these: after the conversion a specification would promise nothing
 ├── PrivacyError          continuing would break the promise (an invariant not kept, rate 0 or 1, a key reused)
 ├── InfeasibleError       no data set satisfies the constraints
+├── ClusterError          the cluster failed, not the plan: the run is kept, to be taken up
 └── MissingExtraError     an optional part is not installed; the message gives the command
 
 A message names the column, the rule and a count; it never shows a value of a record.
@@ -86,6 +87,10 @@ class ForgedStateError(PrivacyError):
 
 class InfeasibleError(StirredError):
     """No data set satisfies the constraints."""
+
+
+class ClusterError(StirredError):
+    """The cluster failed, not the plan: what a run has finished is kept, to be taken up."""
 
 
 class MissingExtraError(StirredError):

@@ -23,6 +23,7 @@ from slow.kills import left
 from slow.kills.cluster import StandaloneCluster
 from slow.kills.jobs import Job
 from stirred.chance import Key
+from stirred.engine.scratch import BEGUN
 
 BEFORE = "check"  # before the first event: imports, validation of the census, the promise
 EXACT = "SIGKILL at an operation"
@@ -260,7 +261,15 @@ class Trial:
     def _lying(self) -> set[str]:
         """What an earlier process that was killed may have left, beside the unfinished run."""
         lock = self.out.with_name("packet.lock")
-        return {path.name for path in (*self.scratch.iterdir(), lock) if path.exists()}
+        return {path.name for path in (*self._in_scratch(), lock) if path.exists()}
+
+    def _in_scratch(self) -> list[Path]:
+        """What lies in scratch; a folder without records, not yet in use, is removed by a run an hour later."""
+        return [
+            path
+            for path in self.scratch.iterdir()
+            if not path.name.startswith(BEGUN) or any(file.stat().st_size for file in path.iterdir())
+        ]
 
     def _told(self, number: str, code: int, lying: set[str]) -> Iterator[str]:
         """What is wrong with the last words of a process, and with what it left although it could clean up."""
@@ -290,7 +299,7 @@ class Trial:
             self._wrong(f"the packet differs: {', '.join(names)}")
             shutil.copytree(self.out, self.folder.with_name(f"{self.folder.name}-{len(self.kills)}"))
         # a kill after the packet got its name leaves scratch and lock: the next run removes them
-        lingering = [path.name for path in self.scratch.iterdir()] if not self._named_early() else []
+        lingering = [path.name for path in self._in_scratch()] if not self._named_early() else []
         if lingering:
             self._wrong(f"left in scratch: {lingering}")
         if self.part.exists():

@@ -20,6 +20,7 @@ from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.cli.terminal import ending, signals
 from stirred.engine import Local
+from stirred.engine.spark.watch import explained
 from stirred.publish.run import execute
 
 PLAN = """title = "t"
@@ -138,6 +139,21 @@ def test_a_signal_that_comes_while_an_object_is_cleaned_up_is_not_lost(
     monkeypatch.setattr(execute, "write", closing)
     assert run(town) == 143
     assert complaint(capsys.readouterr().err).startswith("stopped by SIGTERM")
+
+
+def test_a_cluster_that_fails_leaves_a_run_that_goes_on(
+    town: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise explained(ConnectionRefusedError("the value 7391"))
+
+    (town / "k").unlink()  # the run makes its key
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "write", fails)
+        assert run(town) == 74
+    assert "7391" not in complaint(capsys.readouterr().err)
+    assert (town / "packet.part" / "state" / "data.json").exists()
+    assert run(town) == 0
 
 
 def test_what_nohup_decided_is_left() -> None:

@@ -1,6 +1,7 @@
 """What Spark's tasks do, without Spark: messages, marks, hashes, errors that show nothing."""
 
 import pickle
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from stirred.engine.spark.flow import SparkParts
 from stirred.engine.spark.reading.kernels import LookedUp
 from stirred.engine.spark.reading.tables import known
 from stirred.engine.spark.tasks import Held, Parted, Read, Sent, error_line, guarded
-from stirred.engine.spark.watch import explained
+from stirred.engine.spark.watch import Watch, explained
 from stirred.engine.spark.wire import MARK, MESSAGE, cut, mark, messages, parts_in, unpacked, wire
 from stirred.errors import DataError, InputError, StirredError
 
@@ -214,3 +215,27 @@ def test_types_that_spark_would_change_do_not_go_through_its_reader(kind: pa.Dat
 
 def test_a_wire_row_is_three_columns() -> None:
     assert wire([1], [0], [b"x"]).to_pydict() == {"part": [1], "flow": [0], "message": [b"x"]}
+
+
+def test_a_signal_that_ended_spark_too_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is gone when jobs are cancelled: what stopped the run is still what is raised."""
+    from py4j.protocol import Py4JNetworkError
+
+    def gone(*_: object) -> None:
+        raise Py4JNetworkError("no answer")
+
+    class Context:
+        addJobTag = staticmethod(lambda _: None)  # noqa: N815 — Spark's names
+        removeJobTag = cancelJobsWithTag = staticmethod(gone)  # noqa: N815
+
+    watch = Watch(Context())
+    monkeypatch.setattr(watch, "_account", gone)
+
+    def stopped(*_: object) -> int:
+        raise SystemExit(143)
+
+    with pytest.raises(SystemExit):
+        watch.run(stopped)
+    monkeypatch.setattr(watch, "_done", stopped)
+    with pytest.raises(SystemExit):
+        watch.run(lambda: time.sleep(0.5), lambda *_: None, 3)

@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 
 from stirred.cli.terminal.signals import GO_ON, StoppedBySignal
-from stirred.errors import StirredError
+from stirred.errors import ClusterError, StirredError
 
 # code → what it means; docs/reference/exit-codes.md explains them
 CODES = {
@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"\b(?:os error|errno|code:) (\d+)", flags=re.IGNORECASE)
 def ended(error: BaseException) -> int:
     """Say what happened; returns the exit code."""
     if isinstance(error, StirredError):
-        return _told(f"error: {error}", 2)
+        return _told(f"error: {error}", 74 if isinstance(error, ClusterError) else 2)
     if isinstance(error, KeyboardInterrupt):
         return _told(f"interrupted\n  fix: {GO_ON}", 130)
     if isinstance(error, StoppedBySignal):

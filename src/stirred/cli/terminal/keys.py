@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.errors import InputError, PrivacyError, StirredError
+from stirred.errors import ClusterError, InputError, PrivacyError, StirredError
 
 if TYPE_CHECKING:
     from stirred.chance import Key
@@ -23,6 +23,8 @@ def nothing_left(*paths: Path) -> Iterator[None]:
     made = [path for path in paths if not path.exists()]
     try:
         yield
+    except ClusterError:
+        raise
     except StirredError:
         for path in made:
             path.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """A Spark session with what a run keeps beside it: scratch files, progress, and the workers that took part."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,10 @@ class Cluster:
         self._clean()
         self.kept_tables.clear()
         if self._started:
-            self.session.stop()
+            from py4j.protocol import Py4JError
+
+            with suppress(Py4JError, OSError):  # its process may have ended before, by the same signal
+                self.session.stop()
 
     def parts_for(self, size: int) -> int:
         """As many as keep a task small and every core busy."""

@@ -23,6 +23,7 @@ from stirred.engine.spark.wire import cut, mark, messages, parts_in, unpacked, w
 from stirred.errors import StirredError
 
 Batches = Iterable[pa.RecordBatch]
+AGAIN = "see the logs of the executors, then run the same command again: it goes on from what is finished"
 TOLD = "stirred-error "
 
 
@@ -180,6 +181,6 @@ def error_line(error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         last = [frame for frame in frames if "site-packages" not in frame.filename][-1:]
         place = "".join(f" in {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
-        words = {"class": "StirredError", "what": "a task on the cluster failed", "fix": ""}
+        words = {"class": "ClusterError", "what": "a task on the cluster failed", "fix": AGAIN}
         words["why"] = type(error).__name__ + place
     return TOLD + json.dumps(words)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from stirred import errors
 from stirred.engine.base import Steps
-from stirred.engine.spark.tasks import TOLD
-from stirred.errors import StirredError
+from stirred.engine.spark.tasks import AGAIN, TOLD
+from stirred.errors import ClusterError, StirredError
 
 T = TypeVar("T")
 LOG = logging.getLogger("stirred.engine")
@@ -38,17 +38,22 @@ class Watch:
                     return self._tagged(action, tag)
                 return self._with_steps(action, tag, steps, total)
             finally:
-                with suppress(Py4JError):  # Spark deletes information on old stages: these are not counted
+                # Spark deletes information on old stages, which are not counted; or its process has ended
+                with suppress(Py4JError, OSError):
                     self._account(tag)
 
     def _tagged(self, action: Callable[[], T], tag: str) -> T:
+        from py4j.protocol import Py4JError
+
         self.context.addJobTag(tag)
         try:
             return action()
         finally:
-            self.context.removeJobTag(tag)
+            with suppress(Py4JError, OSError):  # what stopped the action is told, not what came of it
+                self.context.removeJobTag(tag)
 
     def _with_steps(self, action: Callable[[], T], tag: str, steps: Steps, total: int) -> T:
+        from py4j.protocol import Py4JError
         from pyspark import InheritableThread
 
         results: list[T] = []
@@ -71,9 +76,10 @@ class Watch:
                     steps(done, total)
                     last = done
         except BaseException:
-            while thread.is_alive():  # a job may be about to start
-                self.context.cancelJobsWithTag(tag)
-                thread.join(PAUSE)
+            with suppress(Py4JError, OSError):  # a signal may have ended Spark's process too
+                while thread.is_alive():  # a job may be about to start
+                    self.context.cancelJobsWithTag(tag)
+                    thread.join(PAUSE)
             raise
         if raised:
             raise raised[0]
@@ -130,7 +136,7 @@ def in_our_words() -> Iterator[None]:
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         raise explained(error) from None
 
 
@@ -148,8 +154,6 @@ def explained(error: BaseException) -> StirredError:
         return made
     name = type(error).__name__
     condition = getattr(error, "getCondition", lambda: None)()
-    return StirredError(
-        "Spark stopped the job",
-        why=f"{name} ({condition})" if condition else name,
-        fix="see the log of the driver and of the executors",
+    return ClusterError(
+        "Spark stopped the job", why=f"{name} ({condition})" if condition else name, fix=AGAIN
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
-from stirred.errors import ForgedStateError, PrivacyError, StirredError
+from stirred.errors import ClusterError, ForgedStateError, PrivacyError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import DATA, continued
 from stirred.publish.before.refusals import ReadyPlan, prepare, weighed
@@ -69,7 +69,7 @@ def _run(
         truth = ready.census if internal and plan.utility else None
         write(content, unfinished.part, progress=report, truth=truth)
         unfinished.same_input(plan, key, ready.census)
-    except ForgedStateError:
+    except (ForgedStateError, ClusterError):
         raise
     except StirredError:  # a refusal, however late; an interrupted run is kept, to be taken up
         unfinished.remove()
