@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
     __version__: str
-    from stirred import catalog as catalog
+    from stirred.catalog import catalog as catalog
+    from stirred.catalog import compare as compare
     from stirred.census import Census as Census
     from stirred.census import read as read
     from stirred.chance import Key as Key
@@ -45,7 +46,6 @@ if _TYPE_CHECKING:
     from stirred.spec import Specification as Specification
     from stirred.spec import SymmetricDifference as SymmetricDifference
     from stirred.spec import Verdict as Verdict
-    from stirred.spec import compare as compare
     from stirred.spec.card import Card as Card
 
 # name → room: nothing heavy is imported before it is used
@@ -87,7 +87,7 @@ _HOMES: dict[str, str] = {
     "Verdict": "stirred.spec",
     "Workload": "stirred.mechanisms.topdown",
     "catalog": "stirred.catalog",
-    "compare": "stirred.spec",
+    "compare": "stirred.catalog",
     "load": "stirred.publish",
     "read": "stirred.census",
     "run": "stirred.publish",

@@ -19,6 +19,7 @@ A message names the column, the rule and a count; it never shows a value of a re
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from os import PathLike
 
 
 class StirredError(Exception):
@@ -95,6 +96,34 @@ class ClusterError(StirredError):
 
 class MissingExtraError(StirredError):
     """An optional part is not installed."""
+
+
+def require_kind(
+    name: str,
+    value: object,
+    kind: type | tuple[type, ...],
+    *,
+    wanted: str,
+    fix: str,
+    error: type[StirredError] = InputError,
+) -> None:
+    """Raise an error that names the type of an argument, never its value, unless it is of the kind that is wanted.
+
+    >>> require_kind("key", 1, bytes, wanted="a Key", fix="key=st.Key.fresh()")
+    Traceback (most recent call last):
+    ...
+    stirred.errors.InputError: key is not a Key
+      why: it is of type int
+      fix: key=st.Key.fresh()
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise error(f"{name} is not {wanted}", why=f"it is of type {type(value).__name__}", fix=fix)
+
+
+def require_path(name: str, value: object, *, fix: str) -> None:
+    """Raise an error unless an argument is a path."""
+    require_kind(name, value, (str, PathLike), wanted="a path", fix=fix)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

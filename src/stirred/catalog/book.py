@@ -18,8 +18,9 @@ from stirred.catalog.published import (
     WHAT_IFS,
     WhatIf,
 )
-from stirred.errors import InputError, did_you_mean
+from stirred.errors import InputError, did_you_mean, require_kind
 from stirred.spec import Specification
+from stirred.spec.notebook import html_table
 
 _BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
 _HOUSEHOLDS = (
@@ -170,8 +171,17 @@ class Catalog(Mapping[str, Specification]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
+    def __repr__(self) -> str:
+        return f"Catalog({len(self)} published specifications: {', '.join(self)})"
+
+    def _repr_html_(self) -> str:
+        """Names and titles; budgets are computed when an entry is asked for."""
+        rows = [(entry.name, entry.title, entry.published) for entry in self._entries.values()]
+        return html_table("Catalog", rows, columns=("name", "title", "published"))
+
     def entry(self, name: str) -> CatalogEntry:
         """The entry with its source, readings and card."""
+        require_kind("the name of an entry", name, str, wanted="a text", fix='catalog["das-2020"]')
         if name in self._entries:
             return self._entries[name]
         if name in UNKNOWN:

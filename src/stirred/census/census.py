@@ -20,7 +20,8 @@ from stirred.census.progress import Progress
 from stirred.census.readers import is_table, to_lazy
 from stirred.census.validation import validate
 from stirred.census.validation.dropping import cleaned, require_mended
-from stirred.errors import InputError, did_you_mean
+from stirred.errors import InputError, did_you_mean, require_path
+from stirred.spec.notebook import html_table
 
 Invalid = Literal["refuse", "drop"]
 DROPPED = (
@@ -81,6 +82,18 @@ class Census(CensusFiles):
                 fix=did_you_mean(unknown[0], schema.record_types),
             )
         return Census(schema=schema, files={name: to_lazy(table) for name, table in named.items()})
+
+    def __repr__(self) -> str:
+        return f"Census({self.schema.name}: {', '.join(self.schema.record_types)}; {' > '.join(self.schema.spine)})"
+
+    def _repr_html_(self) -> str:
+        """The schema: record types, variables and areas; never a count or a value, which are confidential."""
+        rows = [("areas", " > ".join(self.schema.spine) or "none")]
+        for record in self.schema.records:
+            names = [variable.label or variable.name for variable in record.variables]
+            rows.append((record.name, ", ".join(names) or "variables as the files have them"))
+        notes = ["Confidential: only the schema is shown.", *self.notes]
+        return html_table(f"Census: {self.schema.label or self.schema.name}", rows, notes=notes)
 
     @property
     def guesses(self) -> tuple[str, ...]:
@@ -155,6 +168,9 @@ class Census(CensusFiles):
 
 def read(path: str | Path) -> Census:
     """The census that a census.toml describes; the schema is checked, the records are only scanned."""
+    require_path(
+        "what is read", path, fix='st.read("census.toml"); for tables in memory: st.Census.of(tables)'
+    )
     path = Path(path)
     if path.is_dir():
         path = path / "census.toml"

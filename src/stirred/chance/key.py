@@ -20,7 +20,7 @@ from stirred.chance.cipher import BLOCK, CHUNK, Blocks
 from stirred.chance.multiset import Column, MultisetDigest
 from stirred.chance.names import Part, encode
 from stirred.chance.stream import Stream
-from stirred.errors import InputError, PrivacyError
+from stirred.errors import InputError, PrivacyError, require_kind, require_path
 
 _HEADER: Final = "stirred-key-1 "
 
@@ -39,6 +39,9 @@ class Key:
     __slots__ = ("_bound", "_secret", "private")
 
     def __init__(self, secret: bytes, *, private: bool = True, bound: bool = False) -> None:
+        require_kind(
+            "the secret of a key", secret, bytes, wanted="32 bytes", fix="Key.fresh(), or Key.load(path)"
+        )
         if len(secret) != 32:
             raise InputError("a key has 32 bytes", why=f"{len(secret)} were given", fix="Key.fresh()")
         self._secret = secret
@@ -53,11 +56,13 @@ class Key:
     @classmethod
     def for_tests(cls, seed: int) -> "Key":
         """A key that anyone can guess; releases made with it are marked as not private."""
+        require_kind("the seed of a test key", seed, int, wanted="a whole number", fix="Key.for_tests(1)")
         return cls(hashlib.sha256(b"stirred test key" + encode((seed,))).digest(), private=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Key":
         """Read a key from a file that :meth:`save` wrote; refused when others may read the file."""
+        require_path("a key file", path, fix='Key.load("office.key")')
         place = Path(path)
         try:
             text = place.read_text(encoding="ascii")

@@ -13,6 +13,7 @@ from stirred.errors import InputError, did_you_mean
 from stirred.extras import optional
 from stirred.frames import frame_of
 from stirred.spec import Ledger, Specification
+from stirred.spec.notebook import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +72,22 @@ class Release:
     schema: "Schema | None" = field(default=None, compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        held = ", ".join([*self.microdata, *(f"table {name}" for name in self.tables)]) or "nothing"
+        mark = "" if self.private else ", NOT PRIVATE"
+        return f"Release({self.mechanism}: {held}; {self.specification.shown_budget}{mark})"
+
+    def _repr_html_(self) -> str:
+        """What may be published, under which promise, and what is exact."""
+        rows = [("promise", str(self.specification))]
+        rows += [(name, f"{_rows(data):,} released records") for name, data in self.microdata.items()]
+        rows += [(f"table {name}", f"{table.num_rows:,} rows") for name, table in self.tables.items()]
+        rows += [
+            ("exact", f"{check.invariant} ({check.numbers:,} numbers)") for check in self.checks if check.kept
+        ]
+        mark = () if self.private else ("NOT PRIVATE: made with a test key",)
+        return html_table(f"Release: {self.mechanism}", rows, notes=(*mark, *self.notes))
+
     def to_arrow(self, record_type: str = "") -> pa.Table:
         """The released records of a type as an Arrow table; of the only type, or of the first, when none is named."""
         name = record_type or next(iter(self.microdata), "")
@@ -91,3 +108,7 @@ class Release:
         """The released records of a type as a pandas frame."""
         optional("pandas", "pandas", why="the frame is one of pandas")
         return self.to_arrow(record_type).to_pandas()
+
+
+def _rows(data: pa.Table | pads.Dataset) -> int:
+    return data.num_rows if isinstance(data, pa.Table) else data.count_rows()

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stirred.errors import require_kind
+from stirred.spec.notebook import html_table
 from stirred.spec.refinement import fixes_everything
 from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
@@ -52,6 +54,16 @@ class Comparison:
             )
         )
 
+    def __repr__(self) -> str:
+        return f"Comparison({self.overall.relation.value}: {self.first.shown_budget} beside {self.second.shown_budget})"
+
+    def _repr_html_(self) -> str:
+        """Five verdicts with their reasons, and the overall one."""
+        rows = [(name, found.relation.value, found.because) for name, found in self.parts.items()]
+        rows.append(("overall", self.overall.relation.value, self.overall.because))
+        title = "How the first specification stands to the second"
+        return html_table(title, rows, columns=("part", "verdict", "because"), notes=self.warnings)
+
     def __str__(self) -> str:
         rows = [f"{name}: {finding}" for name, finding in self.parts.items()]
         return "\n".join(
@@ -72,6 +84,14 @@ def compare(first: Specification, second: Specification) -> Comparison:
     >>> found.overall.relation.value
     'stronger'
     """
+    for name, given in (("the first", first), ("the second", second)):
+        require_kind(
+            name,
+            given,
+            Specification,
+            wanted="a Specification",
+            fix='compare(release.specification, catalog["das-2020"])',
+        )
     parts = {
         "domain": domains(first, second),
         "multiverse": multiverses(first, second),

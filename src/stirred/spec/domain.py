@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from stirred.errors import SpecificationError, did_you_mean
+from stirred.errors import SpecificationError, did_you_mean, require_kind
 
 PERSON = "person"
 HOUSEHOLDS = frozenset({"household", "housing unit"})
@@ -102,6 +102,14 @@ class Domain:
     label: str = ""
 
     def __post_init__(self) -> None:
+        require_kind(
+            "the name of a domain",
+            self.name,
+            str,
+            wanted="a text",
+            fix='Domain(name="households")',
+            error=SpecificationError,
+        )
         if self.copies < 1:
             raise SpecificationError(
                 f"copies={self.copies} is too small",

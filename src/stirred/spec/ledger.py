@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from stirred.errors import BudgetError
+from stirred.errors import BudgetError, require_kind
+from stirred.spec.notebook import html_table
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.numerals import fraction_of, text_of
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, OutputPremetric
@@ -39,6 +40,15 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.limit is not None:
+            require_kind(
+                "the limit of a ledger",
+                self.limit,
+                Budget,
+                wanted="a Budget",
+                fix='Ledger(limit=Budget.of("2"))',
+                error=BudgetError,
+            )
         for entry in self.entries:
             self._check(entry)
         if isinstance(self.output_premetric, Approximate) and self.delta > self.output_premetric.delta:
@@ -71,6 +81,20 @@ class Ledger:
             self.output_premetric.delta if isinstance(self.output_premetric, Approximate) else Fraction(0)
         )
         return allowed - self.delta
+
+    def __repr__(self) -> str:
+        number = f"{len(self.entries)} {'entry' if len(self.entries) == 1 else 'entries'}"
+        most = "" if self.limit is None else f" of {self.limit}"
+        return f"Ledger({number}, {self.output_premetric}: {self.total}{most} spent)"
+
+    def _repr_html_(self) -> str:
+        """Who spent what on what, the total and what is left."""
+        rows = [(entry.by, entry.on, str(entry.budget)) for entry in self.entries]
+        rows.append(("total", str(self.output_premetric), str(self.total)))
+        if self.limit is not None:
+            rows.append(("left", f"of {self.limit}", str(self.remaining.lower(4))))
+        notes = ["Budgets are rounded up, what is left is rounded down."]
+        return html_table("Ledger", rows, columns=("by", "on", "budget"), notes=notes)
 
     def spend(
         self, by: str, on: str, budget: Budget, *, delta: int | str | Fraction | None = None

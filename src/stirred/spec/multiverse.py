@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from stirred.errors import SpecificationError
+from stirred.errors import SpecificationError, require_kind
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.inequalities import AtLeast
 from stirred.spec.invariants.margins import Custom, Invariant, Margin, Restriction, SupportsCounts, plural
@@ -24,6 +24,15 @@ class Multiverse:
 
     @staticmethod
     def of(*invariants: Invariant) -> "Multiverse":
+        for invariant in invariants:
+            require_kind(
+                "an invariant",
+                invariant,
+                Invariant,
+                wanted="an Invariant",
+                fix='Multiverse.of(Margin("household", ("block",)))',
+                error=SpecificationError,
+            )
         return Multiverse(frozenset(invariants))
 
     @staticmethod

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from stirred.errors import IncompatibleError, SpecificationError
+from stirred.errors import IncompatibleError, SpecificationError, require_kind
 from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
 from stirred.spec.invariants.margins import Margin, plural
 from stirred.spec.multiverse import Multiverse
@@ -86,6 +86,14 @@ class RecordPremetric(InputPremetric):
     )
 
     def __post_init__(self) -> None:
+        require_kind(
+            "the unit",
+            self.record_type,
+            str,
+            wanted="a record type",
+            fix=f'{type(self).__name__}("household")',
+            error=SpecificationError,
+        )
         if self.copies < 1:
             raise SpecificationError(
                 f"copies={self.copies} is too small",

@@ -11,7 +11,7 @@ from functools import lru_cache, singledispatch
 from html import escape
 from typing import Literal
 
-from stirred.errors import BudgetError, SpecificationError
+from stirred.errors import BudgetError, SpecificationError, require_kind
 from stirred.spec.algebra.chaining import chain
 from stirred.spec.algebra.composition import compose, given, per, under, without
 from stirred.spec.algebra.restating import on
@@ -65,6 +65,13 @@ class Specification:
                 why=f"this is a {type(budget).__name__}, and a promise needs an exact number",
                 fix='give budget=Budget.of("1/20")',
             )
+        kinds = (
+            ("domain", Domain, "a Domain", 'domain=Domain(name="households")'),
+            ("input_premetric", InputPremetric, "an input premetric", 'input_premetric=Hamming("household")'),
+            ("output_premetric", OutputPremetric, "an output premetric", "output_premetric=Multiplicative()"),
+        )
+        for name, kind, wanted, fix in kinds:
+            require_kind(name, getattr(self, name), kind, wanted=wanted, fix=fix, error=SpecificationError)
         self.multiverse.check(self.domain)
         self._check_statistic()
         if self.output_premetric.needs_whole_distances and not self.input_premetric.whole:
@@ -163,6 +170,9 @@ class Specification:
 
     def within(self, budget: Budget) -> "Specification":
         """A weaker promise: the same flavor with a larger budget."""
+        require_kind(
+            "the budget", budget, Budget, wanted="a Budget", fix='within(Budget.of("20"))', error=BudgetError
+        )
         if budget < self.budget:
             raise BudgetError(
                 "cannot promise less loss than is proved",
@@ -197,12 +207,18 @@ class Specification:
 
     def implies(self, other: "Specification") -> Verdict:
         """Whether every mechanism that satisfies this specification satisfies the other."""
+        require_kind(
+            "the other", other, Specification, wanted="a Specification", fix='implies(catalog["das-2020"])'
+        )
         return implies(self, other)
 
     def __str__(self) -> str:
         kept = ", ".join(brief(invariant, self.domain) for invariant in self.multiverse)
         rest = (self.input_premetric, self.output_premetric, self.shown_budget)
         return " | ".join([str(self.domain), "{" + kept + "}", *map(str, rest)])
+
+    def __repr__(self) -> str:
+        return f"Specification({self})"
 
     def _repr_html_(self) -> str:
         """The card, where a notebook shows it."""

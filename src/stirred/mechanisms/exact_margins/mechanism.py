@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, Key
 from stirred.engine import Engine, Progress
-from stirred.errors import BudgetError, DataError, InputError
+from stirred.errors import BudgetError, DataError, InputError, require_kind
 from stirred.languages import Phrase
+from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
@@ -58,6 +59,8 @@ class ExactMargins(Mechanism):
     both: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("rows", "columns", "record"):
+            require_kind(name, getattr(self, name), str, wanted="a name", fix=f'{name}="county"')
         if isinstance(self.rho_squared, float):
             raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="1/2"')
         if Fraction(str(self.rho_squared)) <= 0:
@@ -94,8 +97,9 @@ class ExactMargins(Mechanism):
         """Stop where there is nothing to count, or where levels are not listed."""
         self._table(engine.census(census) if engine else census)
 
-    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:  # noqa: ARG002
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """zCDP on the universes of the margins."""
+        require_inputs(census, engine)
         kept = [Margin(self.record, (self.rows,))]
         if self.both:
             kept.append(Margin(self.record, (self.columns,)))
@@ -124,6 +128,8 @@ class ExactMargins(Mechanism):
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """The noisy table as counts by row and column, zero cells included."""
+        require_inputs(census, engine)
+        require_key(key)
         census = census.checked()
         census = engine.census(census) if engine else census
         promise = self.specification(census)

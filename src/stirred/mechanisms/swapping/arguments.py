@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from stirred.errors import InputError, did_you_mean
+from stirred.errors import InputError, did_you_mean, require_kind
 
 UNTOUCHED = ("publish", "drop", "refuse")
 
@@ -15,6 +15,8 @@ def no_text(label: str, value: object) -> None:
             why="its letters would be read as names",
             fix=f'{label}=["{value[:40]}"]',
         )
+    if value is not None:
+        require_kind(label, value, Sequence, wanted="a list of names", fix=f'{label}=["county"]')
 
 
 def require_arguments(
@@ -27,8 +29,12 @@ def require_arguments(
     """Every list is a list, something is released, and ``untouched`` is known."""
     for label, value in lists.items():
         no_text(label, value)
-    for by in (tables, *tables):
-        no_text("tables", by)
+        for name in value or ():
+            require_kind(f"an entry of {label}", name, str, wanted="a name", fix=f'{label}=["county"]')
+    no_text("tables", tables)
+    for by in tables:
+        no_text("an entry of tables", by)
+    require_kind("microdata", microdata, bool, wanted="True or False", fix="microdata=True")
     if untouched not in UNTOUCHED:
         raise InputError(
             f"untouched={untouched!r} is unknown",

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
-from stirred.errors import InputError, PrivacyError, did_you_mean
+from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
 from stirred.languages import Phrase
+from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import (
     Exhibit,
     Guard,
@@ -111,6 +112,7 @@ class PermutationSwapping(Mechanism):
             "accept_reversal": accept_reversal,
         }
         require_arguments(lists, tables, microdata=microdata, untouched=untouched)
+        require_kind("resolution", resolution, str, wanted="a record type", fix='resolution="household"')
         settings = {
             "match": tuple(match),
             "swap": tuple(swap),
@@ -213,6 +215,7 @@ class PermutationSwapping(Mechanism):
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
+        require_inputs(census, engine)
         place = engine or Local()
         require_levels(place.census(census), self.resolution, self.named_levels())
         strata = stated(self, census, place)
@@ -383,6 +386,8 @@ class PermutationSwapping(Mechanism):
         progress: Progress | None = None,
     ) -> Release:
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
+        require_inputs(census, engine)
+        require_key(key)
         del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
         census = census.checked()

@@ -16,10 +16,12 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, PrivacyError
 from stirred.languages import Phrase
+from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
+from stirred.mechanisms.topdown.arguments import require_settings
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
@@ -70,26 +72,16 @@ class TopDown(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.rho_squared, float):
-            raise BudgetError("rho_squared is a float", why="floats are not exact", fix='rho_squared="2.63"')
-        if self.emphasis < 1:
-            raise InputError(
-                "emphasis is at least 1",
-                why="below 1 the totals would count less than they were measured",
-                fix="emphasis=1 weighs totals as they were measured",
-            )
-        if self.replicates < 0 or self.replicates == 1:
-            raise InputError(
-                "the number of replicates is 0, or at least two",
-                why="one run shows no spread",
-                fix="replicates=20",
-            )
-        if self.names not in {"own", "bureau"}:
-            raise InputError(
-                f"names={self.names!r} is unknown",
-                why="it decides which column names the microdata have",
-                fix='names="own" or names="bureau"',
-            )
+        require_settings(
+            workload=self.workload,
+            rho_squared=self.rho_squared,
+            given=self.given,
+            emphasis=self.emphasis,
+            replicates=self.replicates,
+            names=self.names,
+            solver=self.solver,
+            mode=self.mode,
+        )
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
@@ -199,8 +191,9 @@ class TopDown(Mechanism):
             if (self.mode or workload.mode) == "gls":
                 Algebra.of(workload.histogram, workload.queries).require()
 
-    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:  # noqa: ARG002
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise: zCDP per person, on the multiverse of the invariants that the rules use."""
+        require_inputs(census, engine)
         parts = [
             statement.specification(
                 census, w, None if self.noiseless else w.rho_squared, self._notes(w), added=self._added(w)
@@ -255,6 +248,8 @@ class TopDown(Mechanism):
 
         With ``out`` the microdata (and the noisy measurement file) are written there.
         """
+        require_inputs(census, engine)
+        require_key(key)
         self.require_given()
         census = census.checked()
         specification = self.specification(census)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stirred.errors import InputError
+from stirred.errors import InputError, require_path
 from stirred.publish.packet.checksums import PUBLIC
 
 if TYPE_CHECKING:
@@ -19,6 +19,23 @@ class Packet:
     """A packet that lies in a folder; reads only its public part unless asked."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        require_path("the folder of a packet", self.folder, fix='st.Packet("packet")')
+        object.__setattr__(self, "folder", Path(self.folder))
+
+    def __repr__(self) -> str:
+        return f"Packet({str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        """Title, promise and tables, from its public part; nothing that is internal."""
+        from stirred.publish.packet.shown import html
+        from stirred.spec.notebook import html_table
+
+        try:
+            return html(self.public, self.receipt(), self.table_names())
+        except InputError as error:
+            return html_table("Packet", [("folder", self.folder.name)], notes=[f"{error.what}: {error.why}"])
 
     @property
     def public(self) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 from stirred.census import Invalid
 from stirred.census.codebook import parse as codebook
 from stirred.census.codebook.labels import coder
-from stirred.errors import PlanError, did_you_mean
+from stirred.errors import PlanError, did_you_mean, require_path
 from stirred.file_names import RULE, is_file_name
 from stirred.languages import Language
 from stirred.mechanisms.config import parsed, toml
@@ -19,6 +19,7 @@ from stirred.toml_text import TomlError, toml_of
 
 def load(path: str | Path) -> Plan:
     """The plan in a file, checked as far as it can be without looking at a record."""
+    require_path("the plan", path, fix='st.load("plan.toml")')
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")

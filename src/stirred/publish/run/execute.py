@@ -9,13 +9,15 @@ from pathlib import Path
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
-from stirred.errors import ClusterError, ForgedStateError, PrivacyError, StirredError
+from stirred.errors import ClusterError, ForgedStateError, PrivacyError, StirredError, require_path
+from stirred.mechanisms.arguments import require_key
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import DATA, continued
 from stirred.publish.before.refusals import ReadyPlan, prepare, weighed
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
+from stirred.publish.plan.reading import load
 from stirred.publish.plan.totals import public_totals
 from stirred.publish.run.lock import locked
 from stirred.publish.run.state import Unfinished
@@ -24,7 +26,7 @@ from stirred.publish.run.writer import Content, data_folder, write
 
 
 def run(
-    plan: Plan,
+    plan: Plan | str | Path,
     out: str | Path,
     *,
     key: Key,
@@ -33,7 +35,11 @@ def run(
     internal: bool = True,
     prepared: ReadyPlan | None = None,
 ) -> Packet:
-    """Run a plan and leave a sealed packet at ``out``; ``prepared`` is what ``prepare`` returned for this plan."""
+    """Run a plan, or the file of one, and leave a sealed packet at ``out``; ``prepared`` is what ``prepare`` returned."""
+    require_path("out", out, fix='st.run(plan, "packet", key=key)')
+    require_key(key)
+    if not isinstance(plan, Plan):
+        plan = load(plan)
     out = Path(out)
     with locked(out):
         return _run(plan, out, key, engine, progress or silent, internal=internal, prepared=prepared)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stirred.engine import Engine, Local, silent
+from stirred.errors import require_kind, require_path
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import schema_of
 from stirred.publish.before.refusals import require_finite, require_kept, require_room
@@ -30,6 +31,14 @@ def save(
     The packet has the plan that the release's settings describe; ``census`` is the file name that the plan gives to the
     census.
     """
+    require_kind(
+        "what is saved",
+        release,
+        Release,
+        wanted="a Release",
+        fix="st.save(mechanism.release(census, key=key), out)",
+    )
+    require_path("out", out, fix='st.save(release, "packet")')
     out = Path(out)
     require_room(out)
     require_kept([release])

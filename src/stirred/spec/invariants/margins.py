@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from stirred.errors import SpecificationError
+from stirred.errors import SpecificationError, require_kind
 from stirred.languages import Phrase, unit
 
 if TYPE_CHECKING:
@@ -120,6 +120,14 @@ class Margin(Invariant):
                 why="each letter would be read as a variable",
                 fix=f'by=("{by}",)',
             )
+        require_kind(
+            "the record type of a margin",
+            record_type,
+            str,
+            wanted="a text",
+            fix='Margin("household", ("block",))',
+            error=SpecificationError,
+        )
         object.__setattr__(self, "record_type", record_type)
         object.__setattr__(self, "by", tuple(sorted({*by})))
         object.__setattr__(self, "where", Restriction.of(where) if where else None)

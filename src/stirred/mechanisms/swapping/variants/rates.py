@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine
-from stirred.errors import InputError, did_you_mean
+from stirred.errors import InputError, did_you_mean, require_kind
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.arguments import no_text
@@ -69,6 +69,9 @@ class VaryingRates(PermutationSwapping):
     ) -> None:
         PermutationSwapping.__init__(self, **settings)
         no_text("rarity", rarity)
+        require_kind("by", by, str, wanted="the name of a variable", fix='by="tenure"')
+        if rates is not None:
+            require_kind("rates", rates, Mapping, wanted="rates by level", fix='rates={"rented": "1/10"}')
         if bool(by) == bool(rarity) or bool(by) != bool(rates) or bool(rarity) != (rare is not None):
             raise InputError(
                 "varying swap rates need one source",

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from stirred.errors import BudgetError, InputError, did_you_mean
+from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
 from stirred.mechanisms.topdown.workload import toml
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Query
 from stirred.mechanisms.topdown.workload.options import SpineOptions
@@ -85,6 +85,9 @@ class Workload:
     @classmethod
     def preset(cls, name: str) -> "Workload":
         """One of the workloads that come with Stirred."""
+        require_kind(
+            "the name of a workload", name, str, wanted="a text", fix='Workload.preset("pl94-persons")'
+        )
         known = presets()
         if name not in known:
             raise InputError(

@@ -1,0 +1,45 @@
+"""Compare specifications, which may be given by their names in the catalog."""
+
+from typing import Protocol, runtime_checkable
+
+from stirred.catalog.book import catalog
+from stirred.errors import InputError
+from stirred.spec import Comparison, Specification
+from stirred.spec import compare as compare_specifications
+from stirred.spec.numbers.numerals import fraction_of
+
+
+@runtime_checkable
+class SupportsSpecification(Protocol):
+    """What states a specification, such as a release."""
+
+    @property
+    def specification(self) -> Specification:
+        """The promise."""
+        ...
+
+
+def compare(
+    first: Specification | SupportsSpecification | str, second: Specification | SupportsSpecification | str
+) -> Comparison:
+    """Five verdicts on how ``first`` stands to ``second``; each is a specification, a release or a name of the catalog.
+
+    >>> compare("whatif-state@1/2", "whatif-state@1/20").overall.relation.value
+    'stronger'
+    """
+    return compare_specifications(_stated(first), _stated(second))
+
+
+def _stated(given: object) -> Specification:
+    if isinstance(given, Specification):
+        return given
+    if isinstance(given, str):
+        name, sign, rate = given.partition("@")
+        return catalog.entry(name).at(fraction_of(rate, "swap rate")) if sign else catalog[name]
+    if isinstance(given, SupportsSpecification) and isinstance(given.specification, Specification):
+        return given.specification
+    raise InputError(
+        "only specifications can be compared",
+        why=f"this is of type {type(given).__name__}",
+        fix='st.compare(release, "das-2020"): a specification, a release, or a name in list(st.catalog)',
+    )
