@@ -72,7 +72,9 @@ def _geojson(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
         shape = feature["geometry"]
         if not shape:
             continue
-        parts = {"Polygon": lambda c: [c], "MultiPolygon": lambda c: c}[shape["type"]](shape["coordinates"])
+        if shape["type"] not in ("Polygon", "MultiPolygon"):
+            raise ValueError
+        parts = [shape["coordinates"]] if shape["type"] == "Polygon" else shape["coordinates"]
         yield (
             str(properties[key]),
             [[[(float(p[0]), float(p[1])) for p in ring] for ring in part] for part in parts],

@@ -42,6 +42,7 @@ class Exhibit:
     finding: str
     parts: tuple[Series | Listing, ...] = ()
     note: str = ""
+    chapter: Literal["accuracy", "risk", "method"] = "method"  # of the report that it stands in
 
 
 def shown(value: object) -> str:

@@ -1,13 +1,22 @@
-"""A report as plain data: sections of text, facts, tables and charts, before any HTML."""
+"""A report as plain data: a first screen of questions, then sections of text, facts, tables and charts, before any HTML.
+
+A text is a string, or a phrase of the catalog that the page translates into its language.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 from stirred.errors import InputError
+from stirred.languages import Language
 from stirred.mechanisms.exhibits import shown as shown
+from stirred.report.texts import rounded
+from stirred.spec.card import Card
 
 Audience = Literal["public", "internal"]
+Chapter = Literal["promise", "exact", "accuracy", "risk", "method"]
+CHAPTERS: tuple[Chapter, ...] = ("promise", "exact", "accuracy", "risk", "method")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +71,42 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Markup:
-    """HTML made by another trusted part of Stirred (the specification card)."""
+class CardBlock:
+    """A specification's card, in the language of the page."""
 
-    html: str = field(repr=False)
+    card: Card = field(repr=False)
 
 
-Block = Paragraphs | Note | Facts | TableBlock | Chart | Markup
+Block = Paragraphs | Note | Facts | TableBlock | Chart | CardBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A titled part that starts with its finding in one sentence."""
+    """A titled part that starts with its finding in one sentence; the chapters stand in reading order."""
 
     title: str
     lead: str
     blocks: tuple[Block, ...] = ()
+    chapter: Chapter = "accuracy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What one release answers: the figure to see first, and a sentence."""
+
+    figure: str
+    words: str = ""
+    release: str = ""  # its name, where several are shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A question of the first screen, its answer for each release, and the chapter that tells it in full."""
+
+    question: str
+    answers: tuple[Answered, ...]
+    chapter: Chapter
+    more: tuple[str, ...] = ()  # sentences that are true of all releases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +124,23 @@ class Report:
     audience: Audience
     sections: tuple[Section, ...]
     private: bool = True  # False: some packet in it was made with a test key
+    first: tuple[Reply, ...] = ()
+    language: Language = field(default_factory=lambda: Language.of("en"))
 
     def watermarks(self) -> tuple[str, ...]:
         """The watermarks of every page."""
         marks = () if self.private else ("NOT PRIVATE",)
         return (*marks, "INTERNAL") if self.audience == "internal" else marks
 
+    def chapters(self) -> dict[Chapter, list[Section]]:
+        """The sections by chapter, in reading order; a chapter without sections is left out."""
+        found = {name: [part for part in self.sections if part.chapter == name] for name in CHAPTERS}
+        return {name: parts for name, parts in found.items() if parts}
+
     def charts(self) -> tuple[Chart, ...]:
         """All charts, in reading order."""
-        found = [block for section in self.sections for block in section.blocks if isinstance(block, Chart)]
+        parts = [part for chapter in self.chapters().values() for part in chapter]
+        found = [block for part in parts for block in part.blocks if isinstance(block, Chart)]
         names = [chart.name for chart in found]
         if len(set(names)) < len(names):
             raise InputError(
@@ -115,16 +152,31 @@ class Report:
 
 
 def table(
-    caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, numeric: Sequence[str] = ()
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    numeric: Sequence[str] = (),
+    digits: int | None = None,
 ) -> TableBlock:
-    """A table from any values; numbers are written with thousands separators, floats with four digits.
+    """A table from any values; numbers are written with thousands separators, floats with four or with ``digits`` digits.
 
     >>> table("t", ["a", "n"], [["x", 12345]], numeric=["n"]).rows
     (('x', '12,345'),)
+    >>> table("t", ["a"], [[0.12345], [1234.5]], digits=2).rows
+    (('0.12',), ('1,234',))
     """
+
+    def written(value: object) -> str:
+        if digits is not None and isinstance(value, float) and isfinite(value) and value != int(value):
+            return f"{rounded(value, digits):,f}"
+        if digits is not None and isinstance(value, float) and isfinite(value):
+            return shown(int(value))
+        return value if isinstance(value, str) else shown(value)
+
     return TableBlock(
         caption=caption,
         columns=tuple(columns),
-        rows=tuple(tuple(shown(value) for value in row) for row in rows),
+        rows=tuple(tuple(map(written, row)) for row in rows),
         numeric=frozenset(numeric),
     )

@@ -19,7 +19,7 @@ def exhibited(exhibit: Exhibit, *, mark: str = "") -> Section:
     ]
     if exhibit.note:
         blocks.append(Note(text=exhibit.note, tone="plain"))
-    return Section(title=exhibit.title, lead=exhibit.finding, blocks=tuple(blocks))
+    return Section(title=exhibit.title, lead=exhibit.finding, blocks=tuple(blocks), chapter=exhibit.chapter)
 
 
 def _chart(series: Series, mark: str) -> Chart:

@@ -1,12 +1,15 @@
-"""Write a report as one HTML file that needs no network."""
+"""Write a report as one HTML file that needs no network, in the report's language."""
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from stirred.extras import optional
-from stirred.report.document import Chart, Facts, Markup, Note, Paragraphs, Report, TableBlock
+from stirred.languages import Language, Phrase
+from stirred.report.document import CHAPTERS, CardBlock, Chart, Facts, Note, Paragraphs, Report, TableBlock
+from stirred.spec.card.formats import styled_fragment
 
 _KINDS = {
     Paragraphs: "words",
@@ -14,7 +17,7 @@ _KINDS = {
     Facts: "facts",
     TableBlock: "table",
     Chart: "chart",
-    Markup: "markup",
+    CardBlock: "card",
 }
 
 
@@ -51,12 +54,41 @@ def embedded(value: object) -> str:
     )
 
 
+def spoken(value: object, language: Language) -> object:
+    """A chart's specification with its phrases in the page's language."""
+    if isinstance(value, dict):
+        return {key: spoken(inner, language) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [spoken(inner, language) for inner in value]
+    return language.translated(value) if isinstance(value, str) else value
+
+
 def render(report: Report) -> str:
     """The HTML text; the same report gives the same bytes."""
-    charts = {chart.name: chart.spec for chart in report.charts()}
+    language = report.language
+    charts = {chart.name: spoken(chart.spec, language) for chart in report.charts()}
     page = environment().get_template("report.html.j2")
     return page.render(
         report=report,
+        language=language,
+        said=language.translated,
+        say=language.say,
+        names={name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
+        card=lambda card: styled_fragment(replace(card, language=language.code)),
+        locale=embedded(_locale(language)),
         charts=embedded(charts) if charts else "",
         library=chart_library() if charts else "",
     )
+
+
+def _locale(language: Language) -> dict[str, object]:
+    """How the charts write numbers."""
+    numerals = language.numerals
+    return {
+        "decimal": numerals.decimal,
+        "thousands": numerals.thousands,
+        "grouping": [3],
+        "currency": ["", ""],
+        "percent": numerals.percent,
+        "minus": "−",
+    }

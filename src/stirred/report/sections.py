@@ -1,29 +1,32 @@
 """The sections of a report, built from a specification, releases and assessments; each starts with a computed sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import polars as pl
-import pyarrow as pa
-
+from stirred.languages import Phrase
+from stirred.languages.units import unit
 from stirred.mechanisms.base import Check
-from stirred.report import charts
 from stirred.report.compared import Compared, Implication
-from stirred.report.document import Block, Facts, Markup, Note, Paragraphs, Section, shown, table
+from stirred.report.document import Block, CardBlock, Facts, Note, Paragraphs, Section, table
 from stirred.spec import Comparison, Specification
 from stirred.spec.card import Card
-from stirred.spec.card.formats import styled_fragment
 from stirred.spec.verdict import Answer
 
 
-def promise(specification: Specification, *, title: str = "What is promised") -> Section:
+def promise(specification: Specification, *, title: str = "") -> Section:
     """The guarantee in a sentence, as a card, and every bound that was computed."""
-    card = Card(specification, title="The guarantee")
-    lead = (
-        f"One guarantee covers every number and record of this release: {card.budget()} per changed "
-        f"{specification.input_premetric.unit} record, {specification.evidence.status}. It is stated in full below, with "
-        "the odds it allows."
+    card = Card(specification, title=Phrase("report.promise.card"))
+    lead = Phrase(
+        "report.promise.lead",
+        budget=card.shown_budget(),
+        record=unit(specification.input_premetric.unit, "one_record"),
+        status=Phrase(f"card.status.{specification.evidence.status}"),
     )
-    return Section(title=title, lead=lead, blocks=(Markup(html=styled_fragment(card)),))
+    return Section(
+        title=title or Phrase("report.promise.title"),
+        lead=lead,
+        blocks=(CardBlock(card=card),),
+        chapter="promise",
+    )
 
 
 def exact(
@@ -31,102 +34,35 @@ def exact(
 ) -> Section:
     """What is published exactly, how many numbers that fixes, why, and that it was verified."""
     invariants = [invariant.words() for invariant in specification.multiverse]
-    lead = f"{len(invariants)} statistics are published exactly as counted and are therefore not protected at all."
-    if checks:
+    lead: str = Phrase("report.exact.lead", count=len(invariants))
+    if not invariants:
+        lead = Phrase("report.exact.none")
+    elif checks:
         compared = sum(check.numbers for check in checks)
-        lead += f" {len(checks)} checks compared {compared:,} numbers of the output with what must hold, before it left."
+        done = Phrase("report.exact.checked", checks=len(checks), numbers=compared)
+        lead = Phrase("report.two", first=lead, second=done)
     blocks: list[Block] = []
     if checks:
-        rows = [
-            [check.invariant, check.numbers, "verified" if check.kept else "NOT KEPT"] for check in checks
-        ]
-        blocks.append(
-            table(
-                "Invariants held against the output",
-                ["invariant", "numbers", "state"],
-                rows,
-                numeric=["numbers"],
-            )
-        )
-    else:
+        state = {True: Phrase("report.exact.verified"), False: Phrase("report.exact.broken")}
+        columns = [Phrase(f"report.exact.{name}") for name in ("statistic", "numbers", "state")]
+        rows = [[check.invariant, check.numbers, state[check.kept]] for check in checks]
+        blocks.append(table(Phrase("report.exact.caption"), columns, rows, numeric=columns[1:2]))
+    elif invariants:
         blocks.append(Paragraphs(paragraphs=tuple(invariants)))
     blocks += [Note(text=note, tone="plain") for note in specification.notes]
     if reasons:
         blocks.append(Facts(rows=tuple(reasons)))
-    return Section(title="What is exact, and what that gives away", lead=lead, blocks=tuple(blocks))
+    return Section(title=Phrase("report.exact.title"), lead=lead, blocks=tuple(blocks), chapter="exact")
 
 
-def published(
-    tables: Mapping[str, tuple[Sequence[str], pa.Table]],
-    *,
-    labels: Mapping[str, Mapping[str, str]] | None = None,
-    most: int = 24,
-) -> Section:
-    """The published tables with their intervals, the largest cells drawn; ``labels`` are the words for codes."""
-    labels = labels or {}
-    blocks: list[Block] = []
-    widest = ""
-    for name, (by, data) in tables.items():
-        frame = pl.DataFrame(pl.from_arrow(data))
-        label = pl.concat_str(
-            [
-                pl.col(column).cast(pl.String).replace(dict(labels.get(column, {}))).fill_null("(missing)")
-                for column in by
-            ],
-            separator=" · ",
-        )
-        if "estimate" not in frame.columns:
-            top = frame.sort("count", descending=True).head(most)
-            measures = [name for name in ("count", "weighted") if name in frame.columns]
-            columns = [*by, *measures]
-            blocks.append(
-                table(
-                    f"{name}: the {top.height} largest cells",
-                    columns,
-                    top.select(columns).rows(),
-                    numeric=measures,
-                )
-            )
-            continue
-        measure = "weighted" if "weighted" in frame.columns else "count"
-        uncertain = frame.filter(pl.col("standard_error") > 0)
-        share = uncertain.height / max(frame.height, 1)
-        top = (
-            frame.sort(measure, descending=True)
-            .head(most)
-            .with_columns(label.alias("cell"), pl.col(measure).alias("published"))
-        )
-        sentence = (
-            f"{uncertain.height:,} of {frame.height:,} cells are uncertain ({100 * share:.0f} %)"
-            + (
-                f"; the typical standard error is {shown(float(_median(uncertain['standard_error'])))}."
-                if uncertain.height
-                else "."
-            )
-            + f" Points: published {'weighted totals' if measure == 'weighted' else 'counts'}; bars: unbiased estimates with"
-            " 95 % intervals, from public numbers only."
-        )
-        blocks.append(
-            charts.intervals(
-                f"table-{name}",
-                f"{name}, the {top.height} largest cells.",
-                sentence,
-                top.rows(named=True),
-                label="cell",
-            )
-        )
-        widest = widest or sentence
-    lead = (
-        "Every published cell carries its uncertainty, computed from the release alone."
-        if tables
-        else "No tables were asked for."
+def method(rows: Sequence[tuple[str, str]]) -> Section:
+    """How it was made and how to cite it."""
+    return Section(
+        title=Phrase("report.method.title"),
+        lead=Phrase("report.method.lead"),
+        blocks=(Facts(rows=tuple(rows)),),
+        chapter="method",
     )
-    return Section(title="The published numbers", lead=lead, blocks=tuple(blocks))
-
-
-def _median(column: pl.Series) -> float:
-    value = column.median()
-    return float(value) if isinstance(value, int | float) else float("nan")
 
 
 def comparison(first: str, second: str, result: Comparison) -> Section:
@@ -146,6 +82,7 @@ def comparison(first: str, second: str, result: Comparison) -> Section:
             ),
             *(Note(text=_capital(warning)) for warning in said.warnings),
         ),
+        chapter="promise",
     )
 
 
@@ -158,12 +95,3 @@ def _answer(asked: Implication) -> str:
     if asked.verdict.answer is Answer.UNKNOWN:
         return "unknown"
     return "yes, proved" if asked.verdict else "no, refuted"
-
-
-def method(rows: Sequence[tuple[str, str]]) -> Section:
-    """How it was made and how to cite it."""
-    return Section(
-        title="Method, versions, citation",
-        lead="The packet that holds this report also holds the plan, the specification and a script that makes it again.",
-        blocks=(Facts(rows=tuple(rows)),),
-    )

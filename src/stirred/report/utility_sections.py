@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
-from stirred.assess.assessment import Assessment, RelationAssessment, five_numbers
+from stirred.assess.assessment import Assessment, RelationAssessment
 from stirred.assess.conclusions import Conclusions
-from stirred.assess.utility.tables import CELL_BINS, TablePair, bin_labels
-from stirred.report import charts
-from stirred.report.document import Block, Chart, Note, Section, shown, table
+from stirred.assess.utility.tables import TablePair
+from stirred.report import charts, errors
+from stirred.report.charts.spatial import Ground
+from stirred.report.document import Block, Facts, Note, Section, shown, table
 
 
-def utility(assessments: Sequence[Assessment]) -> Section:
+def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> Section:
     """Errors by table and size class; one colour for each release. Internal."""
     rows = []
-    boxes = []
     for assessment in assessments:
         frame = assessment.metrics()
         overall = frame.filter((pl.col("metric") == "MAE") & (pl.col("size") == "all"))
@@ -23,7 +22,6 @@ def utility(assessments: Sequence[Assessment]) -> Section:
             {"table": name, "mean absolute error": value, "release": assessment.name}
             for name, value in overall.select("table", "value").rows()
         ]
-        boxes += _boxes(assessment)
     blocks: list[Block] = []
     lead = "No table was held against the truth."
     if rows:
@@ -43,21 +41,9 @@ def utility(assessments: Sequence[Assessment]) -> Section:
                 group="release",
             )
         )
-    if boxes:
-        blocks.append(
-            charts.boxes(
-                "error-by-size",
-                "Difference by size of the cell.",
-                "Protected minus original, from the smallest to the largest difference.",
-                boxes,
-                category="size of the cell",
-                value="difference",
-                group="release",
-            )
-        )
-    for assessment in assessments:
-        blocks += _scatter(assessment)
-        blocks += _tiles(assessment)
+    blocks += _kept(assessments)
+    blocks += errors.by_size(assessments)
+    blocks += errors.by_area(assessments, ground or Ground())
     blocks += [note for assessment in assessments for note in _exact(assessment)]
     blocks += [_metric_table(assessment) for assessment in assessments if assessment.metrics().height]
     return Section(title="How far the numbers moved", lead=lead, blocks=tuple(blocks))
@@ -79,41 +65,15 @@ def _exact(assessment: Assessment) -> list[Note]:
     return notes
 
 
-def _boxes(assessment: Assessment) -> list[dict[str, object]]:
-    pairs = [item.pair for item in assessment.tables if not item.exact]
-    if not pairs:
-        return []
-    reference = np.concatenate([pair.arrays()[0] for pair in pairs])
-    difference = np.concatenate([pair.arrays()[1] for pair in pairs]) - reference
-    labels = bin_labels(CELL_BINS)
-    classes = np.searchsorted(np.asarray(CELL_BINS[1:]), reference, side="right")
-    return [
-        {"size of the cell": label, "release": assessment.name, **five_numbers(difference[classes == index])}
-        for index, label in enumerate(labels)
-        if (classes == index).any()
-    ]
-
-
-def _scatter(assessment: Assessment) -> list[Chart]:
-    items = [item for item in assessment.tables if not item.exact]
-    if not items:
-        return []
-    item = max(items, key=lambda one: one.pair.frame.height)
-    frame = item.pair.frame
-    if frame.height > 1500:  # the same cells every time: every k-th in the order of the codes
-        frame = frame.gather_every(-(-frame.height // 1500))
-    label = pl.concat_str([pl.col(c).cast(pl.String).fill_null("") for c in item.by], separator=" · ")
-    rows = frame.select(label.alias("cell"), pl.col("reference").alias("original"), "protected").rows(
-        named=True
-    )
-    return [
-        charts.scatter(
-            f"scatter-{assessment.name}".replace(" ", "-").replace("%", "pc"),
-            f"{item.name}, {assessment.name}: protected against original counts.",
-            _unchanged(item.pair),
-            rows,
-        )
-    ]
+def _kept(assessments: Sequence[Assessment]) -> list[Block]:
+    """For each release, in its largest table that is not exact, how many cells kept their count."""
+    rows = []
+    for assessment in assessments:
+        items = [item for item in assessment.tables if not item.exact]
+        if items:
+            item = max(items, key=lambda one: one.pair.frame.height)
+            rows.append((f"{assessment.name}, {item.name}", _unchanged(item.pair)))
+    return [Facts(rows=tuple(rows))] if rows else []
 
 
 def _unchanged(pair: TablePair) -> str:
@@ -131,49 +91,13 @@ def _unchanged(pair: TablePair) -> str:
     return f"{first}; {filled:,} empty cells got records."
 
 
-def _tiles(assessment: Assessment) -> list[Chart]:
-    items = [item for item in assessment.tables if not item.exact and len(item.by) > 1]
-    if not items:
-        return []
-    item = items[-1]
-    area = item.by[0]
-    first = item.pair.frame.select(pl.col(item.by[1])).unique().sort(item.by[1]).item(0, 0)
-    frame = (
-        item.pair.frame.filter(pl.col(item.by[1]).eq_missing(pl.lit(first)))
-        .group_by(area)
-        .agg(pl.col("reference", "protected").sum())
-        .sort(area)
-    )
-    if not 6 <= frame.height <= 1200:
-        return []
-    rows = [
-        {"area": str(a), "change in percent": 100 * (p - r) / r}
-        for a, r, p in frame.select(area, "reference", "protected").rows()
-        if r  # of an empty area there is no percent
-    ]
-    if not rows:
-        return []
-    changes = [abs(float(row["change in percent"])) for row in rows]
-    return [
-        charts.tiles(
-            f"tiles-{assessment.name}".replace(" ", "-").replace("%", "pc"),
-            f"{item.by[1]} = {first} by {area}, {assessment.name}: change in percent.",
-            f"One tile an area, in the order of the codes; the median change is {shown(float(np.median(changes)))} %.",
-            rows,
-            value="change in percent",
-        )
-    ]
-
-
 def _metric_table(assessment: Assessment) -> Block:
     wanted = [
         "MAE",
         "RMSE",
         "MAPE (paper)",
-        "MALPE (%)",
-        "CV (%)",
-        "TVD",
         "bias",
+        "TVD",
         "cells emptied",
         "cells filled",
     ]
@@ -185,7 +109,8 @@ def _metric_table(assessment: Assessment) -> Block:
         pl.col("cells").max(), pl.exclude("cells").drop_nulls().first()
     )
     columns = ["table", "size", "cells", *[name for name in wanted if name in wide.columns]]
-    return table(f"Metrics of {assessment.name}", columns, wide.select(columns).rows(), numeric=columns[2:])
+    rows = wide.select(columns).rows()
+    return table(f"Metrics of {assessment.name}", columns, rows, numeric=columns[2:], digits=2)
 
 
 def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
@@ -210,6 +135,7 @@ def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
         ["release", "first", "second", "among", "original", "protected", "by the mechanism"],
         rows,
         numeric=["original", "protected"],
+        digits=2,
     )
     return Section(title="Relations between variables", lead=lead, blocks=(block,))
 
@@ -255,9 +181,9 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
     return Section(title="What users would conclude", lead=lead, blocks=tuple(blocks))
 
 
-def all_sections(assessments: Sequence[Assessment]) -> list[Section]:
+def all_sections(assessments: Sequence[Assessment], *, ground: Ground | None = None) -> list[Section]:
     """Every section that compares with the truth, for one or more releases."""
-    parts = [utility(assessments)]
+    parts = [utility(assessments, ground)]
     found = [(a.name, relation) for a in assessments for relation in a.relations]
     if found:
         parts.append(relations(found))

@@ -1,6 +1,6 @@
 """Two or more packets in one report: their promises compared part by part, their numbers side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -10,8 +10,12 @@ from stirred.assess.assessment import Assessment, on_same_cells
 from stirred.errors import InputError
 from stirred.extras import require
 from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.lookup import MEASURES
 from stirred.report import Report, Section, charts, render, sections, utility_sections
+from stirred.report.charts.spatial import Ground
 from stirred.report.document import Audience, Block, shown, table
+from stirred.report.first_screen import Tables, first_screen
+from stirred.report.together import together
 from stirred.spec import Specification, compare
 from stirred.spec.card import Card
 from stirred.spec.files import load
@@ -34,12 +38,25 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
         subtitle="Packets compared by their promises and their published numbers",
         audience="public",
         private=all(bool(packet.receipt().get("private", False)) for packet in packets),
+        first=first_screen(
+            dict(zip(labels, specifications, strict=True)),
+            tables={label: tables_of(packet) for label, packet in zip(labels, packets, strict=True)},
+            together=together(dict(zip(labels, specifications, strict=True))),
+        ),
         sections=(*comparison_sections(labels, specifications), _numbers(labels, packets)),
     )
     temporary = out.with_name(out.name + ".part")
     temporary.write_text(render(report), encoding="utf-8")
     temporary.replace(out)
     return out
+
+
+def tables_of(packet: Packet) -> Tables:
+    """The published tables of a packet with their variables."""
+    return {
+        name: ([column for column in table.column_names if column not in MEASURES], table)
+        for name, table in packet.read_tables().items()
+    }
 
 
 def comparison_sections(labels: Sequence[str], specifications: Sequence[Specification]) -> list[Section]:
@@ -66,7 +83,9 @@ def comparison_sections(labels: Sequence[str], specifications: Sequence[Specific
     ]
     sides.append(table("What each publishes exactly", ["release", "invariant"], invariants))
     lead = "Budgets of different flavors are in different units: compare numbers only within one flavor."
-    parts = [Section(title="The promises beside each other", lead=lead, blocks=tuple(sides))]
+    parts = [
+        Section(title="The promises beside each other", lead=lead, blocks=tuple(sides), chapter="promise")
+    ]
     for (first, a), (second, b) in combinations(zip(labels, specifications, strict=True), 2):
         parts.append(sections.comparison(first, second, compare(a, b)))
     return parts
@@ -114,9 +133,13 @@ def comparison_report(
     subtitle: str,
     audience: Audience = "public",
     private: bool = True,
+    tables: Mapping[str, Tables] | None = None,
+    ground: Ground | None = None,
+    labels_of_variables: Mapping[str, str] | None = None,
 ) -> Report:
     """Promises and errors against the truth in one report: internal, unless the truth is a public stand-in."""
-    parts = utility_sections.all_sections(on_same_cells(assessments))
+    assessments = on_same_cells(assessments)
+    parts = utility_sections.all_sections(assessments, ground=ground)
     promises = [
         sections.promise(spec, title=f"The promise of {label}")
         for label, spec in zip(labels, specifications, strict=True)
@@ -126,5 +149,12 @@ def comparison_report(
         subtitle=subtitle,
         audience=audience,
         private=private,
+        first=first_screen(
+            dict(zip(labels, specifications, strict=True)),
+            tables=tables or {},
+            assessments=assessments,
+            labels=labels_of_variables,
+            together=together(dict(zip(labels, specifications, strict=True))),
+        ),
         sections=(*parts, *comparison_sections(labels, specifications), *promises),
     )

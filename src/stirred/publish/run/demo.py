@@ -15,12 +15,13 @@ from stirred.errors import InputError, PrivacyError
 from stirred.extras import require
 from stirred.publish.before.refusals import ReadyPlan, prepare
 from stirred.publish.compare.answers import assessment
-from stirred.publish.compare.side_by_side import comparison_report
+from stirred.publish.compare.side_by_side import comparison_report, tables_of
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.released import release_of
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import load
 from stirred.publish.run.execute import run
+from stirred.publish.run.ground import ground_of, labels_of
 from stirred.publish.run.second import SecondProcess
 from stirred.report import render
 from stirred.spec.files import load as load_specification
@@ -119,12 +120,19 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
             found[name] = _assessed(load(plans / f"{name}.toml"), Packet(out / name))
     say("assessments", len(PLANS), len(PLANS))
     say("comparison", 0, 1)
+    packets = {name: Packet(out / name) for name in PLANS}
+    described = {name: load(plans / f"{name}.toml") for name in PLANS}
+    census_file = out / "census" / "census.toml"
+    schema = read(census_file).schema
     report = comparison_report(
-        [load(plans / f"{name}.toml").title for name in PLANS],
-        [load_specification(Packet(out / name).public / "spec.json") for name in PLANS],
+        [plan.title for plan in described.values()],
+        [load_specification(packet.public / "spec.json") for packet in packets.values()],
         [found[name] for name in PLANS],
         title="One census, released three ways",
         subtitle="A synthetic census of 60,000 households, so that even the comparison with the truth may be shown",
+        tables={described[name].title: tables_of(packet) for name, packet in packets.items()},
+        ground=ground_of(schema, census_file, [release_of(packets["swap-5"], described["swap-5"])]),
+        labels_of_variables=labels_of(schema).variables,
     )
     target = out / "report.html"
     temporary = target.with_suffix(".part")

@@ -10,14 +10,19 @@ from stirred.assess.assessment import Assessment
 from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.extras import absent, missing
+from stirred.languages import Language, Phrase
 from stirred.mechanisms.base import Release
 from stirred.publish.compare.answers import assessment
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import SCRIPT
 from stirred.publish.packet.receipt import versions
 from stirred.publish.plan.description import Plan, Reason
+from stirred.publish.run.ground import ground_of, labels_of
 from stirred.report import Report, Section, render, sections, utility_sections
+from stirred.report.charts.spatial import Ground
 from stirred.report.exhibits import exhibited
+from stirred.report.first_screen import first_screen
+from stirred.report.published import published
 from stirred.spec import Specification
 from stirred.spec.card import Card
 from stirred.spec.files import save
@@ -32,6 +37,8 @@ class Papers:
     plan: Plan
     specification: Specification
     report: Report
+    tables: Shown
+    ground: Ground
 
     @classmethod
     def of(
@@ -42,16 +49,20 @@ class Papers:
         releases: Sequence[Release],
         tables: Shown,
         engine: Engine,
+        language: Language | None = None,
     ) -> "Papers":
         """Everything that is computed from the releases alone."""
+        ground = ground_of(schema, plan.folder / plan.census_file, releases)
         report = Report(
             title=plan.title,
-            subtitle="What was promised, what is exact, and how certain the numbers are",
+            subtitle=Phrase("report.subtitle"),
             audience="public",
             private=all(release.private for release in releases),
-            sections=tuple(public_sections(plan, schema, specification, releases, tables, engine)),
+            sections=tuple(public_sections(plan, schema, specification, releases, tables, engine, ground)),
+            first=first_screen({"": specification}, tables={"": tables}, labels=labels_of(schema).variables),
+            language=language or Language.of(plan.language),
         )
-        return cls(plan=plan, specification=specification, report=report)
+        return cls(plan=plan, specification=specification, report=report, tables=tables, ground=ground)
 
     def write_public(self, folder: Path) -> None:
         """Write specification, card, registry entry, script and the public report."""
@@ -81,14 +92,20 @@ class Papers:
             self.report,
             subtitle="Comparison with the confidential data",
             audience="internal",
-            sections=(*_compared(found), *self.report.sections),
+            first=first_screen(
+                {"": self.specification},
+                tables={"": self.tables},
+                assessments=[found],
+                labels=labels_of(truth.schema).variables,
+            ),
+            sections=(*_compared(found, self.ground), *self.report.sections),
         )
         (folder / "report.html").write_text(render(report), encoding="utf-8")
 
 
-def _compared(found: Assessment) -> Sequence[Section]:
+def _compared(found: Assessment, ground: Ground) -> Sequence[Section]:
     """The sections that compare with the truth, where charts can be drawn."""
-    return utility_sections.all_sections([found]) if absent("report") is None else ()
+    return utility_sections.all_sections([found], ground=ground) if absent("report") is None else ()
 
 
 def _undrawn(module: str) -> Section:
@@ -130,6 +147,7 @@ def public_sections(
     releases: Sequence[Release],
     tables: Shown,
     engine: Engine,
+    ground: Ground,
 ) -> list[Section]:
     """The sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
@@ -142,31 +160,24 @@ def public_sections(
     for number, (mechanism, release) in enumerate(zip(plan.mechanisms, releases, strict=True), 1):
         shown_of = mechanism.exhibits(release, engine=engine)
         parts += [exhibited(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
-    labels = {
-        variable.name: dict(variable.labels) for record in schema.records for variable in record.variables
-    }
-    parts.append(sections.published(tables, labels=labels))
+    parts.append(published(tables, labels=labels_of(schema), ground=ground))
     parts.append(sections.method(_method(plan)))
     return parts
 
 
 def _reason(reason: Reason) -> tuple[str, str]:
     source = f" ({reason.citation})" if reason.citation else ""
-    return f"why {reason.invariant} is exact", f"{reason.kind}: {reason.text}{source}"
+    return Phrase("report.exact.why", statistic=reason.invariant), f"{reason.kind}: {reason.text}{source}"
 
 
 def _method(plan: Plan) -> list[tuple[str, str]]:
-    rows = [("mechanism", f"{m.name}: {_parameters(m.parameters())}") for m in plan.mechanisms]
-    rows += [("budget owner", plan.owner or "not named"), ("plan (SHA-256)", plan.digest)]
-    rows.append(("versions", ", ".join(f"{name} {number}" for name, number in versions().items())))
-    rows.append(
-        (
-            "how to cite",
-            f"“{plan.title}”, released with Stirred under the DP specification in spec.json; method: J. Bailie, R. Gong, "
-            "X.-L. Meng, A Refreshment Stirred, Not Shaken: Invariant-Preserving Deployments of Differential Privacy for "
-            "the U.S. Decennial Census.",
-        )
-    )
+    def named(name: str) -> str:
+        return Phrase(f"report.method.{name}")
+
+    rows = [(named("mechanism"), f"{m.name}: {_parameters(m.parameters())}") for m in plan.mechanisms]
+    rows += [(named("owner"), plan.owner or named("unnamed")), (named("plan"), plan.digest)]
+    rows.append((named("versions"), ", ".join(f"{name} {number}" for name, number in versions().items())))
+    rows.append((named("cite"), Phrase("report.method.citation", title=plan.title)))
     return rows
 
 

@@ -10,8 +10,9 @@ for (const button of document.querySelectorAll("thead button")) {
     const value = (row) => {
       const text = row.children[column].textContent.trim();
       if (!th.classList.contains("number")) return text;
-      const number = Number(text.replace(/[, %]/g, "").replace("−", "-").replace("∞", "Infinity"));
-      return Number.isNaN(number) ? -Infinity : number;
+      const plain = text.split(locale.thousands).join("").replace(/[\s%]/g, "").replace(locale.decimal, ".");
+      const number = Number(plain.replace("−", "-").replace("∞", "Infinity"));
+      return plain === "" || Number.isNaN(number) ? -Infinity : number;
     };
     const rows = [...body.rows].sort((a, b) => {
       const x = value(a), y = value(b);
@@ -21,22 +22,48 @@ for (const button of document.querySelectorAll("thead button")) {
     body.append(...rows);
   });
 }
+// A table that is wider than its place says so.
+function sayScrolls() {
+  for (const box of document.querySelectorAll(".tablebox > .scroll")) {
+    const wide = box.scrollWidth > box.clientWidth + 1;
+    box.classList.toggle("wide", wide);
+    box.nextElementSibling.hidden = !wide;
+  }
+}
+sayScrolls();
+window.addEventListener("resize", sayScrolls);
+for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", sayScrolls);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const printing = window.matchMedia("print");
 function drawCharts(charts) {
-  const draw = async (printing) => {
-    const night = dark.matches && !printing;
+  const draw = async () => {
+    const night = dark.matches && !printing.matches;
     const ink = night ? "#e7e5df" : "#1d2327", line = night ? "#343b41" : "#d9d6cd";
+    // Okabe and Ito's colours can be told apart with every common colour vision; at night lighter ones.
+    const category = night
+      ? ["#6fbdf0", "#f2a35e", "#4fc9a4", "#e9a9cc", "#f0e442", "#b9c4cc", "#9f9ff0", "#c9b08a"]
+      : ["#0072B2", "#D55E00", "#009E73", "#A8477F", "#8a6500", "#56B4E9", "#4b4b4b", "#E69F00"];
+    const range = {
+      category, diverging: night ? ["#6fbdf0", "#262d32", "#f2a35e"] : ["#0072B2", "#f3f1ec", "#D55E00"],
+      ramp: night ? ["#222c33", "#9bd3f7"] : ["#eef3f5", "#0a4f7d"],
+    };
     const config = {
-      background: "transparent", font: "system-ui, sans-serif",
+      background: "transparent", font: "system-ui, sans-serif", range, mark: { color: category[0] },
       axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line },
-      legend: { labelColor: ink, titleColor: ink }, title: { color: ink }, header: { labelColor: ink, titleColor: ink },
-      view: { stroke: line }, text: { color: ink }, rule: { color: ink },
+      legend: { labelColor: ink, titleColor: ink, labelLimit: 260, symbolFillColor: ink, symbolStrokeColor: ink }, title: { color: ink }, header: { labelColor: ink, titleColor: ink },
+      view: { stroke: line }, text: { color: ink }, rule: { color: ink }, tick: { color: ink },
+      geoshape: { invalid: null }, scale: { invalid: { color: { value: "transparent" } } },
     };
     let drawn = 0;
     for (const [name, spec] of Object.entries(charts)) {
       const place = document.getElementById("chart-" + name);
+      const narrow = place.clientWidth < 560;
+      const shrink = typeof spec.width === "number" ? Math.min(1, (place.clientWidth - 24) / spec.width) : 1;
+      const fitted = shrink < 1 ? { ...spec, width: Math.round(spec.width * shrink), height: Math.round(spec.height * shrink) } : spec;
+      const legend = { ...config.legend, ...(narrow ? { orient: "bottom", columns: 1 } : {}) };
+      const axis = { ...config.axis, ...(narrow ? { labelLimit: 120 } : {}) };
       try {
-        await vegaEmbed(place, spec, { actions: false, renderer: "svg", config });
+        await vegaEmbed(place, fitted, { actions: false, renderer: "svg", config: { ...config, legend, axis }, formatLocale: locale });
         place.dataset.drawn = "yes";
         drawn += 1;
       } catch (error) {
@@ -45,8 +72,10 @@ function drawCharts(charts) {
       }
     }
     document.body.dataset.charts = String(drawn);
+    sayScrolls();
   };
-  draw(false);
-  dark.addEventListener("change", () => draw(false));
+  draw();
+  dark.addEventListener("change", draw);
+  printing.addEventListener("change", draw);
 }
 window.drawCharts = drawCharts;

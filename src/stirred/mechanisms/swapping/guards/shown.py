@@ -7,6 +7,7 @@ from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.guards.checks import REVERSAL
 
+GUARDS = ("guard", "what it found", "accepted")
 COLUMNS = ("held columns", "what they guess", "places guessed", "by chance")
 
 
@@ -21,18 +22,29 @@ def shown_guards(guards: Sequence[Guard]) -> Exhibit:
     """A section of the report: each guard with its finding, and the held columns that guess most places.
 
     >>> shown_guards([Guard(name="identifying columns", finding="none is released")]).finding
-    'Each guard looked before anything left: identifying columns: none is released.'
+    '1 guard looked before anything left; nothing that was found had to be accepted by name.'
     """
-    told = ". ".join(f"{guard.name}: {guard.finding}" for guard in guards)
-    parts = tuple(
+    taken = [guard.name for guard in guards if guard.accepted]
+    number = f"{len(guards)} guard" + ("s" if len(guards) != 1 else "")
+    outcome = (
+        f"{len(taken)} of the findings had to be accepted by name in the plan: {', '.join(taken)}"
+        if taken
+        else "nothing that was found had to be accepted by name"
+    )
+    rows = [
+        (guard.name, guard.finding, "yes, by name" if guard.accepted else "not needed") for guard in guards
+    ]
+    parts = [Listing(caption="What each guard found", columns=GUARDS, rows=rows)]
+    parts += [
         Listing(caption=f"{guard.name}: the held columns that guess most", columns=COLUMNS, rows=guard.rows)
         for guard in guards
         if guard.rows
-    )
+    ]
     return Exhibit(
         title="What was guarded against",
-        finding=f"Each guard looked before anything left: {told}.",
-        parts=parts,
+        finding=f"{number} looked before anything left; {outcome}.",
+        parts=tuple(parts),
         note="Identifiers and records that cannot move are read off the schema and the invariants; the guesses are made "
         "from the released file alone. None of this costs protection loss.",
+        chapter="risk",
     )

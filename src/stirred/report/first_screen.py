@@ -1,0 +1,251 @@
+"""The first screen: six questions that every reader asks, answered in words and numbers before any section."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.assessment import Assessment
+from stirred.languages import Phrase, Value
+from stirred.languages.units import unit
+from stirred.report.document import Answered, Reply
+from stirred.report.texts import percent, relabelled, rounded, tosses
+from stirred.spec import Specification
+from stirred.spec.card import Allowed, Card
+from stirred.spec.invariants.brief import brief
+from stirred.spec.premetrics import SymmetricDifference
+
+Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
+MOST_NAMED = 2  # exact tables that the first screen names
+Z95 = 1.959964
+
+
+def first_screen(
+    specifications: Mapping[str, Specification],
+    *,
+    tables: Mapping[str, Tables],
+    assessments: Sequence[Assessment] = (),
+    together: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> tuple[Reply, ...]:
+    """The six replies, one answer for each release by name; a single release may have the name "".
+
+    With ``assessments`` the reply on accuracy is about the truth, and so internal; ``together`` says what publishing all
+    of the releases costs; ``labels`` are the words for the names of variables.
+    """
+    allowed = {name: Card(spec).allowed() for name, spec in specifications.items()}
+    several = len(specifications) > 1
+    return (
+        _reply(
+            "protected",
+            "promise",
+            {n: _protected(s, several=several) for n, s in specifications.items()},
+            [Phrase("report.first.protected.several")] if several else (),
+        ),
+        _reply(
+            "exact",
+            "exact",
+            {n: _exact(s, labels or {}, several=several) for n, s in specifications.items()},
+            _exact_more(specifications),
+        ),
+        _reply(
+            "learn",
+            "promise",
+            {n: _learn(a, several=several) for n, a in allowed.items()},
+            _learn_more(allowed),
+        ),
+        _reply("moved", "accuracy", _moved(specifications, tables, assessments)),
+        _quotes({name: tables.get(name, {}) for name in specifications}),
+        _reply("limits", "promise", {}, _limits(specifications)),
+        *([_reply("together", "promise", {}, [together])] if together else []),
+    )
+
+
+def _reply(
+    name: str, chapter: str, answers: Mapping[str, tuple[str, str]], more: Sequence[str] = ()
+) -> Reply:
+    """A reply; an answer that several releases share is given once."""
+    same: dict[tuple[str, str], list[str]] = {}
+    for release, pair in answers.items():
+        same.setdefault(pair, []).append(release)
+    found = [
+        Answered(
+            release=Phrase("report.names", names=tuple(releases)) if len(same) > 1 else "",
+            figure=figure,
+            words=words,
+        )
+        for (figure, words), releases in same.items()
+    ]
+    return Reply(
+        question=Phrase(f"report.first.{name}.question"),
+        answers=tuple(found),
+        chapter=chapter,  # type: ignore[arg-type]
+        more=tuple(more),
+    )
+
+
+def _protected(specification: Specification, *, several: bool) -> tuple[str, str]:
+    premetric = specification.input_premetric.unrestricted
+    kind = "presence" if isinstance(premetric, SymmetricDifference) else "record"
+    name = premetric.unit if premetric.unit in ("household", "person") else "other"
+    figure = Phrase(f"report.first.protected.{name}", unit=premetric.unit)
+    return figure, "" if several else Phrase(
+        f"report.first.protected.{kind}", one=unit(premetric.unit, "one")
+    )
+
+
+def _exact(specification: Specification, labels: Mapping[str, str], *, several: bool) -> tuple[str, str]:
+    kept = [
+        relabelled(brief(invariant, specification.domain), labels) for invariant in specification.multiverse
+    ]
+    if not kept:
+        return Phrase("report.first.exact.nothing"), Phrase("report.first.exact.nothing_words")
+    most = 1 if several else MOST_NAMED
+    named: list[Value] = [*kept[:most]]
+    if len(kept) > most:
+        named.append(Phrase("report.first.exact.others", count=len(kept) - most))
+    return (
+        Phrase("report.first.exact.figure", count=len(kept)),
+        Phrase("report.first.exact.words", tables=tuple(named)),
+    )
+
+
+def _exact_more(specifications: Mapping[str, Specification]) -> list[str]:
+    kept = any(list(spec.multiverse) for spec in specifications.values())
+    return [Phrase("report.first.exact.more")] if kept else []
+
+
+def _learn(what: Allowed, *, several: bool) -> tuple[str, str]:
+    if what.distance is None:
+        return Phrase("report.first.learn.everything"), Phrase("report.first.learn.everything_words")
+    if what.log_odds is None:
+        return Phrase("report.first.learn.unknown"), Phrase("report.first.learn.unknown_words")
+    if what.log_odds.is_infinite():
+        return Phrase("report.first.learn.unlimited"), Phrase("report.first.learn.unlimited_words")
+    figure = Phrase("report.first.learn.figure", factor=what.factor)
+    if several:
+        return figure, Phrase("report.first.learn.short", tosses=tosses(what.log_odds))
+    words = Phrase(
+        "report.first.learn.words", belief=what.belief(Fraction(1, 2)), tosses=tosses(what.log_odds)
+    )
+    rarely = Phrase("report.first.learn.exception", exception=what.exception) if what.exception else ""
+    return figure, Phrase("report.two", first=words, second=rarely) if rarely else words
+
+
+def _learn_more(allowed: Mapping[str, Allowed]) -> list[str]:
+    """Something that a person knows to compare with, and a warning where the bound is weak."""
+    known = [what for what in allowed.values() if what.log_odds is not None and what.log_odds.is_finite()]
+    said: list[str] = [Phrase("report.first.learn.compare")] if known else []
+    if any(what.near_certain for what in known):
+        said.append(Phrase("report.first.learn.weak"))
+    return said
+
+
+def _moved(
+    specifications: Mapping[str, Specification],
+    tables: Mapping[str, Tables],
+    assessments: Sequence[Assessment],
+) -> dict[str, tuple[str, str]]:
+    if assessments:
+        return {a.name if len(assessments) > 1 else "": _error(a) for a in assessments}
+    return {name: _uncertain(tables.get(name, {})) for name in specifications}
+
+
+def _error(assessment: Assessment) -> tuple[str, str]:
+    """The mean absolute error and the share of unchanged cells, over tables that are not exact, without empty cells."""
+    pairs = [item.pair.arrays() for item in assessment.tables if not item.exact]
+    if not pairs:
+        return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
+    before = np.concatenate([pair[0] for pair in pairs])
+    after = np.concatenate([pair[1] for pair in pairs])
+    filled = (before > 0) | (after > 0)
+    before, after = before[filled], after[filled]
+    difference = np.abs(after - before)
+    some = before > 0
+    relative = float(np.median(difference[some] / before[some])) if some.any() else 0.0
+    same = percent(float((difference == 0).mean()))
+    words = Phrase("report.first.moved.same", cells=int(difference.size), same=same)
+    if relative > 0:
+        half = Phrase("report.first.moved.half", relative=percent(relative))
+        words = Phrase("report.two", first=words, second=half)
+    return Phrase("report.first.moved.figure", number=rounded(float(difference.mean()))), words
+
+
+def _uncertain(tables: Tables) -> tuple[str, str]:
+    """How far published numbers can be from the truth, from public numbers alone."""
+    found = [frame for frame in map(_frame, tables.values()) if frame is not None]
+    if not found:
+        return Phrase("report.first.moved.unstated"), Phrase("report.first.moved.unstated_words")
+    cells = pl.concat([frame.select("estimate", "standard_error") for frame in found])
+    noisy = cells.filter((pl.col("standard_error") > 0) & pl.col("standard_error").is_finite())
+    if not noisy.height:
+        return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
+    half = Z95 * noisy["standard_error"].to_numpy()
+    share = half / np.maximum(noisy["estimate"].to_numpy(), 1.0)
+    size = noisy["estimate"].to_numpy()
+    said = (Phrase("report.first.moved.public", certain=cells.height - noisy.height, cells=cells.height),)
+    small, big = size < 10, size >= 100
+    words: list[str] = [*said]
+    if small.any():
+        words.append(Phrase("report.first.moved.small", number=rounded(float(np.median(half[small])))))
+    if big.any():
+        words.append(Phrase("report.first.moved.large", percent=percent(float(np.median(share[big])))))
+    return (
+        Phrase("report.first.moved.typical", number=rounded(float(np.median(half)))),
+        _sentences(words),
+    )
+
+
+def _sentences(words: Sequence[str]) -> str:
+    """Sentences after each other, each in the page's language."""
+    first, *rest = words
+    said: str = first
+    for one in rest:
+        said = Phrase("report.two", first=said, second=one)
+    return said
+
+
+def _frame(shown: tuple[Sequence[str], pa.Table]) -> pl.DataFrame | None:
+    frame = pl.DataFrame(pl.from_arrow(shown[1]))
+    if not {"estimate", "standard_error", "low", "high"} <= set(frame.columns):
+        return None
+    return frame.with_columns(pl.col("estimate", "standard_error").cast(pl.Float64))
+
+
+def _quotes(tables: Mapping[str, Tables]) -> Reply:
+    """One answer for all releases where the same number is to be quoted, with the largest share of counts outside."""
+    found = {name: _quote(one) for name, one in tables.items()}
+    if len(found) > 1 and all(share is not None for _, share in found.values()):
+        most = max(share for _, share in found.values() if share is not None)
+        words = Phrase("report.first.quote.several", outside=percent(most))
+        return _reply("quote", "accuracy", {"": (Phrase("report.first.quote.estimate"), words)})
+    return _reply("quote", "accuracy", {name: answer for name, (answer, _) in found.items()})
+
+
+def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
+    """The estimate where there is one, with the share of counts outside their interval; counts are for adding up."""
+    found = [frame for frame in map(_frame, tables.values()) if frame is not None]
+    if not tables:
+        return (Phrase("report.first.quote.records"), Phrase("report.first.quote.records_words")), None
+    if not found:
+        return (Phrase("report.first.quote.count"), Phrase("report.first.quote.count_words")), None
+    number = outside = 0
+    for frame in found:
+        side = frame.filter((pl.col("standard_error") > 0) & pl.col("low").is_not_null())
+        value = pl.col("weighted" if "weighted" in side.columns else "count")
+        number += side.height
+        outside += side.filter((value < pl.col("low")) | (value > pl.col("high"))).height
+    share = outside / number if number else 0.0
+    words = Phrase("report.first.quote.estimate_words", outside=percent(share))
+    return (Phrase("report.first.quote.estimate"), words), share
+
+
+def _limits(specifications: Mapping[str, Specification]) -> list[str]:
+    said: list[str] = [Phrase("report.first.limits.groups"), Phrase("report.first.limits.others")]
+    if any(list(spec.multiverse) for spec in specifications.values()):
+        said.insert(0, Phrase("report.first.limits.exact"))
+    if any(spec.evidence.status != "proved" for spec in specifications.values()):
+        said.append(Phrase("report.first.limits.evidence"))
+    return said

@@ -1,0 +1,218 @@
+"""The section on published numbers: how uncertain they are by size, in large and in small cells, and where."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.utility.tables import bin_labels
+from stirred.languages import Phrase
+from stirred.report import charts
+from stirred.report.charts.spatial import Ground, areas
+from stirred.report.document import Block, Chart, Note, Section, table
+from stirred.report.texts import percent, rounded
+
+SIZES = (0, 10, 100, 1_000, 10_000)  # classes of a cell's own number
+Z95 = 1.959964
+MOST = 10  # cells that are drawn of each kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A published table: its name, variables and numbers."""
+
+    name: str
+    by: tuple[str, ...]
+    frame: pl.DataFrame
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing is said about its error."""
+        return "estimate" not in self.frame.columns
+
+    @property
+    def measure(self) -> str:
+        return "weighted" if "weighted" in self.frame.columns else "count"
+
+    def uncertain(self) -> pl.DataFrame:
+        """The cells that have an error, with half of the width of their interval and its share."""
+        half = (Z95 * pl.col("standard_error")).alias("half")
+        return self.frame.filter(
+            (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite()
+        ).with_columns(half, (half / pl.max_horizontal(pl.col("estimate"), 1.0)).alias("share"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """The words for codes: of each variable, and of its levels."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def cell(self, by: Sequence[str]) -> pl.Expr:
+        """The cell in words."""
+        parts = [
+            pl.col(name).cast(pl.String).replace(dict(self.levels.get(name, {}))).fill_null("–")
+            for name in by
+        ]
+        return pl.concat_str(parts, separator=" · ") if parts else pl.lit("–")
+
+    def level(self, variable: str, code: object) -> str:
+        return dict(self.levels.get(variable, {})).get(str(code), str(code))
+
+
+def published(
+    tables: Mapping[str, tuple[Sequence[str], pa.Table]],
+    *,
+    labels: Labels | None = None,
+    ground: Ground | None = None,
+) -> Section:
+    """The published tables with their uncertainty, from public numbers alone."""
+    labels = labels or Labels()
+    found = [Shown(name=name, by=tuple(by), frame=_frame(data)) for name, (by, data) in tables.items()]
+    noisy = [one for one in found if not one.certain]
+    blocks: list[Block] = []
+    if any(one.uncertain().height for one in noisy):
+        blocks.append(Note(text=Phrase("report.published.quote"), tone="plain"))
+        blocks.append(_by_size(noisy))
+    certain = tuple(one.name for one in noisy if not one.uncertain().height)
+    if certain:
+        blocks.append(Note(text=Phrase("report.published.certain", tables=certain), tone="good"))
+    blocks += [block for one in noisy if one.name not in certain for block in _cells(one, labels)]
+    if ground is not None:
+        blocks += areas_uncertain(noisy, labels, ground)
+    blocks += [_plain(one, labels) for one in found if one.certain]
+    return Section(
+        title=Phrase("report.published.title"),
+        lead=_lead(found, noisy),
+        blocks=tuple(blocks),
+        chapter="accuracy",
+    )
+
+
+def _frame(data: pa.Table) -> pl.DataFrame:
+    frame = pl.DataFrame(pl.from_arrow(data))
+    numbers = [name for name in ("estimate", "standard_error", "low", "high") if name in frame.columns]
+    frame = frame.with_columns(pl.col(numbers).cast(pl.Float64))
+    return (
+        frame.with_columns(pl.col("low", "high").fill_null(pl.col("estimate"))) if "low" in numbers else frame
+    )
+
+
+def _lead(found: Sequence[Shown], noisy: Sequence[Shown]) -> str:
+    if not found:
+        return Phrase("report.published.none")
+    if not noisy:
+        return Phrase("report.published.unstated")
+    halves = np.concatenate([one.uncertain()["half"].to_numpy() for one in noisy])
+    if not halves.size:
+        return Phrase("report.published.exact")
+    return Phrase(
+        "report.published.lead",
+        number=rounded(float(np.median(halves))),
+        cells=int(halves.size),
+        all=sum(one.frame.height for one in noisy),
+    )
+
+
+def _by_size(found: Sequence[Shown]) -> Chart:
+    """Half the interval in per cent of the estimate, by table and size of the cell."""
+    rows: list[dict[str, object]] = []
+    size, name = Phrase("report.chart.size"), Phrase("report.chart.table")
+    for index, label in enumerate(bin_labels(SIZES)):
+        for one in found:
+            cells = one.uncertain()
+            classes = np.searchsorted(np.asarray(SIZES[1:]), cells["estimate"].to_numpy(), side="right")
+            shares = 100 * cells["share"].to_numpy()[classes == index]
+            if shares.size:
+                low, middle, high = np.quantile(shares, [0.1, 0.5, 0.9])
+                rows.append({size: label, name: one.name, "low": low, "middle": middle, "high": high})
+    columns = [Phrase(f"report.chart.{part}") for part in ("tenth", "half", "ninety")]
+    return charts.ranges(
+        "uncertainty-by-size",
+        Phrase("report.published.by_size"),
+        Phrase("report.published.by_size_words"),
+        rows,
+        category=size,
+        value=Phrase("report.chart.share"),
+        group=name,
+        columns=columns,
+    )
+
+
+def _cells(one: Shown, labels: Labels) -> list[Block]:
+    """The largest cells and small ones, each on an axis of its own."""
+    frame = one.frame.with_columns(
+        labels.cell(one.by).alias("cell"), pl.col(one.measure).alias("published")
+    ).sort("estimate", "cell", descending=[True, False])
+    uncertain = frame.filter(pl.col("standard_error") > 0)
+    blocks: list[Block] = []
+    large = frame.head(MOST)
+    share = uncertain.height / max(frame.height, 1)
+    words = Phrase(
+        "report.published.uncertain", number=uncertain.height, cells=frame.height, percent=percent(share)
+    )
+    blocks.append(_drawn(one, large, "large", words))
+    rest = uncertain.filter(pl.col("estimate") < pl.lit(large["estimate"].min()))
+    some = rest.filter(pl.col("estimate") >= 1)  # most cells of a large table are nearly empty
+    small = some if some.height >= MOST else rest
+    small = small.tail(small.height // 2)
+    if small.height > MOST:  # spread over the smaller half, the same every time
+        small = small.gather_every(small.height // MOST).tail(MOST)
+    if small.height:
+        blocks.append(_drawn(one, small, "small", Phrase("report.published.small_words")))
+    return blocks
+
+
+def _drawn(one: Shown, frame: pl.DataFrame, kind: str, words: str) -> Chart:
+    return charts.intervals(
+        f"table-{one.name}-{kind}",
+        Phrase(f"report.published.{kind}", table=one.name),
+        words,
+        frame.rows(named=True),
+        label="cell",
+    )
+
+
+def _plain(one: Shown, labels: Labels) -> Block:
+    """A table without stated error: its largest cells."""
+    measures = [name for name in ("count", "weighted") if name in one.frame.columns]
+    top = one.frame.sort("count", descending=True).head(2 * MOST)
+    top = top.select(labels.cell(one.by).alias("cell"), *measures)
+    columns = [Phrase("report.chart.cell"), *(Phrase(f"report.chart.{name}") for name in measures)]
+    return table(Phrase("report.published.large", table=one.name), columns, top.rows(), numeric=columns[1:])
+
+
+def areas_uncertain(found: Sequence[Shown], labels: Labels, ground: Ground) -> list[Block]:
+    """One table drawn over its areas: how uncertain the numbers of one category are in each."""
+    fitting = [one for one in found if one.by and one.by[0] in ground.levels and len(one.by) <= 2]
+    fitting = [one for one in fitting if one.uncertain().height]
+    if not fitting:
+        return []
+    one = min(fitting, key=lambda t: (t.by[0] != ground.drawn_level, len(t.by), -t.uncertain().height))
+    cells, what = one.uncertain(), ""
+    if len(one.by) == 2:
+        most = cells.group_by(one.by[1]).agg(pl.col("estimate").sum()).sort("estimate", one.by[1]).row(-1)[0]
+        cells = cells.filter(pl.col(one.by[1]).eq_missing(pl.lit(most)))
+        what = labels.level(one.by[1], most)
+    values = {str(code): 100 * share for code, share in cells.select(one.by[0], "share").rows()}
+    title = Phrase("report.published.areas", table=one.name, area=one.by[0])
+    if what:
+        title = Phrase("report.published.areas_of", table=one.name, area=one.by[0], what=what)
+    sentence = Phrase(
+        "report.published.areas_words",
+        percent=percent(float(np.median(list(values.values()))) / 100),
+        number=len(values),
+    )
+    drawn = areas(
+        "areas-uncertain",
+        title,
+        sentence,
+        values,
+        ground=ground,
+        level=one.by[0],
+        value=Phrase("report.chart.share"),
+    )
+    return [drawn] if drawn else []

@@ -1,0 +1,59 @@
+"""Numbers and names inside sentences: few digits, and labels for codes."""
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+from stirred.languages import Phrase, Value
+
+LN2 = Decimal(2).ln()
+
+
+def rounded(value: float, digits: int = 2) -> Decimal:
+    """A size with that many significant digits and none after a whole number.
+
+    >>> [str(rounded(value)) for value in (0.01234, 1.96, 12.4, 1876.3, 0.0)]
+    ['0.012', '2.0', '12', '1876', '0']
+    """
+    if value != value:
+        return Decimal("NaN")
+    exact = Decimal(repr(float(value)))
+    if abs(exact) >= 10 ** (digits - 1) or exact == 0:
+        return exact.quantize(Decimal(1), ROUND_HALF_EVEN)
+    return Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(exact)
+
+
+def percent(share: float, digits: int = 2) -> Decimal:
+    """A share in per cent with few digits."""
+    return rounded(100 * share, digits)
+
+
+def tosses(log_odds: Decimal) -> int:
+    """As many coin tosses called right in a row move the odds as far.
+
+    >>> tosses(Decimal("2.0")), tosses(Decimal("0.7"))
+    (3, 2)
+    """
+    return math.ceil(log_odds / LN2)
+
+
+def relabelled(text: str, labels: Mapping[str, str]) -> str:
+    """A text with labels for the names of variables; only names with an underscore, which are no words of a language.
+
+    >>> relabelled("households by block_group × gq_type", {"gq_type": "type of group quarters"})
+    'households by block group × type of group quarters'
+    """
+    if isinstance(text, Phrase):
+        return Phrase(text.key, **{name: _relabelled(value, labels) for name, value in text.values.items()})
+
+    def word(found: re.Match[str]) -> str:
+        return labels.get(found[0]) or found[0].replace("_", " ")
+
+    return re.sub(r"[A-Za-z]\w*_\w+", word, text)
+
+
+def _relabelled(value: Value, labels: Mapping[str, str]) -> Value:
+    if isinstance(value, tuple):
+        return tuple(_relabelled(one, labels) for one in value)
+    return relabelled(value, labels) if isinstance(value, str) else value
