@@ -149,13 +149,14 @@ def _moved(
     assessments: Sequence[Assessment],
 ) -> dict[str, tuple[str, str]]:
     if assessments:
-        return {a.name if len(assessments) > 1 else "": _error(a) for a in assessments}
+        moved = {item.name for a in assessments for item in a.tables if not item.exact}
+        return {a.name if len(assessments) > 1 else "": _error(a, moved) for a in assessments}
     return {name: _uncertain(tables.get(name, {})) for name in specifications}
 
 
-def _error(assessment: Assessment) -> tuple[str, str]:
-    """The mean absolute error and the share of unchanged cells, over tables that are not exact, without empty cells."""
-    pairs = [item.pair.arrays() for item in assessment.tables if not item.exact]
+def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
+    """The mean absolute error and the share of unchanged cells, over tables that some release moved, without empty cells."""
+    pairs = [item.pair.arrays() for item in assessment.tables if item.name in moved]
     if not pairs:
         return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
     before = np.concatenate([pair[0] for pair in pairs])

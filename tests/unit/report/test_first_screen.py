@@ -1,0 +1,128 @@
+"""The first screen answers six questions in words, from public numbers unless the truth is given."""
+
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+from stirred.assess.assessment import assess_tables
+from stirred.census import Census
+from stirred.report.first_screen import first_screen
+from stirred.report.together import together
+from stirred.spec import (
+    Budget,
+    Domain,
+    Evidence,
+    Hamming,
+    Margin,
+    Multiplicative,
+    Multiverse,
+    NormalizedRenyi,
+    Specification,
+)
+
+DOMAIN = Domain(name="toy", spine=("county", "block_group"))
+TABLE = pa.table(
+    {
+        "county": ["a", "b", "c"],
+        "count": [100, 5, 7],
+        "estimate": [120.0, 5.5, 7.0],
+        "standard_error": [5.0, 1.0, 0.0],
+        "low": [110.2, 3.5, None],
+        "high": [129.8, 7.5, None],
+    }
+)
+TABLES = {"by-county": (["county"], TABLE)}
+
+
+def specification(epsilon: str = "1", *, kept: bool = True, zcdp: bool = False) -> Specification:
+    margins = [Margin("household", ("county",)), Margin("household", ("block_group",))] if kept else []
+    return Specification(
+        domain=DOMAIN,
+        multiverse=Multiverse(frozenset(margins)),
+        input_premetric=Hamming("household"),
+        output_premetric=NormalizedRenyi() if zcdp else Multiplicative(),
+        budget=Budget.of(Fraction(epsilon)),
+        evidence=Evidence(status="proved", source="a proof"),
+    )
+
+
+def told(replies: object, number: int) -> str:
+    reply = replies[number]  # type: ignore[index]
+    parts = [reply.question]
+    for answer in reply.answers:
+        parts += [answer.release, answer.figure, answer.words]
+    return " ".join([*parts, *reply.more])
+
+
+def test_every_question_is_answered_in_words() -> None:
+    replies = first_screen({"": specification()}, tables={"": TABLES}, labels={"block_group": "small area"})
+    assert [reply.question for reply in replies] == [
+        "Who is protected?",
+        "What is exact, and so unprotected?",
+        "How much could an attacker learn?",
+        "How far did the numbers move?",
+        "Which number do I quote?",
+        "What does this not promise?",
+    ]
+    assert "Each household" in told(replies, 0)
+    assert "2 sets of numbers" in told(replies, 1)
+    assert "households by small area" in told(replies, 1)  # a label, no code
+    assert "block_group" not in told(replies, 1)
+    assert "coin toss" in told(replies, 2)
+    assert "medical test" in told(replies, 2)
+    assert "The estimate" in told(replies, 4)
+    assert "50" in told(replies, 4)  # one of two uncertain counts lies outside its interval
+    assert "other releases" in told(replies, 5)
+
+
+def test_uncertainty_is_told_from_public_numbers() -> None:
+    text = told(first_screen({"": specification()}, tables={"": TABLES}), 3).replace("\u00a0", " ")
+    assert "± 5.9" in text  # the median of 9.80 and 1.96
+    assert "1 of 3 cells are exact" in text
+    assert "Cells below 10: ± 2.0." in text
+    assert "Cells of 100 and more: ± 8.2 %." in text
+
+
+def test_the_truth_is_told_only_with_an_assessment() -> None:
+    census = Census.of(
+        {"geography": {"spine": ["county"]}}, {"household": {"county": ["a"] * 110 + ["b"] * 5 + ["c"] * 7}}
+    )
+    found = assess_tables(
+        "x", census, {"by-county": ("household", ["county"], TABLE.select(["county", "count"]))}
+    )
+    text = told(first_screen({"": specification()}, tables={"": TABLES}, assessments=[found]), 3)
+    assert "3.3 a cell" in text
+    assert "67" in text  # two of three cells did not change
+
+
+def test_nothing_exact_and_no_tables_are_said_plainly() -> None:
+    replies = first_screen({"": specification(kept=False)}, tables={})
+    assert "Nothing" in told(replies, 1)
+    assert "Not stated" in told(replies, 3)
+    assert "No table is published" in told(replies, 4)
+    assert "Nothing about what is exact" not in told(replies, 5)
+
+
+def test_releases_with_the_same_answer_share_it() -> None:
+    both = {"often": specification("2"), "rarely": specification("1")}
+    replies = first_screen(both, tables={}, together=together(both))
+    assert [answer.release for answer in replies[0].answers] == [""]
+    assert [answer.release for answer in replies[2].answers] == ["often", "rarely"]
+    assert "often and rarely together costs ε = 3.0000" in told(replies, 6)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_publishing_all_adds_up_or_says_that_it_cannot(number: int) -> None:
+    person = Specification(
+        domain=Domain(name="other"),
+        multiverse=Multiverse(),
+        input_premetric=Hamming("person"),
+        output_premetric=Multiplicative(),
+        budget=Budget.of(1),
+    )
+    given = {"a": specification("1"), "b": specification("2"), "c": person}
+    text = together(dict(list(given.items())[:number]))
+    expected = {1: "", 2: "Publishing a and b together costs", 3: "c comes on top"}[number]
+    assert expected in text
+    assert bool(text) is (number > 1)

@@ -1,0 +1,187 @@
+"""The page: chapters in order, charts that say in words what they show, tables with few digits, no address, any language."""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stirred.assess.assessment import assess_tables
+from stirred.census import Census
+from stirred.census.shapes import BorderLines
+from stirred.languages import Language, Phrase
+from stirred.mechanisms.exhibits import Exhibit
+from stirred.report import Report, Section, charts, render, utility_sections
+from stirred.report.charts import Ground, areas
+from stirred.report.document import Answered, Chart, Reply, table
+from stirred.report.exhibits import exhibited
+from stirred.report.published import Labels, published
+
+PALE = re.compile(r"https?://(?!www\.w3\.org|vega\.github\.io|github\.com)", re.I)
+
+
+def big_table(cells: int = 60) -> pa.Table:
+    estimate = [3.0 * (i + 1) ** 2 for i in range(cells)]
+    error = [1.0 + 0.01 * value for value in estimate]
+    return pa.table(
+        {
+            "tract": [f"t{i:02}" for i in range(cells)],
+            "count": [round(value) for value in estimate],
+            "estimate": estimate,
+            "standard_error": error,
+            "low": [v - 2 * e for v, e in zip(estimate, error, strict=True)],
+            "high": [v + 2 * e for v, e in zip(estimate, error, strict=True)],
+        }
+    )
+
+
+def section(chapter: str) -> Section:
+    return Section(title=f"about {chapter}", lead="A finding.", chapter=chapter)  # type: ignore[arg-type]
+
+
+def test_chapters_stand_in_reading_order_and_risk_only_where_there_is_some() -> None:
+    report = Report(
+        title="t",
+        subtitle="",
+        audience="public",
+        sections=tuple(map(section, ("method", "accuracy", "promise", "exact"))),
+    )
+    assert list(report.chapters()) == ["promise", "exact", "accuracy", "method"]
+    text = render(report)
+    assert 'id="risk"' not in text
+    assert text.index("about promise") < text.index("about exact") < text.index("about method")
+    risky = Exhibit(title="Guards", finding="One guard looked.", chapter="risk")
+    with_risk = Report(
+        title="t", subtitle="", audience="public", sections=(section("method"), exhibited(risky))
+    )
+    assert render(with_risk).index('id="risk"') < render(with_risk).index('id="method"')
+
+
+def test_published_numbers_show_small_cells_too() -> None:
+    found = published({"by-tract": (["tract"], big_table())})
+    names = [block.name for block in found.blocks if isinstance(block, Chart)]
+    assert names == ["uncertainty-by-size", "table-by-tract-large", "table-by-tract-small"]
+    small = next(b for b in found.blocks if isinstance(b, Chart) and b.name.endswith("small"))
+    assert small.data is not None
+    assert all(float(row[2].replace(",", "")) < 3000 for row in small.data.rows)
+    assert found.lead.startswith("Half of the 60 uncertain cells")
+
+
+def test_exact_tables_are_said_and_not_drawn() -> None:
+    exact = pa.table(
+        {
+            "tract": ["a"],
+            "count": [3],
+            "estimate": [3.0],
+            "standard_error": [0.0],
+            "low": [None],
+            "high": [None],
+        }
+    ).cast(
+        pa.schema(
+            [
+                ("tract", pa.string()),
+                ("count", pa.int64()),
+                ("estimate", pa.float64()),
+                ("standard_error", pa.float64()),
+                ("low", pa.float64()),
+                ("high", pa.float64()),
+            ]
+        )
+    )
+    found = published({"x": (["tract"], exact)})
+    assert not [block for block in found.blocks if isinstance(block, Chart)]
+    assert found.lead == "Every published cell is exact."
+
+
+def test_areas_are_a_map_where_there_are_borders() -> None:
+    square = [[[(0, 0), (9, 0), (9, 9), (0, 9), (0, 0)]]]
+    codes = [f"t{i:02}" for i in range(60)]
+    borders = BorderLines(level="tract", areas=dict.fromkeys(codes, square), width=9, height=9)
+    for ground, mark in (
+        (Ground(levels=("tract",), borders=borders), "geoshape"),
+        (Ground(levels=("tract",)), "rect"),
+    ):
+        found = published({"by-tract": (["tract"], big_table())}, ground=ground, labels=Labels())
+        drawn = [b for b in found.blocks if isinstance(b, Chart) and b.name == "areas-uncertain"]
+        assert mark in json.dumps(drawn[0].spec)
+        assert drawn[0].data is not None
+
+
+def test_a_signed_picture_has_a_legend_with_both_halves() -> None:
+    values = {f"t{i}": float(i - 5) for i in range(11)}
+    chart = areas("a", "t", "s", values, ground=Ground(), level="tract", value="change, %", signed=True)
+    assert chart is not None
+    text = json.dumps(chart.spec)
+    assert '"domain": [-5.0, 0, 5.0]' in text
+    assert '"values": [-5.0, -2.5, 0, 2.5, 5.0]' in text
+    assert areas("a", "t", "s", {"t1": 1.0}, ground=Ground(), level="tract", value="v") is None
+
+
+def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:
+    people = ["a"] * 1234 + ["b"] * 5 + ["c"] * 17
+    census = Census.of({"geography": {"spine": ["county"]}}, {"household": {"county": people}})
+    noisy = pa.table({"county": ["a", "b", "c"], "count": [1200, 6, 18]})
+    found = assess_tables("x", census, {"t": ("household", ["county"], noisy)})
+    parts = utility_sections.all_sections([found])
+    chart = next(b for b in parts[0].blocks if isinstance(b, Chart) and b.name == "error-by-size")
+    assert chart.data is not None
+    assert [row[0] for row in chart.data.rows] == ["1–9", "10–99", "1,000–9,999"]
+    assert chart.data.rows[0][3] == "20"  # from 5 to 6
+    assert chart.data.rows[1][3] == "5.9"
+    metrics = parts[0].blocks[-1]
+    assert sum("MAPE" in column for column in metrics.columns) == 1  # type: ignore[union-attr]
+
+
+def test_every_chart_has_words_and_a_table() -> None:
+    found = published({"by-tract": (["tract"], big_table())}, ground=Ground(levels=("tract",)))
+    text = render(Report(title="t", subtitle="s", audience="public", sections=(found,)))
+    labels = re.findall(r'<div class="chart" id="[^"]+" role="img" aria-label="([^"]+)"', text)
+    assert len(labels) == sum(isinstance(block, Chart) for block in found.blocks) == 4
+    assert all(len(label) > 30 for label in labels)
+    assert text.count("The numbers behind this chart") == 4
+    assert not PALE.search(text.partition('<script type="module">')[0])
+
+
+def test_black_is_never_written_into_a_chart() -> None:
+    found = published({"by-tract": (["tract"], big_table())}, ground=Ground(levels=("tract",)))
+    specs = json.dumps([b.spec for b in found.blocks if isinstance(b, Chart)])
+    assert not re.search(r'"(black|#000|#000000|white|#fff)"', specs)
+
+
+@pytest.mark.parametrize("code", ["en", "de", "fr", "es"])
+def test_numbers_follow_the_language(code: str) -> None:
+    block = table("t", ["a", "n"], [["x", 12345.5]], numeric=["n"])
+    reply = Reply(question=Phrase("card.status.proved"), answers=(Answered(figure="1"),), chapter="promise")
+    one = Section(title="t", lead="l", blocks=(block,))
+    report = Report(title="t", subtitle="", audience="public", sections=(one,), first=(reply,))
+    language = Language.of(code)
+    if "report.chapter.accuracy" not in _keys(code):
+        pytest.skip("the texts of the report are not translated yet")
+    from dataclasses import replace
+
+    text = render(replace(report, language=language))
+    assert f'<html lang="{code}">' in text
+    assert language.written("12,345.5") in text
+    assert language.say("card.status.proved") in text
+
+
+def _keys(code: str) -> set[str]:
+    from stirred.languages.catalog import catalog
+
+    return set(catalog(code))
+
+
+def test_charts_keep_their_names_apart() -> None:
+    one = charts.lines("a", "t", "s", [{"x": 1, "y": 2}], x="x", y="y")
+    report = Report(
+        title="t", subtitle="", audience="public", sections=(Section(title="t", lead="l", blocks=(one, one)),)
+    )
+    with pytest.raises(Exception, match="same name"):
+        render(report)
+
+
+def test_the_twelve_questions_of_the_docs_point_to_cards_that_exist() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs/explain/reading-a-report.md").read_text()
+    assert len(re.findall(r"^### \d+\. ", page, re.MULTILINE)) == 12
