@@ -155,19 +155,16 @@ def _moved(
 
 
 def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
-    """The mean absolute error and the share of unchanged cells, over tables that some release moved, without empty cells."""
+    """The mean absolute error and the share of unchanged cells, over tables that some release moved."""
     pairs = [item.pair.arrays() for item in assessment.tables if item.name in moved]
     if not pairs:
         return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
     before = np.concatenate([pair[0] for pair in pairs])
     after = np.concatenate([pair[1] for pair in pairs])
-    filled = (before > 0) | (after > 0)
-    before, after = before[filled], after[filled]
-    difference = np.abs(after - before)
-    some = before > 0
-    relative = float(np.median(difference[some] / before[some])) if some.any() else 0.0
-    same = percent(float((difference == 0).mean()))
-    words = Phrase("report.first.moved.same", cells=int(difference.size), same=same)
+    difference, held = np.abs(after - before), before > 0  # the same cells for every release
+    relative = float(np.median(difference[held] / before[held])) if held.any() else 0.0
+    same = percent(float((difference[held] == 0).mean())) if held.any() else percent(1.0)
+    words = Phrase("report.first.moved.same", cells=int(held.sum()), same=same)
     if relative > 0:
         half = Phrase("report.first.moved.half", relative=percent(relative))
         words = Phrase("report.two", first=words, second=half)

@@ -76,19 +76,31 @@ def comparison_sections(labels: Sequence[str], specifications: Sequence[Specific
         )
     columns = ["release", "input premetric", "output premetric", "budget", "odds may move by", "status"]
     sides: list[Block] = [table("Promises beside each other", columns, rows)]
-    invariants = [
-        [label, invariant.words()]
-        for label, spec in zip(labels, specifications, strict=True)
-        for invariant in spec.multiverse
-    ]
-    sides.append(table("What each publishes exactly", ["release", "invariant"], invariants))
     lead = "Budgets of different flavors are in different units: compare numbers only within one flavor."
     parts = [
-        Section(title="The promises beside each other", lead=lead, blocks=tuple(sides), chapter="promise")
+        Section(title="The promises beside each other", lead=lead, blocks=tuple(sides), chapter="promise"),
+        _exact(labels, specifications),
     ]
     for (first, a), (second, b) in combinations(zip(labels, specifications, strict=True), 2):
         parts.append(sections.comparison(first, second, compare(a, b)))
     return parts
+
+
+def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Section:
+    """What each release publishes exactly."""
+    number = [(label, len(list(spec.multiverse))) for label, spec in zip(labels, specifications, strict=True)]
+    told = ", ".join(f"{label} {many}" for label, many in number)
+    rows = [
+        [label, invariant.words()]
+        for label, spec in zip(labels, specifications, strict=True)
+        for invariant in spec.multiverse
+    ]
+    return Section(
+        title="What each publishes exactly",
+        lead=f"Sets of statistics that are published as counted, and so not protected: {told}.",
+        blocks=(table("Exact statistics by release", ["release", "statistic"], rows),),
+        chapter="exact",
+    )
 
 
 def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
