@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from stirred.catalog.census_edited_file import SETS
 from stirred.errors import IncompatibleError
+from stirred.languages import Phrase
 from stirred.spec import NormalizedRenyi, Specification
 from stirred.spec.card import Card, Variant
 from stirred.spec.card.words import small
@@ -23,14 +24,13 @@ class Assumption:
         bounded = at_least and self.specification.budget.is_finite
         card = Card(self.specification, delta=delta, at_least=bounded)
         allowed = card.allowed()
-        odds = f"a factor of {allowed.factor} at distance {allowed.distance}"
-        if card.readings():
-            odds = f"ε {'≥' if bounded else '='} {card.readings()[0][2]} at δ = {small(delta)}"
-        return Variant(
-            words=self.words,
-            budget=card.budget(),
-            odds=odds if self.specification.budget.is_finite else "any",
-        )
+        odds = Phrase("card.odds.factor", factor=allowed.factor, distance=str(allowed.distance))
+        if not self.specification.budget.is_finite:
+            odds = Phrase("card.odds.any")
+        elif (epsilon := card.epsilon()) is not None:
+            relation = "≥" if bounded else "="
+            odds = Phrase("card.odds.epsilon", relation=relation, epsilon=epsilon, delta=small(delta))
+        return Variant(words=self.words, budget=card.shown_budget(), odds=odds)
 
 
 def variants(spec: Specification) -> tuple[Assumption, ...]:

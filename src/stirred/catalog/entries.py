@@ -9,6 +9,7 @@ from stirred.catalog.conversions import GIVEN
 from stirred.catalog.products import PRINTED, PRODUCTS, PROVED, Product
 from stirred.catalog.published import DELTA, UNSTATED, Unstated
 from stirred.errors import InputError
+from stirred.languages import Phrase
 from stirred.spec import Budget, NormalizedRenyi, OutputPremetric, Part, Specification, rho_squared_to_epsilon
 from stirred.spec.card import Card, TotalPart
 from stirred.spec.card.odds import allowed
@@ -198,8 +199,9 @@ def _piece(part: Part, spec: Specification) -> TotalPart:
 def _shown(premetric: OutputPremetric, budget: Budget) -> str:
     """The budget with its letter, rounded up; zCDP is shown by ρ²."""
     if isinstance(premetric, NormalizedRenyi):
-        return f"ρ² = {decimal(budget.squared().upper(4))}"
-    return f"{premetric.budget_symbol} = {decimal(budget.upper(4))}"
+        return Phrase("card.budget", letter="ρ²", relation="=", number=decimal(budget.squared().upper(4)))
+    number = decimal(budget.upper(4))
+    return Phrase("card.budget", letter=premetric.budget_symbol, relation="=", number=number)
 
 
 def unstated_row(unstated: Unstated, delta: Fraction = DELTA) -> Row:

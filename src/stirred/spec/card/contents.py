@@ -180,6 +180,12 @@ class CardContents:
         epsilon = rho_squared_to_epsilon(rho_squared, self.delta, distance=distance, tight=tight)
         return self.translated(decimal(epsilon))
 
+    def epsilon(self) -> Phrase | None:
+        """The simple ε of a zCDP budget between neighbours; None where there is no such reading."""
+        if not self.readings():
+            return None
+        return decimal(rho_squared_to_epsilon(self.specification.rho_squared, self.delta, distance=1))
+
     def worked(self) -> str:
         """One worked household (or person): what someone could at most believe afterwards."""
         spec, what = self.specification, self.allowed()
