@@ -111,4 +111,4 @@ class Release:
 
 
 def _rows(data: pa.Table | pads.Dataset) -> int:
-    return data.num_rows if isinstance(data, pa.Table) else data.count_rows()
+    return int(data.num_rows if isinstance(data, pa.Table) else data.count_rows())
