@@ -243,7 +243,7 @@ class PermutationSwapping(Mechanism):
         return (
             identified(self, census, found, place),
             Standing.of(strata.shapes, strata.frame.stays).guard(self.resolution),
-            Guard(name=REVERSAL, finding="measured on the released file by the run, before anything is kept"),
+            Guard(name=REVERSAL, finding=Phrase("guard.by_the_run")),
         )
 
     def highest_rate(self) -> float:

@@ -1,6 +1,7 @@
 """What each guard of a swap finds, and when it refuses: a finding is accepted only where the settings name the column."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.dataset as pads
 from stirred.census import Schema
 from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError, did_you_mean
+from stirred.languages import Phrase, unit
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.guards.identifiers import Identifying, identifying
 from stirred.mechanisms.swapping.guards.measured import SAMPLE, Found, on_records, on_tables
@@ -18,8 +20,8 @@ from stirred.mechanisms.swapping.roles import Roles
 if TYPE_CHECKING:
     from stirred.census import Census
 
-IDENTIFIERS = "identifying columns"
-REVERSAL = "columns that undo the swap"
+IDENTIFIERS = Phrase("guard.identifying")
+REVERSAL = Phrase("guard.reversal")
 SHOWN = 5  # sets of columns in the report
 
 
@@ -96,14 +98,18 @@ def identified(law: Accepting, census: "Census", roles: Roles, engine: Engine) -
             fix=f"leave out what identifies: drop={columns}; or release it on purpose: release_identifiers={columns}",
         )
     if not found:
-        return Guard(name=IDENTIFIERS, finding="none is released")
+        return Guard(name=IDENTIFIERS, finding=Phrase("guard.none_identifies"))
     # records that are left out were counted too, and no invariant covers them: then the counts are not told
-    told = "; ".join(one.column if law.untouched == "drop" else _told(one) for one in found)
-    return Guard(name=IDENTIFIERS, finding=f"identifying columns released on purpose: {told}", accepted=True)
+    told = reduce(_both, [one.column if law.untouched == "drop" else _told(one) for one in found])
+    return Guard(name=IDENTIFIERS, finding=Phrase("guard.on_purpose", columns=told), accepted=True)
 
 
 def _told(one: Identifying) -> str:
-    return f"{one.column} ({one.why})"
+    return Phrase("guard.column_why", column=one.column, why=one.why)
+
+
+def _both(first: str, second: str) -> str:
+    return Phrase("lists.semicolon_pair", first=first, second=second)
 
 
 def measured(
@@ -143,16 +149,19 @@ def measured(
         for one in best[:SHOWN]
         if one.reversal.place
     )
-    part = f", measured on about {SAMPLE:,} of the records" if any(one.part for one in found) else ""
+    partly = any(one.part for one in found)
     if above:
-        told = "; ".join(_sentence(one) for one in _smallest(above)[:SHOWN])
-        return Guard(name=REVERSAL, finding=f"released on purpose: {told}{part}", accepted=True, rows=rows)
-    largest = f"; the largest: {_sentence(best[0])}" if rows else ""
-    return Guard(
-        name=REVERSAL,
-        finding=f"none of {_number(best)} tried held columns and pairs does{largest}{part}",
-        rows=rows,
-    )
+        told = reduce(_both, [_sentence(one) for one in _smallest(above)[:SHOWN]])
+        finding = _measured_on(Phrase("guard.reversal_on_purpose", columns=told), partly=partly)
+        return Guard(name=REVERSAL, finding=finding, accepted=True, rows=rows)
+    none: str = Phrase("guard.none_reverses", number=len(best))
+    if rows:
+        none = Phrase("guard.largest", finding=none, largest=_sentence(best[0]))
+    return Guard(name=REVERSAL, finding=_measured_on(none, partly=partly), rows=rows)
+
+
+def _measured_on(finding: str, *, partly: bool) -> str:
+    return Phrase("guard.measured_on", finding=finding, number=SAMPLE) if partly else finding
 
 
 def _best(found: Sequence[Found]) -> list[Found]:
@@ -171,13 +180,9 @@ def _smallest(found: Sequence[Found]) -> list[Found]:
     return [one for one in found if len(one.columns) == 1 or not single & {*one.columns}]
 
 
-def _number(found: Sequence[Found]) -> str:
-    return f"{len(found):,}"
-
-
 def _label(one: Found) -> str:
     return f"{' with '.join(one.columns)} ({one.record_type})"
 
 
 def _sentence(one: Found) -> str:
-    return f"{one.reversal}, by {one.record_type} records"
+    return Phrase("guard.by_records", finding=one.reversal.words(), records=unit(one.record_type, "records"))

@@ -18,6 +18,7 @@ from stirred.census.census import Census, redact_errors
 from stirred.chance.words import Hasher, one
 from stirred.engine import Engine, Local
 from stirred.frames import frame_of
+from stirred.languages import Phrase, unit
 
 LEVEL = 0.5  # share of records with a value of their own from which a column identifies them
 FEW, FEW_LEVEL = 1_000, 0.8  # in a file of fewer records half of all ages occur once
@@ -44,10 +45,11 @@ class Identifying:
     def why(self) -> str:
         """The reason in words, with counts and no value."""
         if self.links_to:
-            return f"it names the {self.links_to} of each record, and the release gives these new numbers or leaves them out"
+            return Phrase("guard.names_linked", linked=self.links_to)
+        records = unit(self.record_type, "records")
         if self.unique > level(self.records) * self.records:
-            return f"{self.unique:,} of {self.records:,} {self.record_type} records have a value of their own"
-        return f"{self.records:,} {self.record_type} records have {self.values:,} values, so each names a small group"
+            return Phrase("guard.unique", number=self.unique, all=self.records, records=records)
+        return Phrase("guard.few_each", number=self.records, records=records, values=self.values)
 
 
 def level(records: int) -> float:

@@ -9,12 +9,14 @@ post-processing: it costs no protection loss.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
+from stirred.languages import Phrase
 
 LEVEL = 0.5  # of the way from chance to what a column that tells the place would reach: from here on it is refused
 CANDIDATES = 6  # columns from which sets of two are tried
@@ -49,11 +51,22 @@ class Reversal:
         lucky = max(self.rows, 1) ** -0.5
         return min(1.0, max(0.0, (self.guessed - self.chance - lucky) / way)) if way > 0 else 0.0
 
-    def __str__(self) -> str:
-        return (
-            f"{' with '.join(self.columns)} guesses {' × '.join(self.place)} right for {self.guessed:.0%} of the "
-            f"records (by chance {self.chance:.0%})"
+    def words(self) -> Phrase:
+        """The finding."""
+        return Phrase(
+            "guard.guesses",
+            columns=reduce(_with, self.columns),
+            place=" × ".join(self.place),
+            guessed=Phrase("guard.share", number=round(100 * self.guessed)),
+            chance=Phrase("guard.share", number=round(100 * self.chance)),
         )
+
+    def __str__(self) -> str:
+        return str(self.words())
+
+
+def _with(first: str, second: str) -> str:
+    return Phrase("guard.with", first=first, second=second)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.guards.checks import REVERSAL
 
-GUARDS = ("guard", "what it found", "accepted")
-COLUMNS = ("held columns", "what they guess", "places guessed", "by chance")
+GUARDS = ("guard.head.guard", "guard.head.found", "guard.head.accepted")  # keys of the catalog
+COLUMNS = ("guard.head.columns", "guard.head.place", "guard.head.guessed", "guard.head.chance")
 
 
 def on_trial(guard: Guard) -> Guard:
     """The finding of a trial draw, which is thrown away; it is for the office alone."""
     if guard.name != REVERSAL:
         return guard
-    return replace(guard, finding=f"internal, on a trial draw that is thrown away: {guard.finding}")
+    return replace(guard, finding=Phrase("guard.on_trial", finding=guard.finding))
 
 
 def shown_guards(guards: Sequence[Guard]) -> Exhibit:
@@ -25,26 +26,28 @@ def shown_guards(guards: Sequence[Guard]) -> Exhibit:
     '1 guard looked before anything left; nothing that was found had to be accepted by name.'
     """
     taken = [guard.name for guard in guards if guard.accepted]
-    number = f"{len(guards)} guard" + ("s" if len(guards) != 1 else "")
-    outcome = (
-        f"{len(taken)} of the findings had to be accepted by name in the plan: {', '.join(taken)}"
-        if taken
-        else "nothing that was found had to be accepted by name"
-    )
+    outcome = Phrase("guard.none_accepted")
+    if taken:
+        outcome = Phrase("guard.some_accepted", number=len(taken), names=", ".join(taken))
     rows = [
-        (guard.name, guard.finding, "yes, by name" if guard.accepted else "not needed") for guard in guards
+        (guard.name, guard.finding, Phrase("guard.by_name" if guard.accepted else "guard.not_needed"))
+        for guard in guards
     ]
-    parts = [Listing(caption="What each guard found", columns=GUARDS, rows=rows)]
+    heads = [Phrase(key) for key in GUARDS]
+    parts = [Listing(caption=Phrase("guard.each"), columns=heads, rows=rows)]
     parts += [
-        Listing(caption=f"{guard.name}: the held columns that guess most", columns=COLUMNS, rows=guard.rows)
+        Listing(
+            caption=Phrase("guard.most", name=guard.name),
+            columns=[Phrase(key) for key in COLUMNS],
+            rows=guard.rows,
+        )
         for guard in guards
         if guard.rows
     ]
     return Exhibit(
-        title="What was guarded against",
-        finding=f"{number} looked before anything left; {outcome}.",
+        title=Phrase("guard.title"),
+        finding=Phrase("guard.summary", count=len(guards), outcome=outcome),
         parts=tuple(parts),
-        note="Identifiers and records that cannot move are read off the schema and the invariants; the guesses are made "
-        "from the released file alone. None of this costs protection loss.",
+        note=Phrase("guard.note"),
         chapter="risk",
     )

@@ -5,16 +5,18 @@ A stratum can move if it has two swap values and two held combinations. Sizes an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import PrivacyError
+from stirred.languages import Phrase
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.records.participation import Stay
 
-NAME = "records published as they are"
+NAME = Phrase("guard.standing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +36,15 @@ class Standing:
         place = ~alone & ~alike & (shapes.swap_types < 2)
         held = ~alone & ~alike & ~place & (shapes.hold_types < 2)
         reasons = {
-            "alone in their stratum": alone,
-            "in strata of two records that are alike": alike,
-            "in strata with one swap value": place,
-            "in strata with one held combination": held,
+            "guard.alone": alone,
+            "guard.alike": alike,
+            "guard.one_place": place,
+            "guard.one_held": held,
         }
         return Standing(
             records=int((shapes.n * shapes.strata).sum()),
             strata=int(shapes.strata.sum()),
-            reasons=tuple((words, *_counted(shapes, chosen)) for words, chosen in reasons.items()),
+            reasons=tuple((Phrase(key), *_counted(shapes, chosen)) for key, chosen in reasons.items()),
             staying=sum(stay.records for stay in stays),
         )
 
@@ -55,10 +57,17 @@ class Standing:
     def finding(self) -> str:
         """What cannot move, in words."""
         if not self.fixed:
-            return f"none: all {self.strata:,} strata have two swap values and two held combinations"
+            return Phrase("guard.all_move", strata=self.strata)
         strata = sum(number for _, _, number in self.reasons)
-        told = "; ".join(f"{records:,} {words}" for words, records, _ in self.reasons if records)
-        return f"{self.fixed:,} of {self.records:,} records, in {strata:,} of {self.strata:,} strata: {told}"
+        told = [Phrase("guard.number_of", number=n, words=words) for words, n, _ in self.reasons if n]
+        return Phrase(
+            "guard.fixed",
+            number=self.fixed,
+            all=self.records,
+            strata=strata,
+            all_strata=self.strata,
+            told=reduce(lambda one, two: Phrase("lists.semicolon_pair", first=one, second=two), told),
+        )
 
     def guard(self, record_type: str) -> Guard:
         """The finding; a swap in which nothing can move is refused."""
