@@ -70,6 +70,13 @@ def _nouns() -> dict[tuple[str, str], str]:
     return found
 
 
+def _forms(place: str) -> list[str]:
+    """The English nouns that may stand in a place, where it is named after a form of a unit."""
+    return sorted(
+        (text for name, text in _nouns() if name == place and place != "number"), key=len, reverse=True
+    )
+
+
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     """The texts of the catalog as patterns, those that say most first."""
@@ -83,8 +90,13 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
             for literal, name, _, _ in Formatter().parse(text):
                 letters += sum(map(str.isalpha, literal))
                 pattern += re.escape(literal)
-                if name is not None:
-                    pattern += f"(?P={name})" if name in named else f"(?P<{name}>.+?)"
+                if name in named:
+                    pattern += f"(?P={name})"
+                elif name is not None:
+                    nouns = _forms(name)
+                    letters += min(map(len, nouns), default=0)
+                    inside = "|".join(map(re.escape, nouns)) if nouns else ".+?"
+                    pattern += f"(?P<{name}>{inside})"
                     named.add(name)
             if letters >= _LEAST:
                 found.append((letters, pattern, key))

@@ -23,11 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One invariant held against the output: its name in words, whether it is kept, how many numbers it fixes."""
+    """One invariant held against the output: its name in words, whether it is kept, how many numbers it fixes.
+
+    Words of releases are plain text, as the files of an interrupted run keep them; reports recognise the catalog's.
+    """
 
     invariant: str
     kept: bool
     numbers: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "invariant", str(self.invariant))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,11 @@ class Guard:
     finding: str
     accepted: bool = False
     rows: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", str(self.name))
+        object.__setattr__(self, "finding", str(self.finding))
+        object.__setattr__(self, "rows", tuple(tuple(map(str, row)) for row in self.rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +82,9 @@ class Release:
     private: bool = True  # False when made with Key.for_tests
     schema: "Schema | None" = field(default=None, compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", tuple(map(str, self.notes)))
 
     def __repr__(self) -> str:
         held = ", ".join([*self.microdata, *(f"table {name}" for name in self.tables)]) or "nothing"

@@ -5,6 +5,7 @@ import copy
 import pickle
 import re
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from string import Formatter
@@ -13,7 +14,7 @@ import pytest
 
 import stirred
 from stirred.errors import InputError
-from stirred.languages import CODES, Language, Phrase
+from stirred.languages import CODES, Language, Phrase, recognised, unit
 from stirred.languages.catalog import catalog
 
 ROOT = Path(stirred.__file__).parent
@@ -135,3 +136,34 @@ def test_a_text_takes_no_float() -> None:
     with pytest.raises(TypeError, match="exact numbers"):
         Phrase("card.status.proved", share=0.5)  # type: ignore[arg-type]
     assert Phrase("card.status.proved", share=Decimal("0.5")) == "proved"
+
+
+KEPT_IN_FILES = [
+    Phrase("swap.check.table", records=unit("household", "records"), variables="state × size"),
+    Phrase("swap.check.held", records=unit("household", "records")),
+    Phrase("swap.check.members", records=unit("person", "records"), of_their=unit("household", "of_their")),
+    Phrase("swap.stay.kind", subject=unit("household", "records"), condition="kind = 2"),
+    Phrase("swap.note.weak", strata=1234, number=5678, below=Fraction(1, 2), lowest=Decimal("0.0028")),
+    Phrase("topdown.check.adds_up", name="persons"),
+    Phrase("topdown.note.noiseless"),
+    Phrase("guard.identifying"),
+    Phrase("guard.none_identifies"),
+    Phrase("guard.fixed", number=2, all=1500, strata=2, all_strata=11, told="2"),
+    Phrase("guard.all_move", strata=1100),
+    Phrase("invariant.table", ones=unit("person", "ones"), variables="county × sex"),
+    Phrase("card.varies", words=Phrase("law.rate", rate="1/20"), universe=Phrase("law.realised", b=1525)),
+]
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_texts_of_files_are_recognised(code: str) -> None:
+    """A text that an interrupted run or a spec.json kept is said as the phrase that it was."""
+    language = Language.of(code)
+    for phrase in KEPT_IN_FILES:
+        assert language.translated(str(phrase)) == language.translated(phrase)
+        assert language.translated(phrase) != str(phrase)
+
+
+def test_labels_of_the_census_are_not_recognised() -> None:
+    for label in ("owned", "household", "none", "persons", "3", "91001 · renter", "a by b", "never married"):
+        assert type(recognised(label)) is str
