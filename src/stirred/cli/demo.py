@@ -2,14 +2,17 @@
 
   stirred demo                 a census of 60,000 households; PSA at 5 % and 50 %, TopDown; demo/report.html
   stirred demo --out here      the same in another folder
+  stirred demo --language de   cards and public reports of the three packets in German; also fr, es
   stirred demo --promises      only the 2020 census beside a swapped one, as one page of specifications
 
 Each release is a packet of its own (demo/swap-5, demo/swap-50, demo/topdown) made from a plan in demo/plans.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
+from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.progress import bars
 
@@ -20,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the demo (default: demo)")
     parser.add_argument("--promises", action="store_true", help="only the page of specifications")
+    add_language_argument(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -27,13 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the demo and name the report to open."""
     if arguments.promises:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        return _told(arguments, _promises(arguments.out))
+        return _told(arguments, _promises(arguments.out, arguments.language or "en"))
     with bars(quiet=arguments.json) as progress:
         progress("libraries", 0, 1)  # the slowest of imports: something is shown before them
         from stirred.publish.run.demo import demo
 
         progress("libraries", 1, 1)
-        report = demo(arguments.out, progress=progress)
+        report = demo(arguments.out, progress=progress, language=arguments.language or "en")
     return _told(arguments, report)
 
 
@@ -45,18 +49,16 @@ def _told(arguments: argparse.Namespace, report: Path) -> int:
     return 0
 
 
-def _promises(out: Path) -> Path:
+def _promises(out: Path, language: str) -> Path:
     from stirred.catalog import catalog
+    from stirred.languages import Language
     from stirred.spec import compare
     from stirred.spec.card import page
 
-    cards = [catalog.entry(name).card() for name in PAIR]
+    cards = [replace(catalog.entry(name).card(), language=language) for name in PAIR]
     target = out / "specifications.html"
-    lead = (
-        "What the 2020 census promised, beside what it would have promised had its households been swapped within "
-        "counties among those of the same size."
-    )
+    say = Language.of(language).say
     comparison = compare(cards[0].specification, cards[1].specification)
-    text = page(cards, heading="Two promises about one census", lead=(lead,), comparison=comparison)
+    text = page(cards, heading=say("card.demo.heading"), lead=(say("card.demo.lead"),), comparison=comparison)
     target.write_text(text, encoding="utf-8")
     return target

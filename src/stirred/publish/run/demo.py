@@ -13,6 +13,7 @@ from stirred.chance import Key
 from stirred.engine import Progress, silent
 from stirred.errors import InputError, PrivacyError
 from stirred.extras import require
+from stirred.languages import Language
 from stirred.publish.before.refusals import ReadyPlan, prepare
 from stirred.publish.compare.answers import assessment
 from stirred.publish.compare.side_by_side import comparison_report, tables_of
@@ -94,8 +95,11 @@ PLANS = {
 BESIDE = "topdown"  # runs in a second process, where there is a second core
 
 
-def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
-    """Synthesise, plan, run and compare; returns the report. What is already there is taken up."""
+def demo(out: Path, *, seed: int = 1, progress: Progress | None = None, language: str = "en") -> Path:
+    """Synthesise, plan, run and compare; returns the report. What is already there is taken up.
+
+    ``language`` is that of the packets' cards and public reports; the comparison of the three is in English.
+    """
     require("report", why="the demo ends with a report, whose charts are drawn with it")
     say = progress or silent
     key_file = out / "demo.key"
@@ -104,7 +108,8 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None) -> Path:
     plans = out / "plans"
     plans.mkdir(exist_ok=True)
     for name, text in PLANS.items():
-        (plans / f"{name}.toml").write_text(text, encoding="utf-8")
+        stated = "" if language == "en" else f'language = "{Language.of(language).code}"\n'
+        (plans / f"{name}.toml").write_text(stated + text, encoding="utf-8")
     todo = [name for name in PLANS if not (out / name).exists()]
     found: dict[str, Assessment] = {}
     with ExitStack() as stack:
