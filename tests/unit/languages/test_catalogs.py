@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from string import Formatter
+from typing import get_args
 
 import pytest
 
@@ -16,6 +17,7 @@ import stirred
 from stirred.errors import InputError
 from stirred.languages import CODES, Language, Phrase, recognised, unit
 from stirred.languages.catalog import catalog
+from stirred.publish.plan.models import PlanConfig
 
 ROOT = Path(stirred.__file__).parent
 OTHERS = [code for code in CODES if code != "en"]
@@ -111,6 +113,10 @@ def test_an_unknown_language_is_refused() -> None:
         Language.of("dee")
     assert Language.of(Language.of("fr")).code == "fr"
     assert [Language.of(code).name for code in CODES] == ["English", "Deutsch", "Français", "Español"]
+
+
+def test_plans_know_every_language() -> None:
+    assert get_args(PlanConfig.model_fields["language"].annotation) == CODES
 
 
 def test_a_missing_key_is_never_said_in_english() -> None:
