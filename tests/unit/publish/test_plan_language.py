@@ -1,0 +1,86 @@
+"""A plan's language: card and public report follow it; released data and files for programs do not."""
+
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stirred.census.synthetic import write_preset
+from stirred.chance import Key
+from stirred.errors import PlanError
+from stirred.publish import load, run
+from stirred.publish.plan.reading import parse, with_language
+from stirred.publish.run import execute
+
+PLAN = """title = "Umzüge"
+census = "census/census.toml"
+[[mechanism]]
+name = "permutation-swapping"
+match = ["state"]
+swap = ["county", "tract", "block_group", "block"]
+hold = ["tenure"]
+rate = "1/5"
+[[table]]
+name = "tenure-by-county"
+by = ["county", "tenure"]
+[assess]
+utility = false
+"""
+WRITTEN = {"card.md", "card.html", "report.html"}  # in the language of the plan
+NAMED = {"plan.toml", "receipt.json", "checksums.txt"}  # hold the plan's text or digests of it
+
+
+def words(html: str) -> set[str]:
+    """The texts of a page without its scripts and styles."""
+    bare = re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
+    return {unescape(text).strip() for text in re.findall(r">([^<]+)<", bare)} - {""}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_command_writes_its_language_into_the_plan() -> None:
+    english = parse(PLAN, folder=Path())
+    german = with_language(english, "de")
+    assert (german.language, german.text.splitlines()[0]) == ("de", 'language = "de"')
+    assert with_language(german, "de") is german
+    assert with_language(english, None) is english
+    assert german.mechanisms[0].parameters() == english.mechanisms[0].parameters()
+    with pytest.raises(PlanError, match="disagree about the language"):
+        with_language(german, "fr")
+
+
+@pytest.mark.slow
+def test_only_words_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The released bytes are those of the English run; a run that was interrupted writes the same German pages."""
+    write_preset("demo", tmp_path / "census", households=120)
+    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    english, key = load(tmp_path / "plan.toml"), Key.for_tests(5)
+    german = with_language(english, "de")
+    first = files(run(english, tmp_path / "en", key=key).public)
+    second = files(run(german, tmp_path / "de", key=key).public)
+    assert {name for name in first if first[name] != second.get(name)} <= WRITTEN | NAMED
+    assert first.keys() == second.keys()
+    for name in WRITTEN - {"card.md"}:
+        assert '<html lang="de">' in second[name].decode()
+    left = words(first["report.html"].decode()) & words(second["report.html"].decode())
+    # labels of cells, settings of the mechanism and versions are names, which stay
+    left = {text for text in left if " · " not in text and not text.startswith(("permutation-", "python"))}
+    sentences = [text for text in left if len(re.findall(r"\b[a-z]{2,}\b", text)) > 3]
+    assert sentences == []
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as once:
+        once.setattr(execute, "write", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(german, tmp_path / "again", key=key)
+    assert files(run(german, tmp_path / "again", key=key).public) == second
