@@ -12,8 +12,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import console, print_json
+from stirred.cli.terminal.parser import add_language_argument
 from stirred.cli.terminal.progress import bars
 
 PAIR = ("das-2020", "whatif-county-size")

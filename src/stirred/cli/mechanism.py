@@ -17,8 +17,8 @@ from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.flags import add_flags, settings
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
 from stirred.cli.terminal.keys import key_file, key_for, nothing_left
-from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import console, print_json, table
+from stirred.cli.terminal.parser import add_language_argument
 from stirred.cli.terminal.progress import bars, logged
 from stirred.errors import InputError
 from stirred.mechanisms.registry import find, registration

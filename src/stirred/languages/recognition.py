@@ -6,7 +6,7 @@ gives for some values is that phrase; any other text stays as it is.
 
 import re
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from string import Formatter
 
 from stirred.languages.catalog import catalog
@@ -21,6 +21,8 @@ _OWN = (
 )  # parts of other texts, recognised by the name of their place
 _WHOLE = re.compile(r"\d{1,3}(,\d{3})+")
 _DECIMAL = re.compile(r"-?\d{1,3}(,?\d{3})*\.\d+")
+
+_CONDITION = re.compile(r"(?P<variable>\w+) = (?P<values>[^=]+)")
 
 
 @lru_cache(maxsize=4096)
@@ -51,8 +53,15 @@ def _value(name: str, text: str) -> Value:
         return Decimal(text.replace(",", ""))
     if name in ("moved", "kept"):
         return tuple(re.split(r", | and ", text))
+    if name == "condition" and (told := _CONDITION.fullmatch(text)):
+        values = reduce(_either, told["values"].split(" or "))
+        return Phrase("invariant.condition", variable=told["variable"], values=values)
     noun = _nouns().get((name, text))
     return Phrase(noun) if noun else recognised(text)
+
+
+def _either(first: str, second: str) -> str:
+    return Phrase("lists.either", first=first, second=second)
 
 
 @cache

@@ -18,6 +18,7 @@ from stirred.errors import InputError
 from stirred.languages import CODES, Language, Phrase, recognised, unit
 from stirred.languages.catalog import catalog
 from stirred.publish.plan.models import PlanConfig
+from stirred.spec.invariants.margins import condition
 
 ROOT = Path(stirred.__file__).parent
 OTHERS = [code for code in CODES if code != "en"]
@@ -148,7 +149,7 @@ KEPT_IN_FILES = [
     Phrase("swap.check.table", records=unit("household", "records"), variables="state × size"),
     Phrase("swap.check.held", records=unit("household", "records")),
     Phrase("swap.check.members", records=unit("person", "records"), of_their=unit("household", "of_their")),
-    Phrase("swap.stay.kind", subject=unit("household", "records"), condition="kind = 2"),
+    Phrase("swap.stay.kind", subject=unit("household", "records"), condition=condition("kind", ("2", "3"))),
     Phrase("swap.note.weak", strata=1234, number=5678, below=Fraction(1, 2), lowest=Decimal("0.0028")),
     Phrase("topdown.check.adds_up", name="persons"),
     Phrase("topdown.note.noiseless"),

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stirred.cli.spec.sources import add_changes, changed, delta_of, resolve
-from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import print_json
+from stirred.cli.terminal.parser import add_language_argument
 from stirred.errors import InputError
 from stirred.spec.files import dumps
 from stirred.toml_text import TomlError, toml_of

@@ -41,8 +41,8 @@ from stirred.cli.spec.sources import (
     readings_json,
     resolve,
 )
-from stirred.cli.terminal.language import add_language_argument
 from stirred.cli.terminal.output import console, print_json, table
+from stirred.cli.terminal.parser import add_language_argument
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, reading
 from stirred.spec.card import Card, shortened
 from stirred.spec.card.words import decimal, small

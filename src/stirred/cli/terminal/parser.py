@@ -5,6 +5,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 
 from stirred.errors import InputError
+from stirred.languages.catalog import CODES
 
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
 VERBS: dict[str, tuple[str, str]] = {
@@ -104,3 +105,13 @@ def _add_verbs(parser: VerbParser, called: str | None, *, every: bool = False) -
         sub = verbs.add_parser(names[0], aliases=names[1:], help=item.summary)
         if every or called in names:
             importlib.import_module("stirred.cli.mechanism").add_arguments(item.name, sub)
+
+
+def add_language_argument(parser: argparse.ArgumentParser, *, default: str = "en") -> None:
+    """Add ``--language``; ``default`` is said in the help."""
+    parser.add_argument(
+        "--language",
+        choices=CODES,
+        help=f"the language of the card and of the public report (default: {default}); JSON, receipts and names of "
+        "the census stay as they are",
+    )

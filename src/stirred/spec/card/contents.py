@@ -70,6 +70,11 @@ class CardContents:
         """A text of a file as a phrase, where the catalog has it; English needs none."""
         return text if self.speech.is_english else recognised(text)
 
+    @property
+    def heading(self) -> str:
+        """The title; one from the catalog is translated, one that people wrote is not."""
+        return self.translated(self.title) if isinstance(self.title, Phrase) else self.title
+
     def allowed(self) -> Allowed:
         """What the budget allows at the smallest distance that occurs."""
         return allowed(self.specification, delta=self.delta, distance=self.distance)

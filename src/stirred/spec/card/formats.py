@@ -41,7 +41,7 @@ def text(card: CardContents) -> str:
     """The card for a terminal: sentence, table, warning, notes."""
     rows, say = card.rows(), card.says
     width = max(len(name) for name, _ in rows)
-    lines = [card.title, "=" * len(card.title), "", card.sentence(), ""]
+    lines = [card.heading, "=" * len(card.heading), "", card.sentence(), ""]
     lines += [f"{name:<{width}}  {value}" for name, value in rows]
     lines += ["", card.worked()]
     if card.warning():
@@ -100,7 +100,7 @@ def markdown(card: CardContents) -> str:
         return [card.says(key) for key in keys]
 
     lines = [
-        f"## {escaped(card.title)}",
+        f"## {escaped(card.heading)}",
         "",
         escaped(card.sentence()),
         "",
@@ -209,7 +209,7 @@ def render_page(
         ]
         against = f" {language.say('card.comparison.against')} "
         view = {
-            "title": against.join(card.title for card in cards),
+            "title": against.join(card.heading for card in cards),
             "overall": _said(language, _sentence(comparison.sentence)),
             "rows": rows,
             "warnings": [_said(language, _sentence(warning)) for warning in comparison.warnings],
@@ -218,7 +218,7 @@ def render_page(
         _environment()
         .get_template("page.html.j2")
         .render(
-            title=heading or " · ".join(card.title for card in cards),
+            title=heading or " · ".join(card.heading for card in cards),
             heading=heading,
             lead=lead,
             cards=[fragment(card, level=2 if heading else 1) for card in cards],
@@ -248,7 +248,7 @@ def _view(card: CardContents) -> dict[str, object]:
     untouched = [_line(say("card.part.untouched"), card.untouched())] if spec.untouched else []
     return {
         "anchor": "card-" + hashlib.sha256(f"{card.title}{spec}".encode()).hexdigest()[:10],
-        "title": card.title,
+        "title": card.heading,
         "subtitle": card.subtitle,
         "sentence": card.sentence(),
         "parts": [
