@@ -81,7 +81,10 @@ def test_areas_nest_and_levels_differ_between_them(codebook: Path, tmp_path: Pat
 
 def test_published_tables_are_followed(codebook: Path, tmp_path: Path) -> None:
     table = tmp_path / "roof.csv"
-    table.write_text("region,roof,count\n1,tin,900\n1,grass,100\n2,tiles,50\n3,tin,1\n")
+    rows = ["1,tin,900", "1,grass,100", "2,tiles,50", "3,tin,1"]
+    table.write_text(
+        "region,roof,count,quote\n" + "".join(f"{row},count\n" for row in rows)
+    )  # as in a packet
     write_stand_in(codebook, tmp_path / "out", households=4_000, tables=[table])
     homes = pl.read_parquet(tmp_path / "out" / "household.parquet")
     first = homes.filter(pl.col("region") == "1")["roof"]

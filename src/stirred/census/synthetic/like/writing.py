@@ -61,6 +61,10 @@ def write_stand_in(
     }
 
 
+# What tables of a packet have beside their counts.
+BESIDE = ("weighted", "estimate", "standard_error", "low", "high", "quote")
+
+
 def public_table(path: Path, schema: Schema) -> PublicTable:
     """Read a published table of counts from a CSV or Parquet file."""
     try:
@@ -77,6 +81,7 @@ def public_table(path: Path, schema: Schema) -> PublicTable:
         ) from None
     known = {v.name for record in schema.records for v in record.variables} | set(schema.spine)
     known |= {record.size for record in schema.records} | {r.kinds.column for r in schema.records if r.kinds}
+    frame = frame.drop([name for name in BESIDE if name in frame.columns and name not in known])
     strange = [name for name in frame.columns if name not in known and name != "count"]
     if "count" not in frame.columns or strange:
         raise InputError(
