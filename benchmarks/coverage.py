@@ -46,7 +46,7 @@ def synthetic(households: int) -> Census:
 
 
 def hawaii() -> Census:
-    """Hawaii 2020: one household a person (block counts have no households), race and an age on the right side of 18."""
+    """Hawaii 2020: persons with their block, race and an age on the right side of 18; there are no households."""
     table, parts = pl.read_parquet(HAWAII), []
     for number, group in enumerate(GROUPS):
         grown, all_ = pl.col(f"vap_{group}"), pl.col(f"pop_{group}")
@@ -59,8 +59,8 @@ def hawaii() -> Census:
     people = pl.concat(parts).with_columns(
         **{name: pl.col("block").str.slice(0, end) for name, end in ends.items()}
     )
-    schema = {"geography": {"spine": list(SPINE)}, "record": {"person": {}}}
-    return Census.of(schema, {"person": people})
+    schema = {"geography": {"spine": list(SPINE)}, "record": {"person": {"id": "person_id"}}}
+    return Census.of(schema, {"person": people.with_row_index("person_id")})
 
 
 def truth(
