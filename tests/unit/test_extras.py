@@ -110,3 +110,13 @@ def test_extras_are_those_of_the_project() -> None:
 def test_a_name_that_the_module_lacks_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError):
         OptionalModule("math", "report", why="it is used").no_such_name  # noqa: B018
+
+
+def test_the_demo_installs_pinned_versions_of_the_core_with_two_extras() -> None:
+    """Every line of the demo's list stands in that of the tests, and Spark or a browser's driver is not among them."""
+    root = Path(__file__).parents[2]
+    small, whole = ((root / name).read_text().splitlines() for name in ("tools/demo.txt", "constraints.txt"))
+    assert {line.rstrip(" \\") for line in small} <= {line.rstrip(" \\") for line in whole}
+    names = {line.split("==")[0] for line in small if "==" in line}
+    assert {"numba", "polars", "altair", "vl-convert-python", "highspy", "piqp"} <= names
+    assert not names & {"pyspark", "playwright", "opendp", "pandas", "duckdb", "mypy"}
