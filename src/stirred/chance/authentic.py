@@ -14,6 +14,7 @@ from stirred.chance.key import Key
 from stirred.errors import ForgedStateError
 
 SEAL = ".seal"
+LONGEST_MARK = 4096  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class AuthenticFolder:
     def keep(self, name: str, content: bytes) -> None:
         """Write a file and its seal; each is complete or not there."""
         temporary = self.folder / f"{name}.new"
+        temporary.unlink(missing_ok=True)
         _write(temporary, content)
         self.adopt(name, temporary)
 
@@ -38,6 +40,7 @@ class AuthenticFolder:
         told = self._seal(name, digest_of(written))
         written.replace(place)
         temporary = self.folder / f"{name}{SEAL}.new"
+        temporary.unlink(missing_ok=True)
         _write(temporary, told.encode())
         temporary.replace(seal)
 
@@ -60,6 +63,23 @@ class AuthenticFolder:
 
     def _seal(self, name: str, digest: bytes) -> str:
         return self.key.digest(b"sealed state", self.run, name.encode(), digest).hex()
+
+
+def mark_of(path: Path) -> bytes | None:
+    """The short text that identifies a run; None where there is none. A link or a pipe could be read for ever."""
+    if not os.path.lexists(path):
+        return None
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_MARK:
+        raise forged(path.parent)
+    return path.read_bytes()
+
+
+def keep_mark(path: Path, text: str) -> None:
+    """Write that text, completely or not at all, into the folder itself: a link that lies there is not followed."""
+    temporary = path.with_suffix(".new")
+    temporary.unlink(missing_ok=True)
+    _write(temporary, text.encode())
+    temporary.replace(path)
 
 
 def digest_of(path: Path) -> bytes:

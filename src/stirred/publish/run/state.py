@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder, digest_of, forged
+from stirred.chance.authentic import AuthenticFolder, digest_of, forged, keep_mark, mark_of
 from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, Guard, Mechanism, Release
@@ -65,7 +65,7 @@ class Unfinished:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
         identity = _identity(plan, key, census)
         place = self.state / "run"
-        if _in_the_way(self.state) or _differs(place, identity):
+        if _in_the_way(self.state) or mark_of(place) not in (None, identity.encode()):
             raise PrivacyError(
                 "an interrupted run of something else lies there",
                 why=f"{self.part.name} was begun with another plan or key, or the files of the census changed since",
@@ -74,14 +74,12 @@ class Unfinished:
         for folder in (self.part, self.state):
             folder.mkdir(mode=0o700, exist_ok=True)
             folder.chmod(0o700)
-        temporary = place.with_suffix(".new")
-        temporary.write_text(identity)
-        temporary.replace(place)
+        keep_mark(place, identity)
 
     def same_input(self, plan: Plan, key: Key, census: Census) -> None:
         """Refuse a packet of files that changed since the run began."""
         identity = _identity(plan, key, census)
-        if _differs(self.state / "run", identity):
+        if mark_of(self.state / "run") not in (None, identity.encode()):
             raise PrivacyError(
                 "the files of the census changed during the run",
                 why="what was released and what would be described are not the same records",
@@ -115,7 +113,7 @@ class Unfinished:
 
     def _sealed(self, key: Key) -> AuthenticFolder:
         """What is finished, as only this run can have written it."""
-        return AuthenticFolder(self.state, key, (self.state / "run").read_bytes())
+        return AuthenticFolder(self.state, key, mark_of(self.state / "run") or b"")
 
     def finished(
         self, place: Path, mechanism: Mechanism, census: Census, specification: Specification, key: Key
@@ -197,13 +195,6 @@ def _identity(plan: Plan, key: Key, census: Census) -> str:
 def _in_the_way(folder: Path) -> bool:
     """Whether something that is no folder has its name."""
     return os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir())
-
-
-def _differs(place: Path, identity: str) -> bool:
-    """Whether another identity lies there, or something that is none."""
-    if not os.path.lexists(place):
-        return False
-    return place.is_symlink() or not place.is_file() or place.read_bytes() != identity.encode()
 
 
 def _delete(path: Path) -> None:

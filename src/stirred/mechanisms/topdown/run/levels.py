@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder
+from stirred.chance.authentic import AuthenticFolder, keep_mark, mark_of
 from stirred.engine import Engine, Progress
 from stirred.errors import PrivacyError
 from stirred.mechanisms.topdown.solve.levels import Estimator
@@ -37,15 +37,13 @@ class Checkpoint:
         shutil.rmtree(self._gone(self.folder), ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         mark = self.folder / "run"
-        if mark.exists() and mark.read_bytes() != self.identity.encode():
+        if mark_of(mark) not in (None, self.identity.encode()):
             raise PrivacyError(
                 "the folder holds an interrupted run of another key, census or workload",
                 why=f"the folder {self.folder.name} was begun with something else",
                 fix="finish that run with its own settings, or delete the folder",
             )
-        written = self.folder / "run.new"
-        written.write_text(self.identity)
-        written.replace(mark)  # whole or not at all: half an identity would be that of another run
+        keep_mark(mark, self.identity)
 
     def _kept(self) -> AuthenticFolder | None:
         if self.folder is None or self.key is None:
