@@ -25,7 +25,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "check the separator and quoting",
     ),
     (
-        r"unexpected end of file|deflate|inflate|compressed stream|gzip|zstd|unknown frame|bad crc|bad magic number for",
+        r"unexpected end of file|deflate|inflate|compressed stream|gzip|zstd|unknown frame|bad crc|bad magic number",
         "the compressed file is damaged",
         "copy it again",
     ),

@@ -1,6 +1,7 @@
 """Read census.toml, or a dictionary of the same shape, into a Schema; all mistakes are reported at once."""
 
 import csv
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
@@ -35,13 +36,13 @@ from stirred.census.codebook.toml import (
 from stirred.census.codebook.toml import VariableModel as Model
 from stirred.census.codebook.toml import span as parse_span
 from stirred.errors import SchemaError, did_you_mean
-from stirred.toml_text import TomlError, toml_of
+from stirred.toml_text import TomlError, plain_text, toml_of
 
 
 def load(path: Path) -> Schema:
     """The schema in a TOML file."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = plain_text(path)
     except OSError as error:
         raise SchemaError(
             f"cannot open {path.name}",
@@ -280,11 +281,11 @@ def _codes(
     source = CodesFrom(file=given) if isinstance(given, str) else given
     path = (folder or Path()) / source.file
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            sample = stream.readline()
-            stream.seek(0)
-            rows = list(csv.DictReader(stream, delimiter=next((c for c in "|;\t" if c in sample), ",")))
-    except (OSError, UnicodeDecodeError):
+        text = plain_text(path, encoding="utf-8-sig")
+        sample = text.partition("\n")[0]
+        lines = io.StringIO(text, newline="")
+        rows = list(csv.DictReader(lines, delimiter=next((c for c in "|;\t" if c in sample), ",")))
+    except (OSError, UnicodeDecodeError, csv.Error):
         raise SchemaError(
             f"cannot read the codes of {name}",
             why=f"no readable file {source.file}",

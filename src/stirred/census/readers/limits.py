@@ -18,9 +18,9 @@ NAME = 1_000  # characters of a column's name
 HEADER = 1 << 20  # bytes of the first line of a text file
 LINE = 1 << 24  # bytes of any line
 FOOTER = 64 << 20  # bytes that describe a Parquet file
-GROUP = 1 << 26  # records of a row group, the largest that a writer makes unless told otherwise
+GROUP = 1 << 24  # records of a row group: several of them are held at once
 CHUNK = 4 << 30  # bytes that one column of a row group may declare
-DENSE = 10_000_000, 1_000  # records from which, and records in a byte with which, a file is not plausible
+DENSE = 10_000_000, 50  # records from which, and records in a byte with which, a file is not plausible
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 

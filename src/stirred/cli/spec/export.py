@@ -11,7 +11,7 @@ from stirred.cli.terminal.output import print_json
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.errors import InputError
 from stirred.spec.files import dumps
-from stirred.toml_text import TomlError, toml_of
+from stirred.toml_text import TomlError, plain_text, toml_of
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def _write(path: Path, text: str) -> None:
 
 def _toml(path: Path) -> dict[str, object]:
     try:
-        return toml_of(path.read_text(encoding="utf-8"))
+        return toml_of(plain_text(path))
     except OSError as error:
         raise InputError(
             f"cannot read {path.name}",

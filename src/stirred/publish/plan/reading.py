@@ -14,7 +14,7 @@ from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
 from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan, WeightsPlan
 from stirred.spec import Budget
-from stirred.toml_text import TomlError, toml_of
+from stirred.toml_text import TomlError, plain_text, toml_of
 
 
 def load(path: str | Path) -> Plan:
@@ -22,7 +22,7 @@ def load(path: str | Path) -> Plan:
     require_path("the plan", path, fix='st.load("plan.toml")')
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = plain_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(
             "the plan cannot be read",

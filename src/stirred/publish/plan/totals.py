@@ -8,6 +8,7 @@ import polars as pl
 
 from stirred.errors import PlanError, did_you_mean
 from stirred.publish.plan.description import WeightsPlan
+from stirred.toml_text import plain_text
 
 TOTAL = "total"
 AGREE = 1e-6  # how far the sums of two public tables may differ, relative to the sum
@@ -42,9 +43,9 @@ def public_totals(weights: WeightsPlan, folder: Path) -> tuple[PublicTotals, ...
 
 def _read(path: Path) -> PublicTotals:
     try:
-        frame = pl.read_csv(path, infer_schema=False)
+        frame = pl.read_csv(plain_text(path).encode(), infer_schema=False)
         frame = frame.with_columns(pl.col(TOTAL).str.strip_chars().cast(pl.Float64))
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError):
         frame = pl.DataFrame()
     variables = tuple(name for name in frame.columns if name != TOTAL)
     wrong = (

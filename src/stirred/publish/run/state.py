@@ -79,7 +79,7 @@ class Unfinished:
     def same_input(self, plan: Plan, key: Key, census: Census) -> None:
         """Refuse a packet of files that changed since the run began."""
         identity = _identity(plan, key, census)
-        if mark_of(self.state / "run") not in (None, identity.encode()):
+        if mark_of(self.state / "run") != identity.encode():
             raise PrivacyError(
                 "the files of the census changed during the run",
                 why="what was released and what would be described are not the same records",

@@ -32,6 +32,7 @@ from stirred.spec.specification import Specification
 FORMAT = "stirred-specification"
 VERSION = 1
 Json = Any
+LONGEST = 64 << 20  # bytes
 _EXPORT = "write one with: stirred spec export NAME --spec --out spec.json"
 
 
@@ -224,6 +225,10 @@ def load(path: Path | str) -> Specification:
     """Read spec.json; an unreadable file gives one error."""
     source = Path(path)
     try:
+        if source.is_char_device() or (source.is_file() and source.stat().st_size > LONGEST):
+            raise InputError(
+                f"cannot read {source.name}", why=f"it is no file of at most {LONGEST:,} bytes", fix=_EXPORT
+            )
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = (

@@ -11,6 +11,7 @@ from stirred.mechanisms.topdown.workload import toml
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Query
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.toml_text import plain_text
 
 Mode = Literal["classic", "gls"]
 PRESETS = resources.files("stirred.mechanisms.topdown") / "presets"
@@ -101,7 +102,15 @@ class Workload:
     @classmethod
     def load(cls, path: str | Path) -> "Workload":
         """A workload from a TOML file."""
-        return cls.parse(Path(path).read_text("utf8"))
+        try:
+            text = plain_text(Path(path))
+        except (OSError, UnicodeDecodeError):
+            raise InputError(
+                f"cannot read the workload {Path(path).name}",
+                why="it is not a plain file of UTF-8 text",
+                fix="give the path of a TOML file, or the name of a workload",
+            ) from None
+        return cls.parse(text)
 
     @classmethod
     def parse(cls, text: str) -> "Workload":
