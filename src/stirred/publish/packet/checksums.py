@@ -72,19 +72,31 @@ def check(folder: Path) -> list[Discrepancy]:
     return sorted(findings, key=lambda finding: (finding.path, finding.state))
 
 
-def _listed(folder: Path) -> list[tuple[str, str]]:
-    """The lines of the list as (name, digest)."""
+def listed_bytes(folder: Path) -> bytes:
+    """The list itself, of a bounded size."""
     path = folder / CHECKSUMS
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_LIST:
-            raise OSError
-        lines = path.read_bytes().decode("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError):
-        raise InputError(
-            "this is no packet",
-            why=f"{folder.name}/{CHECKSUMS} cannot be read",
-            fix="give the folder stirred run wrote",
-        ) from None
+            raise _unreadable(folder)
+        return path.read_bytes()
+    except OSError:
+        raise _unreadable(folder) from None
+
+
+def _unreadable(folder: Path) -> InputError:
+    return InputError(
+        "this is no packet",
+        why=f"{folder.name}/{CHECKSUMS} cannot be read",
+        fix="give the folder stirred run wrote",
+    )
+
+
+def _listed(folder: Path) -> list[tuple[str, str]]:
+    """The lines of the list as (name, digest)."""
+    try:
+        lines = listed_bytes(folder).decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise _unreadable(folder) from None
     if lines[-1] == "":
         lines.pop()
     matched = [_LINE.fullmatch(line) for line in lines]

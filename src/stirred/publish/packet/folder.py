@@ -1,17 +1,36 @@
 """A packet: a release on disk, in a public part that may be copied anywhere and an internal part that may not."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, require_path
 from stirred.publish.packet.checksums import PUBLIC
+from stirred.toml_text import plain_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred.mechanisms.base import Check
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Replace errors of the reading libraries: a packet of any origin may be read before it is verified."""
+    import polars as pl
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        raise InputError(
+            f"cannot read {name} of this packet",
+            why="the file is damaged",
+            fix="compare it with its checksums: stirred packet verify PACKET",
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +98,14 @@ class Packet:
 
     def read_tables(self) -> "dict[str, pa.Table]":
         """The published tables themselves."""
+        return {name: self.table(name) for name in self.table_names()}
+
+    def table(self, name: str) -> "pa.Table":
+        """One published table."""
         import pyarrow.parquet as pq
 
-        return {
-            name: pq.read_table(self.public / "tables" / f"{name}.parquet") for name in self.table_names()
-        }
+        with _readable(f"tables/{name}.parquet"):
+            return pq.read_table(self.public / "tables" / f"{name}.parquet")
 
     def contents(self) -> dict[str, str]:
         """What its records and tables say, each by a digest that does not see who wrote the files."""
@@ -96,13 +118,14 @@ class Packet:
         for folder in [*sorted(self.public.glob("data*")), self.public / "tables"]:
             for path in sorted(folder.glob("*.parquet")):
                 files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-                found[f"{folder.name}/{path.stem}"] = digest(pads.dataset([str(file) for file in files]))
+                with _readable(f"{folder.name}/{path.name}"):
+                    found[f"{folder.name}/{path.stem}"] = digest(pads.dataset([str(file) for file in files]))
         return found
 
     def _json(self, name: str) -> dict[str, object]:
         try:
-            document = json.loads((self.public / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            document = json.loads(plain_text(self.public / name))
+        except (OSError, ValueError, RecursionError):
             raise InputError(
                 "this is no packet",
                 why=f"{name} is missing or damaged",

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from stirred.errors import InputError, PrivacyError
-from stirred.publish.packet.checksums import CHECKSUMS, SIGNATURE, check, public_part
+from stirred.publish.packet.checksums import SIGNATURE, check, listed_bytes, public_part
 
 LONGEST_KEY = 1 << 14  # bytes
 MAKE = "make one: stirred packet new-signer office.pem"
@@ -53,7 +53,7 @@ def sign(packet: Path, signer: Path) -> Path:
     key = _private(signer)
     place = folder / SIGNATURE
     temporary = folder / f"{SIGNATURE}.part"
-    temporary.write_bytes(key.sign((folder / CHECKSUMS).read_bytes()))
+    temporary.write_bytes(key.sign(listed_bytes(folder)))
     temporary.replace(place)
     return place
 
@@ -71,7 +71,7 @@ def signed_by(packet: Path, signer: Path) -> bool:
     if place.is_symlink() or not place.is_file() or place.stat().st_size != 64:
         return False
     try:
-        key.verify(place.read_bytes(), (folder / CHECKSUMS).read_bytes())
+        key.verify(place.read_bytes(), listed_bytes(folder))
     except InvalidSignature:
         return False
     return True
