@@ -1,0 +1,262 @@
+"""For every mechanism: two censuses with the same invariants and the same released content have the same public bytes.
+
+The second run also happens at another time, in another place, for another user, on a machine of another name.
+"""
+
+import getpass
+import json
+import os
+import platform
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.registry import WORKLOAD
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.errors import StirredError
+from stirred.mechanisms.exact_margins import mechanism as margins
+from stirred.mechanisms.registry import find, registered
+from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swapping.draw.moves import Moves
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.run import digest
+from stirred.publish import load, run
+
+TOML = """[geography]
+spine = ["state", "county", "tract"]
+[record.household]
+files = ["household.csv"]
+id = "id"
+[record.household.variables]
+size = "1..4"
+tenure = ["o", "r"]
+[record.person]
+files = ["person.csv"]
+household = "id"
+[record.person.variables]
+age = "0..99"
+sex = ["f", "m"]
+"""
+PLAN = """title = "t"
+census = "census.toml"
+[publish]
+formats = ["parquet", "csv"]
+microdata = {microdata}
+[assess]
+utility = false
+[[mechanism]]
+name = "{name}"
+{settings}
+"""
+SWAP = 'match = ["state", "size"]\nswap = ["county", "tract"]\nrate = "1/3"\n'
+TABLE = '[[table]]\nname = "a"\nby = ["county", "tenure"]\n'
+VARIANTS = {
+    "permutation-swapping": SWAP + TABLE,
+    "swapping-varying-rates": SWAP + 'by = "tenure"\nrates = {r = "1/2"}\n' + TABLE,
+    "swapping-imputed-stay": SWAP + 'imputed = "tenure"\nlevels = ["r"]\n' + TABLE,
+    "swapping-no-vacuous": SWAP + "carry = false\n" + TABLE,
+    "swapping-near-places": SWAP + 'preference = "3"\n' + TABLE,
+    "swapping-unit-matching": SWAP + 'loose = ["size"]\nalpha = "1/2"\n' + TABLE,
+    "swapping-noisy-tables": SWAP + 'tables = [["county", "tenure"]]\nsigma_squared = "4"\n' + TABLE,
+}
+MARGINS = 'rows = "county"\ncolumns = "tenure"\nrho_squared = "1/2"\n' + TABLE
+TOPDOWN = (
+    'workload = "w.toml"\nreplicates = 2\n[[table]]\nname = "a"\nrecord_type = "person"\nby = ["county"]\n'
+)
+RNG = np.random.default_rng(3)
+ROWS = 240
+TRACT = RNG.permuted(np.arange(ROWS) % 6)
+SIZE = RNG.integers(1, 4, ROWS)
+TENURE = RNG.choice(["o", "r"], ROWS)
+KEY = Key.for_tests(1)
+
+
+def town(
+    folder: Path, name: str, settings: str, *, tract: np.ndarray, order: np.ndarray, seed: int = 0
+) -> Path:
+    """A census with these places of the households; ``seed`` shuffles the sexes of all persons."""
+    folder.mkdir()
+    (folder / "census.toml").write_text(TOML)
+    (folder / "w.toml").write_text(WORKLOAD)
+    microdata = "false" if "noisy-tables" in name or name == "exact-margins" else "true"
+    (folder / "plan.toml").write_text(PLAN.format(name=name, settings=settings, microdata=microdata))
+    homes = [f"{i},1,{tract[i] // 2},{tract[i]},{SIZE[i]},{TENURE[i]}\n" for i in order]
+    (folder / "household.csv").write_text("id,state,county,tract,size,tenure\n" + "".join(homes))
+    sexes = np.random.default_rng(seed).permuted(np.arange(SIZE.sum()) % 2)
+    ages = np.arange(SIZE.sum()) * 7 % 90
+    rows = zip(np.repeat(np.arange(ROWS), SIZE), ages, sexes, strict=True)
+    (folder / "person.csv").write_text(
+        "id,age,sex\n" + "".join(f"{i},{age},{'fm'[sex]}\n" for i, age, sex in rows)
+    )
+    return folder
+
+
+def released(folder: Path) -> dict[str, bytes]:
+    packet = run(load(folder / "plan.toml"), folder / "packet", key=KEY, internal=False)
+    return {
+        p.relative_to(packet.public).as_posix(): p.read_bytes()
+        for p in sorted(packet.public.rglob("*"))
+        if p.is_file()
+    }
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """Another time, place, user and machine."""
+    before = time.time
+    (tmp_path / "far away").mkdir()
+    with pytest.MonkeyPatch.context() as other:
+        for name, value in {
+            "HOME": "/far",
+            "USER": "eve",
+            "LOGNAME": "eve",
+            "TZ": "Asia/Tokyo",
+            "LANG": "C",
+        }.items():
+            other.setenv(name, value)
+        other.setenv("HOSTNAME", "far-host")
+        other.chdir(tmp_path / "far away")
+        time.tzset()
+        other.setattr(socket, "gethostname", lambda: "far-host")
+        other.setattr(platform, "node", lambda: "far-host")
+        other.setattr(getpass, "getuser", lambda: "eve")
+        other.setattr(os, "getpid", lambda: 7)
+        other.setattr(time, "time", lambda: before() + 1e8)
+        yield tmp_path / "far away"
+    time.tzset()
+
+
+def same_moves(patch: pytest.MonkeyPatch, kind: type[PermutationSwapping], moves: np.ndarray) -> None:
+    """Replace the draw of a swap by these moves, and the key of the run by a fixed one."""
+
+    def swapped(self: PermutationSwapping, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        del self, run
+        everybody = np.arange(frame.rows, dtype=np.uint32)
+        return swapped_columns(frame, Moves(receivers=everybody, givers=moves.astype(np.uint32)), engine)
+
+    def bound(self: PermutationSwapping, key: Key, digest: bytes) -> Key:
+        del self, digest
+        return key.bind("the same in both")
+
+    patch.setattr(kind, "swapped", swapped)
+    patch.setattr(kind, "bound", bound)
+
+
+def exchanged(name: str) -> np.ndarray:
+    """Places exchanged in pairs within strata; imputed records stay, and without carried persons no type mixes."""
+    order = np.lexsort((np.arange(ROWS), TENURE, SIZE))
+    moved = np.arange(ROWS)
+    for a, b in zip(order[::2], order[1::2], strict=False):
+        if SIZE[a] == SIZE[b] and not (name == "swapping-imputed-stay" and "r" in (TENURE[a], TENURE[b])):
+            moved[a], moved[b] = b, a
+    return moved
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_swap_with_the_same_release_has_the_same_bytes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    kind, moved, order = find(name), exchanged(name), np.arange(ROWS)
+    assert issubclass(kind, PermutationSwapping)
+    one = town(tmp_path / "one", name, VARIANTS[name], tract=TRACT, order=order)
+    other = town(tmp_path / "other", name, VARIANTS[name], tract=TRACT[moved], order=order)
+    same_moves(monkeypatch, kind, order)
+    here = released(one)
+    request.getfixturevalue("elsewhere")
+    same_moves(monkeypatch, kind, moved)
+    there = released(other)
+    told: list[Any] = [json.loads(part.pop("receipt.json")) for part in (here, there)]
+    digests = [part["mechanisms"][0].pop("input_digest") for part in told]
+    assert digests[0] != digests[1], "the censuses differ; keyed, the digest is a random number"
+    assert told[0] == told[1]
+    assert [file for file in here if here[file] != there.get(file)] == ["checksums.txt"]
+    assert here.keys() == there.keys()
+
+
+def test_exact_margins_with_the_same_table_have_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The noise of the second run is what leads from its table to the first release."""
+    counted: list[np.ndarray] = []
+    table, noise, seen = margins.ExactMargins._table, margins.lattice_noise, [np.zeros(0)]
+
+    def counting(self: margins.ExactMargins, census: Any) -> Any:
+        found = table(self, census)
+        counted.append(found[0])
+        return found
+
+    def leading(*given: Any, **named: Any) -> Any:
+        if seen[0].size == 0:
+            seen[0] = counted[-1] + noise(*given, **named)
+        return seen[0] - counted[-1]
+
+    monkeypatch.setattr(margins.ExactMargins, "_table", counting)
+    monkeypatch.setattr(margins, "lattice_noise", leading)
+    shuffled = TRACT.copy()
+    for a, b in zip(np.flatnonzero(TENURE == "o"), np.flatnonzero(TENURE == "r"), strict=False):
+        shuffled[a], shuffled[b] = shuffled[b], shuffled[a]
+    order = np.arange(ROWS)
+    here = released(town(tmp_path / "one", "exact-margins", MARGINS, tract=TRACT, order=order))
+    request.getfixturevalue("elsewhere")
+    there = released(town(tmp_path / "other", "exact-margins", MARGINS, tract=shuffled, order=order[::-1]))
+    assert (counted[0] != counted[-1]).any()
+    assert here == there
+
+
+@pytest.mark.parametrize("mode", ["gls", "classic"])
+def test_topdown_with_the_same_measurements_has_the_same_bytes(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The noise of the second run is what leads from its answers to the first measurements; the tree is the same."""
+    exact, truths = Measurements.exact, []
+
+    def leading(self: Measurements, *given: Any) -> Any:
+        if not any(self.truth is truth for truth in truths):
+            truths.append(self.truth)
+        own = self.truth
+        number = next(i for i, truth in enumerate(truths) if truth is own)
+        self.truth = truths[number - second[0]] if second else own
+        try:
+            return exact(self, *given)
+        finally:
+            self.truth = own
+
+    second: list[int] = []
+    monkeypatch.setattr(Measurements, "exact", leading)
+    monkeypatch.setattr(digest, "whole", lambda *_: b"the same in both")
+    settings = f'mode = "{mode}"\n' + TOPDOWN
+    order = np.arange(ROWS)
+    here = released(town(tmp_path / "one", "topdown", settings, tract=TRACT, order=order))
+    request.getfixturevalue("elsewhere")
+    second.append(len(truths))
+    shuffled = np.random.default_rng(9).permuted(TRACT)
+    there = released(town(tmp_path / "other", "topdown", settings, tract=shuffled, order=order[::-1], seed=5))
+    assert len(truths) == 2 * second[0]
+    assert any(
+        (a.counts.tolist() != b.counts.tolist()) for a, b in zip(truths[0], truths[second[0]], strict=True)
+    )
+    assert [file for file in here if here[file] != there.get(file)] == []
+    assert here.keys() == there.keys()
+
+
+def test_every_mechanism_is_here() -> None:
+    """One without a finite bound publishes nothing."""
+    here = {*VARIANTS, "exact-margins", "topdown", "swapping-noisy-key"}
+    assert here == {name for name, item in registered().items() if item.target.startswith("stirred.")}
+
+
+def test_a_mechanism_without_a_bound_publishes_nothing(tmp_path: Path) -> None:
+    settings = SWAP + 'noisy = "size"\nchange = "1/4"\n'
+    folder = town(tmp_path / "one", "swapping-noisy-key", settings, tract=TRACT, order=np.arange(ROWS))
+    with pytest.raises(StirredError):
+        released(folder)
+    assert not (folder / "packet").exists()
