@@ -285,6 +285,8 @@ def _codes(
         sample = text.partition("\n")[0]
         lines = io.StringIO(text, newline="")
         rows = list(csv.DictReader(lines, delimiter=next((c for c in "|;\t" if c in sample), ",")))
+        if any(None in row or None in row.values() for row in rows):
+            raise csv.Error  # a line with more or fewer fields than the header
     except (OSError, UnicodeDecodeError, csv.Error):
         raise SchemaError(
             f"cannot read the codes of {name}",

@@ -79,8 +79,11 @@ class VariableModel(Strict):
     def _span(cls, given: object) -> object:
         if isinstance(given, str) and span(given) is None:
             raise ValueError('write a range as "0..115" or [0, 115]')
-        if len(_range(given)) == 0:
+        found = _range(given)
+        if not found:
             raise ValueError("the range is empty: write the smaller end first")
+        if max(abs(found[0]), abs(found[-1])) >= 1 << 62:
+            raise ValueError("the range has numbers of more than 62 bits")
         return given
 
     @model_validator(mode="after")

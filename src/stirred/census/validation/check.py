@@ -28,7 +28,7 @@ from stirred.census.validation.single import Counted, SingleRecords, counted, si
 from stirred.census.validation.tree import check_geography
 from stirred.errors import MissingExtraError, StirredError
 
-_READING = (pl.exceptions.PolarsError, pa.ArrowException, OSError, StirredError)
+_READING = (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError, StirredError)
 
 
 def check(path: str | Path, *, progress: Progress | None = None) -> Problems:

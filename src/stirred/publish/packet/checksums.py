@@ -45,7 +45,10 @@ def files(folder: Path) -> Iterator[Path]:
 def seal(folder: Path) -> None:
     """Write the checksums of a folder, in the format that ``sha256sum --check`` reads."""
     lines = [f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n" for path in files(folder)]
-    (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+    place = folder / CHECKSUMS
+    if place.is_symlink():  # nothing is written elsewhere
+        place.unlink()
+    place.write_text("".join(lines), encoding="utf-8")
 
 
 def check(folder: Path) -> list[Discrepancy]:

@@ -33,6 +33,19 @@ def _readable(name: str) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def _stated() -> Iterator[None]:
+    """Replace errors of a receipt that states something else than a run states."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError(
+            "the receipt of this packet cannot be read",
+            why="it lacks what a mechanism states, or states it in another form",
+            fix="compare it with its checksums: stirred packet verify PACKET",
+        ) from None
+
+
 @dataclass(frozen=True, slots=True)
 class Packet:
     """A packet that lies in a folder; reads only its public part unless asked."""
@@ -69,11 +82,17 @@ class Packet:
         """The invariants that were checked on the output."""
         from stirred.mechanisms.base import Check
 
-        return tuple(Check(**check) for entry in self.mechanisms() for check in entry["invariants"])
+        with _stated():
+            return tuple(
+                Check(invariant=str(one["invariant"]), kept=bool(one["kept"]), numbers=int(one["numbers"]))
+                for entry in self.mechanisms()
+                for one in entry["invariants"]
+            )
 
     def notes(self) -> tuple[str, ...]:
         """The notes of the mechanisms."""
-        return tuple(note for entry in self.mechanisms() for note in entry["notes"])
+        with _stated():
+            return tuple(str(note) for entry in self.mechanisms() for note in entry["notes"])
 
     def mechanisms(self) -> list[dict[str, Any]]:
         """What the receipt states of each mechanism: settings, parameters, ledger, invariants, notes."""

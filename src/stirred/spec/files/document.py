@@ -92,13 +92,14 @@ def from_json(document: Json) -> Specification:
             fix="use the release of stirred that wrote the file, or export it again",
         )
     try:
+        json.dumps(document, ensure_ascii=False).encode()  # half a character cannot be written again
         _validate(document)
         return _specification(document)
     except StirredError:
         raise
     except RecursionError:
         raise InputError("cannot read this spec.json", why="it is nested too deeply", fix=_EXPORT) from None
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise InputError(
             "cannot read this spec.json",
             why=f"its parts do not fit together: {error}",
