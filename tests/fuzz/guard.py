@@ -27,7 +27,6 @@ _NEVER = (
     "os.posix_spawn",
     "subprocess.Popen",
     "socket.connect",
-    "pickle.find_class",
 )
 
 

@@ -36,7 +36,21 @@ FEW = {
     "command": 3,
 }
 # (target, seed, number) of cases that found something
-FOUND: tuple[tuple[str, int, int], ...] = ()
+FOUND: tuple[tuple[str, int, int], ...] = (
+    ("schema", 101, 7035),
+    ("specification", 102, 1),
+    ("specification", 102, 38),
+    ("specification", 102, 1543),
+    ("specification", 102, 9340),
+    ("specification", 102, 10548),
+    ("packet", 102, 786),
+    ("packet", 102, 2560),
+    ("packet", 102, 6423),
+    ("parquet", 103, 9),
+    ("parquet", 103, 1570),
+    ("command", 103, 203),
+    ("command", 103, 637),
+)
 
 
 @pytest.fixture(scope="module")
