@@ -4,7 +4,6 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import Any
 
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.exact import Exact
@@ -40,30 +39,24 @@ def epsilon_at(rho_squared: Exact, delta: Fraction, alpha: Fraction) -> Exact:
 
 
 def _best_order(rho_squared: Budget, delta: Fraction) -> Fraction:
+    r"""The α where the derivative vanishes: with $g = \alpha - 1$ that is $\rho^2 g^2 + \ln(1 + g) = \ln(1/\delta)$.
+
+    In ln g the left side is increasing and convex, so Newton's method from the right meets the root from above.
+    """
     import mpmath
 
     with mpmath.workdps(40):
         rho = mpmath.mpf(str(rho_squared.upper(30)))
         weight = mpmath.log(mpmath.mpf(delta.denominator)) - mpmath.log(mpmath.mpf(delta.numerator))
-
-        def epsilon(t: Any) -> Any:
-            gap = mpmath.exp(t)
-            return (1 + gap) * rho + (weight - mpmath.log1p(gap)) / gap + mpmath.log(gap) - mpmath.log1p(gap)
-
-        low, high = mpmath.mpf(-60), mpmath.mpf(60)
-        ratio = (mpmath.sqrt(5) - 1) / 2
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        at_a, at_b = epsilon(a), epsilon(b)
-        while high - low > mpmath.mpf(10) ** -12:
-            if at_a < at_b:
-                high, b, at_b = b, a, at_a
-                a = high - ratio * (high - low)
-                at_a = epsilon(a)
-            else:
-                low, a, at_a = a, b, at_b
-                b = low + ratio * (high - low)
-                at_b = epsilon(b)
-        gap = mpmath.exp((low + high) / 2)
+        at = min(mpmath.log(weight / rho) / 2, mpmath.mpf(60))
+        for _ in range(200):
+            gap = mpmath.exp(at)
+            quadratic = rho * gap * gap
+            step = (quadratic + mpmath.log1p(gap) - weight) / (2 * quadratic + gap / (1 + gap))
+            at -= step
+            if abs(step) < mpmath.mpf(10) ** -13:
+                break
+        gap = mpmath.exp(max(at, mpmath.mpf(-60)))
         # twelve good digits of α − 1, as a short fraction
         scale = 10 ** max(0, 14 - int(mpmath.floor(mpmath.log10(gap))))
         return 1 + Fraction(ceil(int(gap * scale)) or 1, scale)
