@@ -8,6 +8,7 @@ Reads only the public part of the packet.
 
 import argparse
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from stirred.cli.terminal.output import console, print_json
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the cell and say what it means."""
-    from stirred.publish.packet.labels import coded, labelled
+    from stirred.publish.packet.labels import coded, known_labels, labelled
     from stirred.publish.packet.lookup import look_up
 
     where = {}
@@ -40,7 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
             )
         where[name] = level
     packet = Path(arguments.packet)
-    found = look_up(packet, coded(packet, where), table=arguments.table)
+    try:
+        found = look_up(packet, coded(packet, where), table=arguments.table)
+    except InputError as error:
+        near = {
+            name: get_close_matches(where[name], words, n=2)
+            for name, words in known_labels(packet, where).items()
+        }
+        told = [f"{name}={word}" for name, words in near.items() for word in words if word != where[name]]
+        if told:
+            raise InputError(error.what, why=error.why, fix=f"did you mean {' or '.join(told)}?") from None
+        raise
     if arguments.json:
         print_json(found.document())
     else:

@@ -12,6 +12,7 @@ from stirred.catalog import catalog
 from stirred.cli.main import main
 from stirred.cli.terminal.completion import bash, fish, zsh
 from stirred.cli.terminal.parser import EXIT_CODES, actions_of, commands, whole_parser
+from stirred.cli.terminal.progress import bars
 from stirred.cli.terminal.tables import TextTable
 from stirred.spec.files import save
 
@@ -88,6 +89,17 @@ def test_tables_cut_no_word_and_no_number(width: int) -> None:
     assert "…" not in drawn
     for word in (*cells[:3], *cells[3].split()):
         assert word in drawn
+
+
+def test_a_pipe_gets_a_line_at_the_start_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    with bars() as progress:
+        for _ in range(2):  # two releases have the same steps
+            for done in range(4):
+                progress("swap", done, 3)
+        progress("report", 0, 1)
+    with bars(quiet=True) as progress:
+        progress("swap", 0, 1)
+    assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == ["swap", "swap", "report"]
 
 
 def test_spec_show_takes_a_packet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,6 +69,8 @@ def test_lookup_takes_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert "tenure rented: 19,432" in capsys.readouterr().out
     assert main(["lookup", str(tmp_path), "--where", "tenure=sold"]) == 2
     assert "no tenure sold" in capsys.readouterr().err
+    assert main(["lookup", str(tmp_path), "--where", "tenure=rentd"]) == 2
+    assert "did you mean tenure=rented?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1, "b": {"tenure": 2}}', "{"])

@@ -50,11 +50,14 @@ def _nothing(step: str, done: int, total: int) -> None:
 
 def _line_a_step() -> "ProgressEvents":
     """Print the name of each step when it begins, with the seconds since the start."""
-    began, seen = time.monotonic(), set[str]()
+    began, under_way = time.monotonic(), set[str]()
 
-    def report(step: str, done: int, total: int) -> None:  # noqa: ARG001
-        if step not in seen:
-            seen.add(step)
+    def report(step: str, done: int, total: int) -> None:
+        begins = step not in under_way
+        under_way.add(step)
+        if done >= total:
+            under_way.discard(step)  # a later release has the same steps
+        if begins and (done < total or total == 0):
             try:
                 print(f"{time.monotonic() - began:6.1f} s  {step}", file=sys.stderr, flush=True)
             except OSError:  # nobody reads: the run goes on

@@ -48,3 +48,9 @@ def labelled(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
     """A cell with labels, where the codes have them."""
     labels = read_labels(packet)
     return {name: labels.get(name, {}).get(level, level) for name, level in where.items()}
+
+
+def known_labels(packet: Path, where: Mapping[str, str]) -> dict[str, list[str]]:
+    """The labels that the levels of a cell's variables have."""
+    labels = read_labels(packet)
+    return {name: list(labels[name].values()) for name in where if name in labels}
