@@ -15,7 +15,10 @@ VIEWS = {
     "dark": (1280, 800, "dark", "screen"),
     "print": (794, 1123, "light", "print"),
 }
-PARTS = {"demo-errors": ("demo", "#figure-error-by-size"), "public-cells": ("public", "#figure-table-race-by-tract-small")}
+PARTS = {
+    "demo-errors": ("demo", "#figure-error-by-size"),
+    "public-cells": ("public", "#figure-table-race-by-tract-small"),
+}
 
 
 def main(demo: Path, images: Path) -> None:

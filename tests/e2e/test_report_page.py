@@ -28,6 +28,37 @@ def test_report_draws_offline(browser: Any, packet: Path, part: str, width: int,
     # nothing is wider than the screen
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
     assert page.locator("figure figcaption").count() == charts
+    # every chart has words, and at night nothing is drawn in black
+    assert all(
+        page.evaluate(
+            "[...document.querySelectorAll('.chart')].map(c => c.getAttribute('aria-label').length > 20)"
+        )
+    )
+    if scheme == "dark":
+        black = """() => [...document.querySelectorAll('.chart svg *')].filter(mark => ['fill', 'stroke'].some(
+            name => ['#000', '#000000', 'black', 'rgb(0, 0, 0)'].includes(mark.getAttribute(name)))).length"""
+        assert page.evaluate(black) == 0
+    # a table that is wider than its place says so
+    wide = """() => [...document.querySelectorAll('.tablebox > .scroll')].filter(box => box.clientWidth > 0).map(
+        box => [box.scrollWidth > box.clientWidth + 1, !box.nextElementSibling.hidden])"""
+    assert all(scrolls == said for scrolls, said in page.evaluate(wide))
+    page.close()
+
+
+@pytest.mark.parametrize("part", ["public", "internal"])
+def test_the_first_screen_answers_six_questions(browser: Any, packet: Path, part: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((packet / part / "report.html").as_uri())
+    bottoms = page.evaluate(
+        "[...document.querySelectorAll('.reply')].map(card => card.getBoundingClientRect().bottom)"
+    )
+    assert len(bottoms) == 6
+    assert max(bottoms) < 800
+    headings = page.evaluate("[...document.querySelectorAll('.chapter')].map(chapter => chapter.id)")
+    assert headings == ["promise", "exact", "accuracy", "risk", "method"]
+    # tables fit a wide screen
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    assert page.locator(".scroll.wide").count() == 0
     page.close()
 
 

@@ -66,7 +66,7 @@ def spoken(value: object, language: Language) -> object:
 def render(report: Report) -> str:
     """The HTML text; the same report gives the same bytes."""
     language = report.language
-    charts = {chart.name: spoken(chart.spec, language) for chart in report.charts()}
+    charts = {chart.name: spoken(_described(chart), language) for chart in report.charts()}
     page = environment().get_template("report.html.j2")
     return page.render(
         report=report,
@@ -79,6 +79,11 @@ def render(report: Report) -> str:
         charts=embedded(charts) if charts else "",
         library=chart_library() if charts else "",
     )
+
+
+def _described(chart: Chart) -> dict[str, object]:
+    """The specification with what the chart shows in words, which is read out instead of it."""
+    return {**chart.spec, "description": Phrase("report.two", first=chart.title, second=chart.sentence)}
 
 
 def _locale(language: Language) -> dict[str, object]:
