@@ -80,7 +80,9 @@ class StandaloneCluster:
 
     def written(self) -> list[Path]:
         """Everything that Spark keeps on disk between tasks, and its logs."""
-        return [p for name in ("local", "work", "logs") for p in (self.home / name).rglob("*") if p.is_file()]
+        # os.walk passes over folders that Spark removes meanwhile
+        places = [os.walk(self.home / name) for name in ("local", "work", "logs")]
+        return [Path(folder, name) for place in places for folder, _, names in place for name in names]
 
     def _start(self, kind: str, *words: str) -> None:
         java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
