@@ -9,17 +9,14 @@ import pyarrow as pa
 
 from stirred.assess.assessment import Assessment
 from stirred.languages import Phrase, Value
-from stirred.languages.units import unit
 from stirred.report.document import Answered, Reply
-from stirred.report.texts import percent, relabelled, rounded, tosses
+from stirred.report.texts import excepted, percent, reach, relabelled, rounded, tosses
 from stirred.spec import Specification
 from stirred.spec.card import Allowed, Card
 from stirred.spec.invariants.brief import brief
-from stirred.spec.premetrics import SymmetricDifference
 
 Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
 MOST_NAMED = 2  # exact tables that the first screen names
-Z95 = 1.959964
 
 
 def first_screen(
@@ -41,8 +38,7 @@ def first_screen(
         _reply(
             "protected",
             "promise",
-            {n: _protected(s, several=several) for n, s in specifications.items()},
-            [Phrase("report.first.protected.several")] if several else (),
+            {n: _protected(s, allowed[n], several=several) for n, s in specifications.items()},
         ),
         _reply(
             "exact",
@@ -86,14 +82,12 @@ def _reply(
     )
 
 
-def _protected(specification: Specification, *, several: bool) -> tuple[str, str]:
-    premetric = specification.input_premetric.unrestricted
-    kind = "presence" if isinstance(premetric, SymmetricDifference) else "record"
-    name = premetric.unit if premetric.unit in ("household", "person") else "other"
-    figure = Phrase(f"report.first.protected.{name}", unit=premetric.unit)
-    return figure, "" if several else Phrase(
-        f"report.first.protected.{kind}", one=unit(premetric.unit, "one")
-    )
+def _protected(specification: Specification, what: Allowed, *, several: bool) -> tuple[str, str]:
+    """The unit, and the change of the data that the odds are about: the smallest one that the invariants allow."""
+    unit = specification.input_premetric.unrestricted.unit
+    name = unit if unit in ("household", "person") else "other"
+    words = Phrase(f"report.first.protected.{'short' if several else 'change'}", change=what.change)
+    return Phrase(f"report.first.protected.{name}", unit=unit), words
 
 
 def _exact(specification: Specification, labels: Mapping[str, str], *, several: bool) -> tuple[str, str]:
@@ -124,14 +118,11 @@ def _learn(what: Allowed, *, several: bool) -> tuple[str, str]:
         return Phrase("report.first.learn.unknown"), Phrase("report.first.learn.unknown_words")
     if what.log_odds.is_infinite():
         return Phrase("report.first.learn.unlimited"), Phrase("report.first.learn.unlimited_words")
-    figure = Phrase("report.first.learn.figure", factor=what.factor)
-    if several:
-        return figure, Phrase("report.first.learn.short", tosses=tosses(what.log_odds))
-    words = Phrase(
-        "report.first.learn.words", belief=what.belief(Fraction(1, 2)), tosses=tosses(what.log_odds)
-    )
-    rarely = Phrase("report.first.learn.exception", exception=what.exception) if what.exception else ""
-    return figure, Phrase("report.two", first=words, second=rarely) if rarely else words
+    figure, coins = Phrase("report.first.learn.figure", factor=what.factor), tosses(what.log_odds)
+    words = Phrase("report.first.learn.short", tosses=coins)
+    if not several:
+        words = Phrase("report.first.learn.words", belief=what.belief(Fraction(1, 2)), tosses=coins)
+    return figure, excepted(words, what)
 
 
 def _learn_more(allowed: Mapping[str, Allowed]) -> list[str]:
@@ -176,11 +167,13 @@ def _uncertain(tables: Tables) -> tuple[str, str]:
     found = [frame for frame in map(_frame, tables.values()) if frame is not None]
     if not found:
         return Phrase("report.first.moved.unstated"), Phrase("report.first.moved.unstated_words")
-    cells = pl.concat([frame.select("estimate", "standard_error") for frame in found])
-    noisy = cells.filter((pl.col("standard_error") > 0) & pl.col("standard_error").is_finite())
+    cells = pl.concat([frame.select("estimate", "standard_error", "low", "high") for frame in found])
+    noisy = cells.filter(
+        (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite() & pl.col("low").is_not_null()
+    )
     if not noisy.height:
         return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
-    half = Z95 * noisy["standard_error"].to_numpy()
+    half = noisy.select(reach())["reach"].to_numpy()
     share = half / np.maximum(noisy["estimate"].to_numpy(), 1.0)
     size = noisy["estimate"].to_numpy()
     said = (Phrase("report.first.moved.public", certain=cells.height - noisy.height, cells=cells.height),)
@@ -209,7 +202,7 @@ def _frame(shown: tuple[Sequence[str], pa.Table]) -> pl.DataFrame | None:
     frame = pl.DataFrame(pl.from_arrow(shown[1]))
     if not {"estimate", "standard_error", "low", "high"} <= set(frame.columns):
         return None
-    return frame.with_columns(pl.col("estimate", "standard_error").cast(pl.Float64))
+    return frame.with_columns(pl.col("estimate", "standard_error", "low", "high").cast(pl.Float64))
 
 
 def _quotes(tables: Mapping[str, Tables]) -> Reply:

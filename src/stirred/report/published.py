@@ -12,10 +12,9 @@ from stirred.languages import Phrase
 from stirred.report import charts
 from stirred.report.charts.spatial import Ground, areas
 from stirred.report.document import Block, Chart, Note, Section, table
-from stirred.report.texts import percent, rounded
+from stirred.report.texts import percent, reach, rounded
 
 SIZES = (0, 10, 100, 1_000, 10_000)  # classes of a cell's own number
-Z95 = 1.959964
 MOST = 10  # cells that are drawn of each kind
 
 
@@ -38,7 +37,7 @@ class Shown:
 
     def uncertain(self) -> pl.DataFrame:
         """The cells that have an error, with half of the width of their interval and its share."""
-        half = (Z95 * pl.col("standard_error")).alias("half")
+        half = reach().alias("half")
         return self.frame.filter(
             (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite()
         ).with_columns(half, (half / pl.max_horizontal(pl.col("estimate"), 1.0)).alias("share"))

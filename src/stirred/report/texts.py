@@ -5,7 +5,10 @@ import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
+import polars as pl
+
 from stirred.languages import Phrase, Value
+from stirred.spec.card import Allowed
 
 LN2 = Decimal(2).ln()
 
@@ -57,3 +60,17 @@ def _relabelled(value: Value, labels: Mapping[str, str]) -> Value:
     if isinstance(value, tuple):
         return tuple(_relabelled(one, labels) for one in value)
     return relabelled(value, labels) if isinstance(value, str) else value
+
+
+def reach() -> pl.Expr:
+    """How far the truth can be from the estimate inside the stated interval, on the wider side."""
+    below, above = pl.col("estimate") - pl.col("low"), pl.col("high") - pl.col("estimate")
+    return pl.max_horizontal(below, above).alias("reach")
+
+
+def excepted(words: str, what: Allowed) -> str:
+    """A sentence about odds, followed by the probability with which they may be exceeded, where there is one."""
+    if not what.exception:
+        return words
+    rarely = Phrase("report.first.learn.exception", exception=what.exception)
+    return Phrase("report.two", first=words, second=rarely)

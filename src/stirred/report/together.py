@@ -5,6 +5,7 @@ from functools import reduce
 
 from stirred.errors import StirredError
 from stirred.languages import Phrase
+from stirred.report.texts import excepted
 from stirred.spec import Specification
 from stirred.spec.card import Card
 
@@ -46,4 +47,6 @@ def _cost(names: list[str], whole: Specification) -> str:
     what = card.allowed()
     if what.log_odds is None or what.log_odds.is_infinite():
         return Phrase("report.together.unlimited", names=tuple(names))
-    return Phrase("report.together.cost", names=tuple(names), budget=card.shown_budget(), factor=what.factor)
+    cost = Phrase("report.together.cost", names=tuple(names), budget=card.shown_budget(), factor=what.factor)
+    change = Phrase("report.first.protected.short", change=what.change)
+    return excepted(Phrase("report.two", first=cost, second=change), what)
