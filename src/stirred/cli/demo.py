@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _told(arguments, _promises(arguments.out, arguments.language or "en"))
     with bars(quiet=arguments.json) as progress:
         progress("libraries", 0, 1)  # the slowest of imports: something is shown before them
-        from stirred.publish.run.demo import demo
+        from stirred.publish.demo.releases import demo
 
         progress("libraries", 1, 1)
         report = demo(arguments.out, progress=progress, language=arguments.language or "en")

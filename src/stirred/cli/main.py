@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Sequence
 
-from stirred.cli.terminal.ending import ended, traced
-from stirred.cli.terminal.limits import require_addresses
+from stirred.cli.process.ending import ended, traced
+from stirred.cli.process.limits import require_addresses
+from stirred.cli.process.pipes import nobody_reads, settled
+from stirred.cli.process.signals import StoppedBySignal, heed
 from stirred.cli.terminal.parser import VERBS as VERBS
 from stirred.cli.terminal.parser import parser_for
-from stirred.cli.terminal.pipes import nobody_reads, settled
-from stirred.cli.terminal.signals import StoppedBySignal, heed
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ import stirred
 from small_census import CENSUS, households
 from stirred.chance import Key
 from stirred.cli.main import main
-from stirred.cli.terminal import ending, signals
+from stirred.cli.process import ending, signals
 from stirred.engine import Local
 from stirred.engine.spark.watch import explained
 from stirred.publish.run import execute
@@ -101,11 +101,11 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def complaint(said: str) -> str:
-    """What was said, without a traceback and without an unexpected error."""
+    """What was said after the lines of the steps, without a traceback and without an unexpected error."""
     assert "Traceback" not in said
     assert "unexpected" not in said
     assert "fix: " in said
-    return said
+    return re.sub(r"^ *[\d.]+ s  .*\n", "", said, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", HEEDED)

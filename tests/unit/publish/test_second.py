@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred.publish.run import second
-from stirred.publish.run.second import SecondProcess
+from stirred.publish.demo import second
+from stirred.publish.demo.second import SecondProcess
 
 
 class Fake(SecondProcess):

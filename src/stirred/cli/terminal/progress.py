@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.terminal.pipes import settled
+from stirred.cli.process.pipes import settled
 
 if TYPE_CHECKING:
     from stirred.engine import Progress as ProgressEvents

@@ -8,7 +8,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from stirred.cli.terminal.signals import GO_ON, StoppedBySignal
+from stirred.cli.process.signals import GO_ON, StoppedBySignal
 from stirred.errors import ClusterError, StirredError
 
 # code → what it means; docs/reference/exit-codes.md explains them

@@ -26,7 +26,7 @@ class SecondProcess:
 
     def __init__(self, plan: Path, out: Path, key_file: Path, progress: Progress) -> None:
         self._progress = progress
-        words = [sys.executable, "-m", "stirred.publish.run.second", str(plan), str(out), str(key_file)]
+        words = [sys.executable, "-m", "stirred.publish.demo.second", str(plan), str(out), str(key_file)]
         self._process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

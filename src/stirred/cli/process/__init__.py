@@ -1,0 +1,1 @@
+"""The process of a command: signals, limits, pipes, and how it ends."""
