@@ -28,6 +28,7 @@ from stirred.publish import load, run, save
 from stirred.publish.before.tune import Target, tune
 from stirred.publish.packet import Packet, verify
 from stirred.publish.plan.reference import schema
+from stirred.spec.files import parts
 
 PACKAGE = EXAMPLES / "own_mechanism"
 TOML = """name = "contract"
@@ -72,6 +73,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[
     lines = [f"{name} = {target}" for name, target in points.items()]
     (about / "entry_points.txt").write_text("[stirred.mechanisms]\n" + "\n".join(lines) + "\n")
     monkeypatch.syspath_prepend(site)
+    monkeypatch.setattr(parts, "KINDS", dict(parts.KINDS))  # what the package registers is forgotten with it
     registered.cache_clear()
     yield find("noisy-counts")
     registered.cache_clear()
