@@ -56,7 +56,6 @@ _LACKING = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EFBIG,
-    errno.EIO,
     errno.ESTALE,
     errno.ETIMEDOUT,
 }

@@ -19,6 +19,7 @@ from typing import Final, TypedDict
 
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError
+from stirred.languages import Phrase
 from stirred.mechanisms.swapping.budget.by_size import (
     SHARPNESS,
     TIGHT_SIZE,
@@ -133,7 +134,7 @@ def number(budget: Budget) -> float | str:
 
 def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
     rows = [(word, theorem_1(b, rate_of(word)), tight(b, rate_of(word))) for word in rates]
-    levels = {"epsilon": TIGHT_THEOREM_1, "epsilon_tight": TIGHT_SIZE}
+    levels = {"epsilon": str(Phrase(TIGHT_THEOREM_1)), "epsilon_tight": str(Phrase(TIGHT_SIZE))}
     if as_json:
         found = [
             {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from small_census import CENSUS, households
-from stirred.chance import Key
+from stirred.chance import Key, authentic
 from stirred.cli.terminal.keys import key_for
 from stirred.engine.scratch import BEGINNING, BEGUN, LOCK, PREFIX, ScratchFolder, remove_stale
 from stirred.errors import InputError
@@ -100,12 +100,11 @@ def test_finished_levels_are_deleted_as_a_whole(tmp_path: Path, monkeypatch: pyt
 
 
 def test_half_an_identity_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cut(self: Path, text: str) -> None:
-        with self.open("w") as file:
-            file.write(text[:3])
+    def cut(path: Path, content: bytes) -> None:
+        path.write_bytes(content[:3])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_text", cut)
+    monkeypatch.setattr(authentic, "_write", cut)
     with pytest.raises(KeyboardInterrupt):
         checkpoint(tmp_path).begin()
     monkeypatch.undo()

@@ -22,12 +22,13 @@ class TextTable:
     def lines(self, width: int) -> Iterator[str]:
         """The lines; they are longer than ``width`` only where a number or a word needs it.
 
-        >>> print(*TextTable(title="Homes", columns=("county", "count"), rows=(("001", "19,432"),)).lines(10), sep="\\n")
+        >>> print(*TextTable(title="Homes", columns=("county", "count"), rows=(("Kauai", "19,432"),)).lines(9), sep="\\n")
         Homes
         <BLANKLINE>
          county    count
          ───────────────
-         001      19,432
+         Kauai    19,432
+        <BLANKLINE>
         """
         widths = self._widths(width)
         if self.title:

@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 
 from stirred.errors import InputError, did_you_mean
-from stirred.frames import frame_of
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.quoting import which_number
 
@@ -85,7 +84,7 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
             fix=did_you_mean(table, packet.table_names()),
         )
     for name in names:
-        frame = frame_of(packet.table(name))
+        frame = packet.frame(name)
         variables = [column for column in frame.columns if column not in MEASURES]
         if set(variables) != set(where):
             continue
