@@ -6,12 +6,13 @@ same place finds the folder unlocked and removes it.
 
 import contextlib
 import os
+import secrets
 import shutil
 import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,13 +30,16 @@ class ScratchFolder:
     def __init__(self, place: Path | str | None) -> None:
         parent = Path(place or tempfile.gettempdir())
         remove_stale(parent)
-        begun = Path(tempfile.mkdtemp(prefix=BEGUN, dir=parent))
-        self.lock = os.open(begun / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        _locked(self.lock)
+        name = secrets.token_hex(8)
+        begun, self.path = parent / f"{BEGUN}{name}", parent / f"{PREFIX}{name}"
+        self._locks: list[int] = []
+        # before anything is made: a signal may come between any two lines
+        self.remove = weakref.finalize(self, _removed, (self.path, begun), self._locks)
+        begun.mkdir(mode=0o700)
+        self._locks.append(os.open(begun / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        _locked(self._locks[0])
         # renamed when the lock is held, so that no other run takes it for a stale one
-        self.path = begun.with_name(PREFIX + begun.name.removeprefix(BEGUN))
         begun.rename(self.path)
-        self.remove = weakref.finalize(self, _removed, self.path, self.lock)
 
 
 @contextmanager
@@ -97,8 +101,24 @@ def _locked(lock: int) -> bool:
     return True
 
 
-def _removed(path: Path, lock: int) -> None:
-    with contextlib.suppress(OSError):
-        _emptied(path)
-    with contextlib.suppress(OSError):
-        os.close(lock)
+def _removed(paths: Sequence[Path], locks: Sequence[int]) -> None:
+    """Remove what is there of a folder, under its name or the one before; a signal does not end this halfway."""
+    for path in paths:
+        try:
+            _gone(path)
+        except OSError:
+            pass
+        except BaseException:  # the command was asked to end, which it does after this
+            _gone(path)
+            raise
+    for lock in locks:
+        with contextlib.suppress(OSError):
+            os.close(lock)
+
+
+def _gone(path: Path) -> None:
+    if path.name.startswith(PREFIX):
+        with contextlib.suppress(FileNotFoundError):
+            _emptied(path)
+    else:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,16 +1,18 @@
 """Records in scratch are noise to whoever finds them, and what a killed run leaves is removed by the next."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from stirred.engine import Local
+from stirred.engine import Local, scratch
 from stirred.engine.local.sealed import SealedFiles
 from stirred.engine.scratch import LOCK, PREFIX, ScratchFolder, remove_stale
 
@@ -18,7 +20,7 @@ MARKER = "MARKER-7391-"
 KILLED = """
 import os, signal, sys
 import pyarrow as pa
-from stirred.engine import Local
+from stirred.engine import Local, scratch
 engine = Local(scratch=sys.argv[1], workers=1)
 table = pa.table({"name": ["MARKER-7391-" + str(i) for i in range(1000)], "part": pa.array([0, 1] * 500, pa.uint16())})
 parts = engine.exchange(engine.released(table), by="part", parts=2)
@@ -90,3 +92,44 @@ def test_every_file_has_a_key_of_its_own(tmp_path: Path) -> None:
         assert file.read() == bytes(1000)
     with pytest.raises(FileExistsError):
         files.writer(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(Path, "mkdir"), (os, "open"), (Path, "rename"), (scratch, "_locked")]
+)
+def test_a_signal_while_a_folder_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
+    right, waiting = getattr(owner, name), [KeyboardInterrupt()]
+
+    def stopped(*args: Any, **more: Any) -> Any:
+        done = right(*args, **more)
+        if waiting:
+            raise waiting.pop()
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, stopped)
+        with pytest.raises(KeyboardInterrupt):
+            ScratchFolder(tmp_path)
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_while_a_folder_is_removed_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ScratchFolder(tmp_path)
+    for number in range(3):
+        (folder.path / f"{number}.sealed").write_bytes(b"noise")
+    right, waiting = Path.unlink, [KeyboardInterrupt()]
+
+    def stopped(path: Path, **more: Any) -> None:
+        right(path, **more)
+        if waiting:
+            raise waiting.pop()
+
+    monkeypatch.setattr(Path, "unlink", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        folder.remove()
+    assert not list(tmp_path.iterdir())
