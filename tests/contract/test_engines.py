@@ -119,14 +119,22 @@ def on_spark(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
         assert len({process for _, process in spark.seen}) >= 2
 
 
+# relatives of the swap that run the same kernels on a cluster as one that stays
+RELATIVES = ("varying-rates-rarity", "imputed-stay", "unit-matching", "no-vacuous", "topdown-classic")
+
+
 @pytest.mark.spark("local")
-@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow) if case.name in RELATIVES else case for case in EVERY],
+    ids=lambda case: case.name,
+)
 def test_two_workers_of_one_machine(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
     on_spark(case, data, spark, tmp_path)
 
 
 # what every mechanism does on a cluster is shown with two workers of one machine too; here by kinds
-KINDS = ("topdown", "own-mechanism", "permutation-swapping", "noisy-key")
+KINDS = ("topdown", "own-mechanism", "permutation-swapping")
 
 
 @pytest.mark.spark("cluster")

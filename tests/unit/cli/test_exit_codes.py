@@ -91,9 +91,15 @@ def interrupted(town: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> int
         signal.sigtimedwait([], 1)
         raise AssertionError
 
-    with monkeypatch.context() as patched:
-        patched.setattr(execute, "write", sent)
-        return run(town)
+    before = signal.getsignal(number)
+    if before is signal.SIG_IGN:  # these tests may have been started with nohup, which a run respects
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(execute, "write", sent)
+            return run(town)
+    finally:
+        signal.signal(number, before)
 
 
 def files(folder: Path) -> dict[str, bytes]:
