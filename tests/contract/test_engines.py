@@ -120,7 +120,15 @@ def on_spark(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
 
 
 # relatives of the swap that run the same kernels on a cluster as one that stays
-RELATIVES = ("varying-rates-rarity", "imputed-stay", "unit-matching", "no-vacuous", "topdown-classic")
+RELATIVES = [
+    "varying-rates",
+    "varying-rates-rarity",
+    "imputed-stay",
+    "unit-matching",
+    "no-vacuous",
+    "near-places",
+    "topdown-classic",
+]
 
 
 @pytest.mark.spark("local")
@@ -162,7 +170,12 @@ def lost(spark: Spark, tmp_path: Path) -> Iterator[Spark]:
 
 @pytest.mark.spark("cluster")
 @pytest.mark.parametrize(
-    "name", ["permutation-swapping", "topdown", pytest.param("topdown-classic", marks=pytest.mark.slow)]
+    "name",
+    [
+        "permutation-swapping",
+        pytest.param("topdown", marks=pytest.mark.slow),
+        pytest.param("topdown-classic", marks=pytest.mark.slow),
+    ],
 )
 def test_an_executor_lost_in_the_middle(
     name: str, data: Census, lost: Spark, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -204,7 +217,7 @@ def forms(secret: bytes) -> list[bytes]:
 
 
 @pytest.mark.spark("cluster")
-@pytest.mark.parametrize("name", ["permutation-swapping", "topdown"])
+@pytest.mark.parametrize("name", ["permutation-swapping", pytest.param("topdown", marks=pytest.mark.slow)])
 def test_the_key_is_in_no_log_and_no_setting(
     name: str, data: Census, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

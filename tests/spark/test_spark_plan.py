@@ -42,6 +42,7 @@ improbable = "tract"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark("local")
 def test_a_plan_on_both_engines(spark: Spark, tmp_path: Path) -> None:
     write_preset("demo", tmp_path / "census", households=3000)

@@ -141,6 +141,7 @@ def test_settings_of_a_session_that_we_start(monkeypatch: pytest.MonkeyPatch) ->
     assert "spark.master" not in spark_session.defaults(None)
 
 
+@pytest.mark.slow
 @pytest.mark.spark("own")
 def test_an_engine_stops_what_it_started(no_spark: None) -> None:
     from pyspark import SparkContext

@@ -190,7 +190,7 @@ def test_a_limit_on_the_size_of_files(town: Path, capsys: pytest.CaptureFixture[
 @contextmanager
 def few_files(free: int) -> Iterator[None]:
     """Only that many more files can be opened."""
-    most = 1 + max(int(path.name) for path in Path("/dev/fd").iterdir() if path.name.isdigit())
+    most = 1 + free + max(int(path.name) for path in Path("/dev/fd").iterdir() if path.name.isdigit())
     held: list[int] = []
     with limited(resource.RLIMIT_NOFILE, most):
         with contextlib.suppress(OSError):

@@ -220,6 +220,10 @@ def test_a_wire_row_is_three_columns() -> None:
 def test_a_signal_that_ended_spark_too_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection is gone when jobs are cancelled: what stopped the run is still what is raised."""
     from py4j.protocol import Py4JNetworkError
+    from pyspark import SparkContext
+
+    # a session that was stopped in this process before leaves its gateway
+    monkeypatch.setattr(SparkContext, "_gateway", None)
 
     def gone(*_: object) -> None:
         raise Py4JNetworkError("no answer")

@@ -402,6 +402,7 @@ def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_
         assert found == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.spark("local")
 def test_replicates_and_measurements_on_a_cluster(make_census, spark, tmp_path):
     """The default plan has replicates: it runs on Spark, to the same bytes, and few rows come back to the driver."""
