@@ -89,7 +89,7 @@ def assess_tables(
 ) -> Assessment:
     """Compare published tables (name → record type, variables, table) with the same tables of the census.
 
-    Cells that are empty on both sides are no part of the comparison: a table may list many or none of them.
+    Cells that are empty on both sides are left out of the comparison: a table may list many or none of them.
     """
     found = []
     for table, (record_type, by, published) in tables.items():

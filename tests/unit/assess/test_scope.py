@@ -174,7 +174,7 @@ def test_a_file_that_says_what_does_not_apply() -> None:
     assert found.kept(HOMES, ["stay"]).rows() == [(5, 3)]
     assert nominal(known, "household", "stay")
     assert nominal(known, "household", "size") is False
-    with pytest.raises(SchemaError, match="no level of the variable"):
+    with pytest.raises(SchemaError, match="not a level of the variable"):
         codebook.parse(schema(stay={"levels": [0, 5], "not_applicable": [7]}))
 
 

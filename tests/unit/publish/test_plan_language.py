@@ -53,7 +53,7 @@ def test_a_command_writes_its_language_into_the_plan() -> None:
     assert with_language(german, "de") is german
     assert with_language(english, None) is english
     assert german.mechanisms[0].parameters() == english.mechanisms[0].parameters()
-    with pytest.raises(PlanError, match="disagree about the language"):
+    with pytest.raises(PlanError, match="disagree about language"):
         with_language(german, "fr")
 
 

@@ -67,7 +67,7 @@ def _records(schema: Schema) -> Iterator[str]:
             ):
                 yield f"{here}: an integer variable needs integer levels"
             if not {*variable.not_applicable} <= {*(variable.all_levels or variable.not_applicable)}:
-                yield f"{here}.not_applicable: lists what is no level of the variable"
+                yield f"{here}.not_applicable: lists a value that is not a level of the variable"
             if variable.missing.policy == "level" and variable.kind == "number":
                 yield f"{here}.missing: a number has no levels; use the policy keep"
             if variable.levels is not None:

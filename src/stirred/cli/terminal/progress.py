@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def bars(*, quiet: bool = False) -> "Iterator[ProgressEvents]":
-    """Bars on standard error while the block runs, or lines where it is no terminal; nothing when it is quiet."""
+    """Bars on standard error while the block runs, or lines where it is not a terminal; nothing when it is quiet."""
     if quiet:
         yield _nothing
         return

@@ -99,15 +99,7 @@ def with_invalid(plan: Plan, invalid: Invalid | None) -> Plan:
     >>> with_invalid(plan, "drop").text.splitlines()[0]
     'invalid = "drop"'
     """
-    if invalid is None or invalid == plan.invalid:
-        return plan
-    if "invalid" in toml_of(plan.text):
-        raise PlanError(
-            "the plan and the command disagree about invalid records",
-            why=f"the plan says invalid = {toml(plan.invalid)}, the command --invalid {invalid}",
-            fix="leave --invalid out, or change the plan",
-        )
-    return parse(f"invalid = {toml(invalid)}\n{plan.text}", folder=plan.folder)
+    return plan if invalid is None else _stating(plan, "invalid", invalid, plan.invalid)
 
 
 def with_language(plan: Plan, language: str | None) -> Plan:
@@ -118,15 +110,20 @@ def with_language(plan: Plan, language: str | None) -> Plan:
     >>> with_language(plan, "de").text.splitlines()[0]
     'language = "de"'
     """
-    if language is None or language == plan.language:
+    return plan if language is None else _stating(plan, "language", Language.of(language).code, plan.language)
+
+
+def _stating(plan: Plan, key: str, asked: str, stated: str) -> Plan:
+    """The plan with a key that a command states; ``stated`` is what the plan has now."""
+    if asked == stated:
         return plan
-    if "language" in toml_of(plan.text):
+    if key in toml_of(plan.text):
         raise PlanError(
-            "the plan and the command disagree about the language",
-            why=f"the plan says language = {toml(plan.language)}, the command --language {language}",
-            fix="leave --language out, or change the plan",
+            f"the plan and the command disagree about {key}",
+            why=f"the plan says {key} = {toml(stated)}, the command --{key} {asked}",
+            fix=f"leave --{key} out, or change the plan",
         )
-    return parse(f"language = {toml(Language.of(language).code)}\n{plan.text}", folder=plan.folder)
+    return parse(f"{key} = {toml(asked)}\n{plan.text}", folder=plan.folder)
 
 
 def _questions(config: models.QuestionsConfig) -> Questions:
