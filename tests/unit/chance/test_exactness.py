@@ -26,6 +26,7 @@ from stirred.chance.samplers.enclosure import below_exp, exp_minus
 from stirred.chance.samplers.integers import _scaled, floor_of
 from stirred.chance.samplers.laws import Binomial, Falling, Law, Steps
 from stirred.chance.samplers.table import TabledLaw, look_up
+from stirred.chance.samplers.tails import Exceeding, Tail
 from stirred.chance.stream import EXTENSION_BITS, Uniform
 
 CHUNK = 4
@@ -96,6 +97,15 @@ def binomial_cdf(trials: int, p: Fraction) -> dict[int, Fraction]:
     return {-1: Fraction(0), **dict(enumerate(accumulate(pmf)))}
 
 
+def tail_cdf(cdf: dict[int, Fraction], above: int) -> dict[int, Fraction]:
+    """F(k) given that the value lies above a bound."""
+    rest = 1 - cdf[above]
+    return {k: max((value - cdf[above]) / rest, Fraction(0)) for k, value in cdf.items() if k >= above}
+
+
+NARROW = Falling(Fraction(3, 14), Fraction(0), mirrored=True)
+NARROW_CDF = falling_cdf(Fraction(3, 14), Fraction(0))
+
 LAWS: dict[str, tuple[Law, dict[int, Fraction]]] = {
     "gaussian 1/4": (Falling(Fraction(2), Fraction(0), mirrored=True), falling_cdf(Fraction(2), Fraction(0))),
     "gaussian 7/3": (
@@ -113,6 +123,10 @@ LAWS: dict[str, tuple[Law, dict[int, Fraction]]] = {
     "binomial 1, 1/2": (Binomial(1, Fraction(1, 2)), binomial_cdf(1, Fraction(1, 2))),
     "binomial 9, 1/3": (Binomial(9, Fraction(1, 3)), binomial_cdf(9, Fraction(1, 3))),
     "binomial 30, 19/20": (Binomial(30, Fraction(19, 20)), binomial_cdf(30, Fraction(19, 20))),
+    "tail from -1": (Tail(NARROW, -1), tail_cdf(NARROW_CDF, -1)),
+    "tail beyond 4": (Tail(NARROW, 4), tail_cdf(NARROW_CDF, 4)),
+    "exceeding 0 of 7": (Exceeding(7, NARROW, 0), binomial_cdf(7, 1 - NARROW_CDF[0])),
+    "exceeding 3 of 40": (Exceeding(40, NARROW, 3), binomial_cdf(40, 1 - NARROW_CDF[3])),
 }
 
 
