@@ -1,0 +1,173 @@
+"""The code lists of detailed race and ethnicity: which population groups there are, and which codes lead to each.
+
+A *characteristic iteration* is a group such as "Albanian alone" or "Albanian alone or in any combination". The lists are
+public files in the Bureau's format (facts: SafeTab-P documentation, Section 3): four texts with ``|`` between fields.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from stirred.errors import DataError, InputError
+
+RACES = "race-characteristic-iterations.txt"
+ETHNICITIES = "ethnicity-characteristic-iterations.txt"
+CODES = "race-and-ethnicity-codes.txt"
+MAP = "race-and-ethnicity-code-to-iteration.txt"
+COLUMNS = {
+    RACES: ("ITERATION_CODE", "ITERATION_NAME", "LEVEL", "ALONE", "DETAILED_ONLY", "COARSE_ONLY"),
+    ETHNICITIES: ("ITERATION_CODE", "ITERATION_NAME", "LEVEL", "DETAILED_ONLY", "COARSE_ONLY"),
+    CODES: ("RACE_ETH_CODE", "RACE_ETH_NAME"),
+    MAP: ("ITERATION_CODE", "RACE_ETH_CODE"),
+}
+LEVELS = (1, 2)  # 1: regional groups, 2: detailed groups; level 0, the major races, is published elsewhere
+_FLAGS = {"True": True, "False": False, "Null": False, "": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """A characteristic iteration; ``alone`` is None for an ethnicity."""
+
+    code: str
+    name: str
+    level: int
+    alone: bool | None
+    detailed_only: bool = False
+    coarse_only: bool = False
+
+    def belongs(self, level: int, *, fine: bool) -> bool:
+        """Whether it is tabulated at a level, in regions that have the fine lists (nation, states) or the coarse ones."""
+        return self.level == level and not (self.coarse_only if fine else self.detailed_only)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLists:
+    """The iterations, and for each race or ethnicity code the iterations that it leads to."""
+
+    iterations: tuple[Iteration, ...]
+    leads_to: Mapping[str, frozenset[str]]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _once([item.code for item in self.iterations], "an iteration code")
+        known = {item.code for item in self.iterations}
+        both = sum(item.detailed_only and item.coarse_only for item in self.iterations)
+        if both:
+            raise DataError(
+                f"{both} iterations are both DETAILED_ONLY and COARSE_ONLY",
+                why="such an iteration would be tabulated nowhere",
+                fix="set at most one of the two flags to True",
+            )
+        lost = sum(not targets <= known for targets in self.leads_to.values())
+        if lost:
+            raise DataError(
+                f"{lost} race or ethnicity codes lead to an iteration that is not listed",
+                why=f"{MAP} and the lists of iterations must belong together",
+                fix="use the four files of one vintage",
+            )
+
+    @classmethod
+    def read(cls, folder: Path) -> "CodeLists":
+        """The four files of a folder."""
+        races = [
+            Iteration(row["ITERATION_CODE"], row["ITERATION_NAME"], _level(row), _flag(row, "ALONE"),
+                      _flag(row, "DETAILED_ONLY"), _flag(row, "COARSE_ONLY"))
+            for row in _rows(folder / RACES)
+        ]  # fmt: skip
+        ethnicities = [
+            Iteration(row["ITERATION_CODE"], row["ITERATION_NAME"], _level(row), None,
+                      _flag(row, "DETAILED_ONLY"), _flag(row, "COARSE_ONLY"))
+            for row in _rows(folder / ETHNICITIES)
+        ]  # fmt: skip
+        leads: dict[str, set[str]] = {row["RACE_ETH_CODE"]: set() for row in _rows(folder / CODES)}
+        for row in _rows(folder / MAP):
+            leads.setdefault(row["RACE_ETH_CODE"], set()).add(row["ITERATION_CODE"])
+        return cls(
+            iterations=(*races, *ethnicities),
+            leads_to={code: frozenset(targets) for code, targets in leads.items()},
+            names={row["RACE_ETH_CODE"]: row["RACE_ETH_NAME"] for row in _rows(folder / CODES)},
+        )
+
+    def digest(self) -> str:
+        """SHA-256 of the lists, so that products can check that they were made with the same ones."""
+        text = repr((self.iterations, sorted((code, sorted(to)) for code, to in self.leads_to.items())))
+        return sha256(text.encode()).hexdigest()
+
+    def tabulated(self, level: int, *, fine: bool) -> tuple[Iteration, ...]:
+        """The iterations of a level, in the order of the lists."""
+        return tuple(item for item in self.iterations if item.belongs(level, fine=fine))
+
+    def sensitivity(self, level: int, *, fine: bool, most_codes: int) -> int:
+        r"""The most groups of one region that one record can touch: $s = h_r \max(2, R) + h_e$.
+
+        $h_r$ and $h_e$ are the largest numbers of "alone" race iterations and of ethnicity iterations that one code leads
+        to; R is ``most_codes``. One code touches its "alone" and its "in combination" groups ($2 h_r$); with k codes the
+        "alone" groups left are those that all codes share, and there are at most $k h_r$ groups (proof.md, Lemma 1).
+        """
+        kept = {item.code: item for item in self.tabulated(level, fine=fine)}
+        alone, combined, ethnic = (
+            max(
+                (
+                    sum(code in kept and kept[code].alone is kind for code in to)
+                    for to in self.leads_to.values()
+                ),
+                default=0,
+            )
+            for kind in (True, False, None)
+        )
+        return max(alone, combined) * max(2, most_codes) + ethnic
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    wanted = COLUMNS[path.name]
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE)
+            missing = [name for name in wanted if name not in (table.fieldnames or ())]
+            if missing:
+                raise DataError(
+                    f"{path.name} lacks {', '.join(missing)}",
+                    why="its first line must name the columns, with | between them",
+                    fix=f"first line: {'|'.join(wanted)}",
+                )
+            for row in table:
+                yield {name: (row[name] or "").strip() for name in wanted}
+    except FileNotFoundError:
+        raise InputError(
+            f"the folder of code lists has no {path.name}",
+            why=f"the lists are four files: {', '.join(COLUMNS)}",
+            fix="name the folder that holds all four with --codes",
+        ) from None
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{path.name} is not UTF-8", why="names need one encoding", fix="save it as UTF-8"
+        ) from None
+
+
+def _level(row: Mapping[str, str]) -> int:
+    if row["LEVEL"] not in ("0", "1", "2"):
+        raise DataError(
+            "an iteration has a LEVEL other than 0, 1 or 2", why="these three exist", fix="correct it"
+        )
+    return int(row["LEVEL"])
+
+
+def _flag(row: Mapping[str, str], name: str) -> bool:
+    if row[name] not in _FLAGS:
+        raise DataError(
+            f"an iteration has a {name} other than True, False or Null", why="it is a flag", fix="correct it"
+        )
+    return _FLAGS[row[name]]
+
+
+def _once(codes: Iterable[str], what: str) -> None:
+    twice = sum(number > 1 for number in Counter(codes).values())
+    if twice:
+        raise DataError(
+            f"{what} stands twice in the lists ({twice} of them)",
+            why="the codes of race and ethnicity iterations must be disjoint",
+            fix="give every iteration a code of its own",
+        )
