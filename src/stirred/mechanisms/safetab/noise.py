@@ -1,0 +1,111 @@
+r"""The noise of a published count: discrete Gaussian for zCDP, two-sided geometric for pure DP, with its exact variance.
+
+A record touches at most s groups, each by 1. With zCDP a budget ρ² needs $\sigma^2 = s / 2\rho^2$ on every count, with pure DP
+a budget ε needs a scale of $s / \varepsilon$ (proof.md, Lemma 2).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance import DiscreteGaussian, DiscreteLaplace, Key
+from stirred.chance.names import Part
+from stirred.chance.samplers.laws import Falling
+from stirred.chance.samplers.tails import exceeding
+from stirred.errors import BudgetError
+
+Definition = Literal["zcdp", "puredp"]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CellNoise:
+    """Noise on each of many counts; a budget of None is infinite, and adds none.
+
+    >>> CellNoise("zcdp", Fraction(1), squared=Fraction(9)).variance
+    Fraction(9, 2)
+    """
+
+    definition: Definition
+    budget: Fraction | None  # ρ² or ε
+    squared: Fraction  # the squared L2 sensitivity for zCDP, the square of the L1 sensitivity for pure DP
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.budget <= 0:
+            raise BudgetError(
+                "a count is measured with a budget above 0",
+                why="with a budget of 0 nothing can be measured",
+                fix="leave this table out, or give it a budget",
+            )
+
+    @property
+    def variance(self) -> Fraction | float:
+        """σ² of the Gaussian; for the geometric law 2q/(1 − q)² with q = e^(−1/scale)."""
+        if self.budget is None:
+            return Fraction(0)
+        if self.definition == "zcdp":
+            return self.squared / (2 * self.budget)
+        q = float(np.exp(-1 / self.scale))
+        return 2 * q / (1 - q) ** 2
+
+    @property
+    def scale(self) -> float:
+        """The scale of the geometric law, as a float: only the published variance is computed from it."""
+        return float(self.squared) ** 0.5 / float(self.budget or 1)
+
+    @cached_property
+    def law(self) -> Falling:
+        """The law of the noise."""
+        if self.budget is None:
+            raise AssertionError("without noise there is no law to draw from")
+        if self.definition == "zcdp":
+            return Falling(self.budget / self.squared, Fraction(0), mirrored=True)
+        return Falling(Fraction(0), self.budget / _root(self.squared), mirrored=True)
+
+    def at(self, key: Key, label: tuple[Part, ...], numbers: NDArray[np.uint64]) -> Ints:
+        """The noise of the counts with these numbers: each count has its own draw, whatever else is drawn."""
+        if self.budget is None:
+            return np.zeros(len(numbers), np.int64)
+        return self._sampler.at(key, label, numbers)
+
+    def above(self, key: Key, label: tuple[Part, ...], n: int, bound: int) -> tuple[Ints, Ints]:
+        """Which of n empty counts have noise above a bound, and that noise; the others are never drawn."""
+        if self.budget is None:
+            keep = n if bound < 0 else 0
+            return np.arange(keep), np.zeros(keep, np.int64)
+        return exceeding(key, label, n, self.law, bound)
+
+    def cut(self, chance: Fraction) -> int:
+        """The smallest k with P(noise ≤ k) ≥ ``chance``: an empty count exceeds it with probability 1 − chance at most.
+
+        >>> CellNoise("zcdp", Fraction("0.1431"), squared=Fraction(9)).cut(Fraction("0.9999"))
+        21
+        """
+        if self.budget is None:
+            return 0
+        bits = 64
+        while True:
+            steps = self.law.steps(bits)
+            sure = next((i for i, low in enumerate(steps.low) if Fraction(low, 1 << bits) >= chance), None)
+            maybe = next((i for i, high in enumerate(steps.high) if Fraction(high, 1 << bits) >= chance), None)
+            if sure is not None and sure == maybe:
+                return steps.first + sure
+            bits *= 2
+
+    @cached_property
+    def _sampler(self) -> DiscreteGaussian | DiscreteLaplace:
+        if self.definition == "zcdp":
+            return DiscreteGaussian(self.variance)
+        return DiscreteLaplace(_root(self.squared) / Fraction(self.budget or 1))
+
+
+def _root(squared: Fraction) -> Fraction:
+    """The root of a square of a whole number."""
+    root = Fraction(int(round(float(squared) ** 0.5)))
+    if root * root != squared:
+        raise AssertionError("an L1 sensitivity is a whole number")
+    return root
