@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import (
     ImputedStay,
@@ -127,10 +128,10 @@ VARIANTS = [
     Case("unit-matching", lambda: UnitMatching(**SWAP, loose=["size"], alpha="1/2")),
     Case("noisy-key", lambda: NoisyKey(**SWAP, noisy="size", change="1/4")),
     Case("noisy-tables", lambda: NoisyTables(**SWAP, tables=[["tract", "tenure"]], sigma_squared="4")),
+    Case("cell-key", lambda: CellKey(tables=[["county", "tenure"]], without_guarantee="a test")),
     Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
 ]
 
 EVERY = [*CASES, *VARIANTS]
-UNBOUNDED = {
-    "swapping-noisy-key"
-}  # no finite bound is known: the budget is infinite, and nothing is published
+# no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
+UNBOUNDED = {"swapping-noisy-key", "cell-key"}

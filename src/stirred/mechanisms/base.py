@@ -65,6 +65,11 @@ class Mechanism(ABC):
         """The record type that questions about a release are put to, unless they name one."""
         return "household"
 
+    @property
+    def published_without_guarantee(self) -> str:
+        """Why the release may be published though no budget is finite; a mechanism without such a setting is refused then."""
+        return ""
+
     @abstractmethod
     def parameters(self) -> dict[str, object]:
         """JSON-able and canonical: what goes into the receipt and into the names of the streams."""

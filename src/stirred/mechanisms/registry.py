@@ -82,6 +82,13 @@ OWN = (
         settings="stirred.mechanisms.exact_margins.config:ExactMarginsConfig",
     ),
     Registration(
+        name="cell-key",
+        target="stirred.mechanisms.cell_key.mechanism:CellKey",
+        summary="tables with bounded noise that follows their records (no finite bound)",
+        verb="cellkey",
+        settings="stirred.mechanisms.cell_key.config:CellKeyConfig",
+    ),
+    Registration(
         name="swapping-varying-rates",
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",

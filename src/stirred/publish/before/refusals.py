@@ -37,7 +37,10 @@ def prepare(plan: Plan, out: Path, engine: Engine | None = None) -> ReadyPlan:
     census = plan.checked_census(place)
     require_variables(plan, census)
     promise = _noted(stated(plan, census, place), census)
-    require_finite(promise.whole)
+    for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):
+        require_finite(part, mechanism.published_without_guarantee)
+    if all(part.budget.is_finite for part in promise.parts):
+        require_finite(promise.whole)
     return ReadyPlan(census=census, promise=promise, engine=place)
 
 
@@ -71,13 +74,14 @@ def require_room(out: Path) -> None:
         )
 
 
-def require_finite(specification: Specification) -> None:
-    """A release without a finite budget is not published."""
-    if not specification.budget.is_finite:
+def require_finite(specification: Specification, reason: str = "") -> None:
+    """A release without a finite budget is not published, unless its mechanism lets an office say why it is."""
+    if not specification.budget.is_finite and not reason:
         raise PrivacyError(
             "the plan protects nothing",
             why="its protection loss budget is infinite",
-            fix="a swap rate lies strictly between 0 and 1, and ρ² is finite",
+            fix="a swap rate lies strictly between 0 and 1, and ρ² is finite; a method that has no finite budget has the setting "
+            "without_guarantee, for the reason why it is published",
         )
 
 

@@ -71,9 +71,9 @@ class Papers:
         mark = "" if self.report.private else f"**{card.says('card.not_private')}**\n\n"
         (folder / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
         (folder / "card.html").write_text(_marked(card, private=self.report.private), encoding="utf-8")
-        (folder / "registry.yaml").write_text(
-            _registry(self.plan, replace(card, language="en")), encoding="utf-8"
-        )
+        if self.specification.budget.is_finite:  # the registry lists differentially private releases alone
+            entry = _registry(self.plan, replace(card, language="en"))
+            (folder / "registry.yaml").write_text(entry, encoding="utf-8")
         (folder / "redo.py").write_text(SCRIPT, encoding="utf-8")
         (folder / "report.html").write_text(render(self.report), encoding="utf-8")
 

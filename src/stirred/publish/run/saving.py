@@ -42,7 +42,7 @@ def save(
     out = Path(out)
     require_room(out)
     require_kept([release])
-    require_finite(release.specification)
+    require_finite(release.specification, str(release.settings.get("without_guarantee", "")))
     schema = schema_of(release)
     plan = plan_of_release(release, release.folder or Path(), census=census, title=title)
     part = out.with_name(out.name + ".part")

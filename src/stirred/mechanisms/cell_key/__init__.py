@@ -1,0 +1,25 @@
+"""The cell key method: tables with bounded noise that is the same for the same records. What it promises is in proof.md."""
+
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.cell_key.files import read_table as read_table
+    from stirred.mechanisms.cell_key.files import write_grid as write_grid
+    from stirred.mechanisms.cell_key.files import write_intervals as write_intervals
+    from stirred.mechanisms.cell_key.mechanism import CellKey as CellKey
+    from stirred.mechanisms.cell_key.perturbation import GridTable as GridTable
+    from stirred.mechanisms.cell_key.perturbation import IntervalTable as IntervalTable
+    from stirred.mechanisms.cell_key.perturbation import designed as designed
+
+__all__ = ["CellKey", "GridTable", "IntervalTable", "designed", "read_table", "write_grid", "write_intervals"]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "mechanism": ("CellKey",),
+        "perturbation": ("GridTable", "IntervalTable", "designed"),
+        "files": ("read_table", "write_grid", "write_intervals"),
+    },
+)

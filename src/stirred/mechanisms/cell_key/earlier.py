@@ -1,0 +1,52 @@
+"""Tabulate the records of an earlier release instead of the census: its promise holds for the tables, as post-processing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from stirred.errors import InputError
+from stirred.frames import arrow_of, collected
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.released import with_variables
+from stirred.spec import Specification
+from stirred.spec.files import load
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+def public_part(packet: Path) -> Path:
+    """The public part of a packet, or the folder itself where a plan continues its own earlier release."""
+    return packet / "public" if (packet / "public").is_dir() else packet
+
+
+def earlier_promise(packet: Path) -> Specification:
+    """The promise of the earlier release, unchanged: tables of its records cost nothing more."""
+    path = public_part(packet) / "spec.json"
+    if not path.is_file():
+        raise InputError(
+            "the given packet has no specification",
+            why=f"{path.name} is not there",
+            fix="name a packet that stirred run or stirred swap wrote",
+        )
+    return load(path)
+
+
+def earlier_records(
+    packet: Path, census: "Census", record: str, columns: Sequence[str]
+) -> pa.Table | pads.Dataset:
+    """The released records with the variables of a table; those of persons come with their household's."""
+    data = public_part(packet) / "data"
+    found = {
+        name: pads.dataset(data / f"{name}.parquet", format="parquet")
+        for name in census.schema.record_types
+        if (data / f"{name}.parquet").exists()
+    }
+    release = Release(
+        mechanism="", parameters={}, specification=earlier_promise(packet), microdata=found,
+        schema=census.schema, folder=census.folder,
+    )  # fmt: skip
+    return arrow_of(collected(with_variables(release, record, columns).select(list(columns)), streaming=True))

@@ -1,0 +1,96 @@
+r"""Perturb a magnitude, such as a total of incomes: noise in proportion to its largest contributors.
+
+For a total x with the j-th largest contributor $x_j$ the noise is $\sum_j \delta_j\,\mathrm{sign}(v_j)(\mu_j + |v_j|)$ with
+$\delta_j = x_j\,m(x_j)\,\epsilon_j$ (Giessing and Tent 2019, as the package cellKey computes it). $v_j$ is looked up in a
+table with fractions at the class $|x|/|\delta_j|$, between two classes by linear interpolation, with the key of the cell whose
+digits are rotated by j − 1. $\mu$ is extra noise of sensitive cells, on the largest contributor alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import InputError
+from stirred.mechanisms.cell_key.perturbation import IntervalTable
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flex:
+    r"""The multiplier: ``small`` up to the flex point fp, then falling towards ``large``.
+
+    $m(x) = p_l\,(1 + \frac{p_s x - p_l fp}{p_l fp}\,(\frac{2 fp}{fp + x})^q)$ for $|x| \ge fp$; with ``fp`` 0, ``large``.
+
+    >>> Flex(fp=1000.0, small=0.2, large=0.05, q=3.0).of(np.array([10.0, 1000.0])).round(3).tolist()
+    [0.2, 0.2]
+    """
+
+    fp: float = 0.0
+    small: float = 0.05
+    large: float = 0.05
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.fp < 0 or not 0 < self.large <= self.small or self.q < 1:
+            raise InputError(
+                "the multiplier of a magnitude table cannot be",
+                why="fp is at least 0, the share of small values is at least that of large ones, and q is at least 1",
+                fix="for example fp = 1000, small = 0.2, large = 0.05, q = 3",
+            )
+
+    def of(self, values: Floats) -> Floats:
+        """The share of each value that a unit of noise is."""
+        size = np.abs(values)
+        if not self.fp:
+            return np.full(len(size), self.large)
+        far = (self.small * size - self.large * self.fp) / (self.large * self.fp)
+        falling = self.large * (1 + far * (2 * self.fp / (self.fp + size)) ** self.q)
+        return np.where(size < self.fp, self.small, falling)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MagnitudeNoise:
+    """The noise of totals: the table with fractions, the multiplier, and the weights of the largest contributors."""
+
+    table: IntervalTable
+    multiplier: Flex = field(default_factory=Flex)
+    weights: Sequence[float] = (1.0,)  # ε of the first, second, … contributor
+    extra: float = 0.0  # μ of sensitive cells
+
+    def noise(
+        self, totals: Floats, contributors: Floats, keys: Ints, sensitive: NDArray[np.bool_] | None = None
+    ) -> Floats:
+        """The noise of each total; ``contributors`` has a row for each total, its largest contributors first."""
+        marked = np.zeros(len(totals), bool) if sensitive is None else sensitive
+        found = np.zeros(len(totals))
+        for j, weight in enumerate(self.weights[: contributors.shape[1]]):
+            step = contributors[:, j] * self.multiplier.of(contributors[:, j]) * weight
+            drawn = self._drawn(np.abs(totals), np.abs(step), rotated(keys, j, self.table.digits))
+            more = np.where(marked & (j == 0), self.extra, 0.0)
+            found += step * np.sign(drawn) * (more + np.abs(drawn))
+        return found
+
+    def _drawn(self, totals: Floats, steps: Floats, keys: Ints) -> Floats:
+        classes = self.table.classes()
+        place = np.divide(totals, steps, out=np.zeros(len(totals)), where=steps > 0).clip(0, classes[-1])
+        upper = np.searchsorted(classes, place).clip(1, len(classes) - 1)
+        below, above = classes[upper - 1], classes[upper]
+        part = (place - below) / (above - below)
+        low, high = self.table.values(below, keys), self.table.values(above, keys)
+        return np.where(steps > 0, low * (1 - part) + high * part, 0.0)
+
+
+def rotated(keys: Ints, by: int, digits: int) -> Ints:
+    """Keys with their decimal digits rotated, so that each contributor has noise of its own.
+
+    >>> rotated(np.array([12345678]), 1, 8).tolist()
+    [23456781]
+    """
+    if not by:
+        return keys
+    cut = 10 ** (digits - by % digits)
+    return np.asarray(keys % cut * 10 ** (by % digits) + keys // cut)
