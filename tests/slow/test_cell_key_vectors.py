@@ -21,7 +21,10 @@ def test_the_ons_vector() -> None:
     census = Census.of({"record": {"household": {"id": "id"}}}, {"household": micro})
     by = ["var1", "var5", "var8"]
     mechanism = CellKey(
-        tables=[by], ptable=shared("cellkey", "ons", "ptable_10_5.parquet"), record_key="record_key", threshold=10
+        tables=[by],
+        ptable=shared("cellkey", "ons", "ptable_10_5.parquet"),
+        record_key="record_key",
+        threshold=10,
     )
     shown = frame_of(mechanism.release(census, key=Key.for_tests(1)).tables["var8-by-var5-by-var1"])
     both = expected.join(shown, on=by, how="full", suffix="_shown", coalesce=True)

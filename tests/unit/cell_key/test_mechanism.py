@@ -13,7 +13,7 @@ from stirred.engine import Local
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.frames import frame_of
 from stirred.mechanisms.cell_key import CellKey, GridTable, IntervalTable
-from stirred.mechanisms.cell_key.tabulate import Cells, RecordKeys
+from stirred.mechanisms.cell_key.tabulate import KeyedCells, RecordKeys
 from stirred.publish.run.saving import save
 
 
@@ -67,7 +67,7 @@ def test_counts_by_parts_and_in_batches_are_the_same() -> None:
     census = small()
     keys = RecordKeys(Key.for_tests(1), "hid", 10**8)
     table = census.table("household")
-    kernel = Cells(("county",), keys)
+    kernel = KeyedCells(("county",), keys)
     whole = frame_of(kernel(table)).sort("county")
     split = pl.concat([frame_of(kernel(table.slice(start, 37))) for start in range(0, 400, 37)])
     sums = split.group_by("county").agg(pl.col("count").sum(), pl.col("__keys").sum() % 10**8).sort("county")
@@ -85,7 +85,7 @@ def test_counts_by_parts_and_in_batches_are_the_same() -> None:
 
 
 def test_a_perturbed_zero_is_not_shown() -> None:
-    """Cells of one record that fall to 0 have no row, as cells without records: they cannot be told apart."""
+    """KeyedCells of one record that fall to 0 have no row, as cells without records: they cannot be told apart."""
     census = Census.of(
         {"record": {"household": {"id": "hid"}}},
         {"household": {"hid": list(range(60)), "kind": list(range(60))}},

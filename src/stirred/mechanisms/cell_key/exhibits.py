@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stirred.mechanisms.cell_key.perturbation import IntervalTable, read_back
+from stirred.mechanisms.cell_key.perturbation import IntervalTable, Perturbation, read_back
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series
 
 if TYPE_CHECKING:
-    from stirred.mechanisms.cell_key.mechanism import CellKey
     from stirred.mechanisms.release import Release
 
 
-def exhibits(mechanism: "CellKey", release: "Release | None") -> Sequence[Exhibit]:
-    """The noise by count, and the limits of the method."""
-    designed = mechanism.ptable is None  # the noise of an office's own table stays with the office
-    parts = (_law(mechanism),) if designed and isinstance(mechanism.perturbation, IntervalTable) else ()
+def exhibits(
+    table: Perturbation, release: "Release | None", *, secret: bool, continues: bool
+) -> Sequence[Exhibit]:
+    """The noise by count, and the limits of the method; the noise of a ``secret`` table stays with the office."""
+    parts = (_law(table),) if not secret and isinstance(table, IntervalTable) else ()
     shown = (
         ""
         if release is None
@@ -26,7 +26,7 @@ def exhibits(mechanism: "CellKey", release: "Release | None") -> Sequence[Exhibi
         Exhibit(
             title="The noise of a cell",
             finding=f"The noise of a cell follows from its records: the same cell is the same in every table.{shown}",
-            parts=(*parts, _errors(mechanism)),
+            parts=(*parts, _errors(table)),
             note="Perturbed counts do not add up: quote each figure from its own table, and never sum cells.",
             chapter="method",
         ),
@@ -34,16 +34,14 @@ def exhibits(mechanism: "CellKey", release: "Release | None") -> Sequence[Exhibi
             title="What this method does not promise",
             finding="No protection loss budget is finite: a count above 0 proves that the cell has a record, and an "
             "empty cell stays empty."
-            if mechanism.given is None
+            if not continues
             else "The guarantee is that of the records that were tabulated; the noise adds no guarantee of its own.",
             chapter="risk",
         ),
     )
 
 
-def _law(mechanism: "CellKey") -> Series:
-    table = mechanism.perturbation
-    assert isinstance(table, IntervalTable)
+def _law(table: IntervalTable) -> Series:
     chosen = [at for at in table.classes() if at in (1.0, 2.0, 3.0, table.classes()[-1])]
     names = {at: f"count {int(at)}" + (" and more" if at == table.classes()[-1] else "") for at in chosen}
     rows = [
@@ -63,9 +61,9 @@ def _law(mechanism: "CellKey") -> Series:
     )
 
 
-def _errors(mechanism: "CellKey") -> Listing:
+def _errors(table: Perturbation) -> Listing:
     counts = np.array([1, 2, 3, 5, 10, 100, 1000])
-    errors, _, _ = read_back(mechanism.perturbation, counts)
+    errors, _, _ = read_back(table, counts)
     rows = [
         (int(count), float(f"{error:.2g}"), float(f"{100 * error / count:.2g}"))
         for count, error in zip(counts, errors, strict=True)

@@ -23,7 +23,7 @@ from stirred.mechanisms.cell_key.earlier import earlier_promise, earlier_records
 from stirred.mechanisms.cell_key.exhibits import exhibits
 from stirred.mechanisms.cell_key.files import read_table
 from stirred.mechanisms.cell_key.perturbation import Perturbation, Ties, designed, read_back
-from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, Cells, RecordKeys, counted
+from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.released import finished, own_table
 from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Multiverse, Specification
@@ -187,7 +187,7 @@ class CellKey(Mechanism):
         for by in self.tables:
             flow = self._flow(census, engine, list(dict.fromkeys([*by, column])))
             made["-by-".join(reversed(by)) or "total"] = self._perturbed(
-                counted(flow, Cells(tuple(by), keys)), by
+                counted(flow, KeyedCells(tuple(by), keys)), by
             )
         return Release(
             mechanism=self.name,
@@ -264,7 +264,9 @@ class CellKey(Mechanism):
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """The law of the noise, and what it does not do."""
-        return exhibits(self, release)
+        return exhibits(
+            self.perturbation, release, secret=self.ptable is not None, continues=self.given is not None
+        )
 
     def knobs(self) -> Sequence[Knob]:
         """The variance of a designed table."""

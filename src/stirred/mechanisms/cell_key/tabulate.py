@@ -51,7 +51,7 @@ class RecordKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class KeyedCells:
     """Counts and sums of keys of a batch of records, by variables."""
 
     by: tuple[str, ...]
@@ -74,7 +74,7 @@ class Cells:
         return self(before.empty_table()).schema
 
 
-def counted(flow: Flow, cells: Cells) -> pl.DataFrame:
+def counted(flow: Flow, cells: KeyedCells) -> pl.DataFrame:
     """All cells that have records, sorted: the variables, the count, the cell key, and the weight where asked for."""
     parts = frame_of(flow.map(cells, cells.schema(flow.schema)).gathered())
     sums = [pl.col(COUNT).sum(), pl.col(SUM).sum() % cells.keys.modulus]
