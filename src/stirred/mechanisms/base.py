@@ -67,7 +67,7 @@ class Mechanism(ABC):
 
     @property
     def published_without_guarantee(self) -> str:
-        """Why the release may be published though no budget is finite; a mechanism without such a setting is refused then."""
+        """Why the release may be published though no budget is finite; without a reason it is refused then."""
         return ""
 
     @abstractmethod

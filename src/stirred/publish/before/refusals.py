@@ -80,8 +80,8 @@ def require_finite(specification: Specification, reason: str = "") -> None:
         raise PrivacyError(
             "the plan protects nothing",
             why="its protection loss budget is infinite",
-            fix="a swap rate lies strictly between 0 and 1, and ρ² is finite; a method that has no finite budget has the setting "
-            "without_guarantee, for the reason why it is published",
+            fix="a swap rate lies strictly between 0 and 1, and ρ² is finite; a method that has no finite budget has the "
+            "setting without_guarantee, for the reason why it is published",
         )
 
 
