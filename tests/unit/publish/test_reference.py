@@ -53,6 +53,8 @@ FLAGS = {
     "--tables-only --no-persons --untouched drop --hold tenure --drop age --resolution household",
     "topdown": "--workload small --mode classic --rho-squared 1/2 --keep-nmf --given p --names bureau --emphasis 30 "
     "--aian aiannh --optimized-block-groups place --replicates 4 --no-bypass",
+    "cell-key": "--table county tenure --table size --record household --D 3 --V 2 --js 1 --pstay 1/2 --no-mono --digits 6 "
+    "--ties up-to --record-key key --threshold 10 --period 5 --without-guarantee why",
     "exact-margins": "--rows county --columns tenure --rho-squared 1/2 --record household --rows-only",
     "swapping-varying-rates": "--swap county --rate 1/20 --by tenure --rates rent=1/10 own=1/5",
     "swapping-imputed-stay": "--swap county --rate 1/20 --imputed allocated --levels 1",

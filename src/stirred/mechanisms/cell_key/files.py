@@ -24,13 +24,14 @@ KINDS = ("all", "even", "odd")
 
 
 def read_table(
-    path: Path, *, digits: int = DIGITS, ties: Ties = "below", period: int = 250, kind: str = "all"
+    path: Path | str, *, digits: int = DIGITS, ties: Ties = "below", period: int = 250, kind: str = "all"
 ) -> IntervalTable | GridTable:
     """The perturbation table of a file, in either dialect; ``kind`` chooses the rows of even or odd counts.
 
     Files of ptable and tau-ARGUS have a row for each interval (columns i, v, p_int_ub; ``;`` or ``,`` between), those of the
     ONS one for each pair of a row and a key (columns pcv, ckey, pvalue; CSV or Parquet).
     """
+    path = Path(path)
     rows = _rows(path)
     names = set(rows[0]) if rows else set()
     if names >= set(GRID):
@@ -56,10 +57,12 @@ def read_table(
     return IntervalTable(found, digits, ties)
 
 
-def write_intervals(table: IntervalTable, path: Path, *, separator: str = ";", kind: str = "all") -> None:
+def write_intervals(
+    table: IntervalTable, path: Path | str, *, separator: str = ";", kind: str = "all"
+) -> None:
     """Write intervals as tau-ARGUS reads them (``;``), or as ptable's own CSV (``,``, with where intervals begin)."""
     full = separator == ","
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=separator, lineterminator="\n")
         writer.writerow(
             ["i", "j", "p", "v", *(["p_int_lb"] if full else []), "p_int_ub", *(["type"] if full else [])]
@@ -79,7 +82,7 @@ def write_intervals(table: IntervalTable, path: Path, *, separator: str = ";", k
                 )
 
 
-def write_grid(table: GridTable, path: Path) -> None:
+def write_grid(table: GridTable, path: Path | str) -> None:
     """Write a grid as the ONS packages read it."""
     rows, keys = table.grid.shape
     pl.DataFrame(

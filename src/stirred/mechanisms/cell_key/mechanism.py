@@ -23,13 +23,15 @@ from stirred.mechanisms.cell_key.earlier import earlier_promise, earlier_records
 from stirred.mechanisms.cell_key.exhibits import exhibits
 from stirred.mechanisms.cell_key.files import read_table
 from stirred.mechanisms.cell_key.perturbation import Perturbation, Ties, designed, read_back
+from stirred.mechanisms.cell_key.proposal import propose
 from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
 from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Multiverse, Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,11 @@ class CellKey(Mechanism):
             settings[name] = None if settings[name] is None else Path(settings[name])
         return cls(**settings)
 
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """Small tables of the coarsest areas."""
+        return propose(schema)
+
     @property
     def record_type(self) -> str:
         """The records that are counted."""
@@ -109,26 +116,12 @@ class CellKey(Mechanism):
 
     def parameters(self) -> dict[str, object]:
         """What the receipt says; of a perturbation table in a file only its digest, never its noise."""
-        own: dict[str, object] = {
-            "record": self.record,
-            "tables": [list(by) for by in self.tables],
-            "record_key": self.record_key,
-            "threshold": self.threshold,
-            "ties": self.ties,
-            "given": self.given is not None,
-            "without_guarantee": self.without_guarantee,
-        }
+        found = self.settings()
         if self.ptable is not None:
-            return own | {"ptable": hashlib.sha256(self.ptable.read_bytes()).hexdigest()}
-        stay = None if self.pstay is None else str(Fraction(str(self.pstay)))
-        design = {
-            "D": self.D,
-            "V": str(Fraction(str(self.V))),
-            "js": self.js,
-            "pstay": stay,
-            "mono": self.mono,
-        }
-        return own | design | {"digits": self.digits}
+            design = ("D", "V", "js", "pstay", "mono")
+            found = {name: value for name, value in found.items() if name not in design}
+            found["ptable"] = hashlib.sha256(self.ptable.read_bytes()).hexdigest()
+        return {name: value for name, value in found.items() if value is not None and name != "given"}
 
     def settings(self) -> dict[str, object]:
         """The keys of a [[mechanism]]."""
