@@ -39,6 +39,11 @@ class ChangedNumber:
         """The number with the records that it is about: no two different numbers have one label."""
         return f"{self.what}, {self.about}"
 
+    @property
+    def change(self) -> float:
+        """The protected number less the original one."""
+        return self.protected - self.original
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficient:

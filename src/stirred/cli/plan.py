@@ -172,6 +172,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
+    from stirred.mechanisms.exhibits import as_error, beside
     from stirred.publish import load
     from stirred.publish.before.tune import Target, tune
 
@@ -193,7 +194,10 @@ def _tune(arguments: argparse.Namespace) -> int:
         best = trials[found.trials.index(found.best)]
         print_json({"target": arguments.target, "stand_in": source, "best": best, "trials": trials})
         return 0
-    rows = [[str(t.setting), str(t.budget), f"{t.error:.4f} ± {t.spread:.4f}"] for t in found.trials]
+    rows = [
+        [str(t.setting), str(t.budget), f"{beside(t.error, t.spread)} ± {as_error(t.spread)}"]
+        for t in found.trials
+    ]
     symbol = found.best.symbol
     out = console()
     out.print(table(f"Tried on {source}", [found.name, f"{symbol} (rounded up)", target.metric], rows))
@@ -208,6 +212,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _rehearse(arguments: argparse.Namespace) -> int:
+    from stirred.mechanisms.exhibits import as_error
     from stirred.publish import load
     from stirred.publish.before.rehearse import rehearse, write_rehearsal
 
@@ -226,10 +231,10 @@ def _rehearse(arguments: argparse.Namespace) -> int:
             row["table"],
             row["size"],
             f"{row['cells']:,}",
-            f"{row['bias']:+.3f}",
-            f"{row['bias_low']:+.3f} to {row['bias_high']:+.3f}",
-            f"{row['MAE']:,.3f}",
-            f"{row['RMSE']:,.3f}",
+            as_error(row["bias"], signed=True),
+            f"{as_error(row['bias_low'], signed=True)} to {as_error(row['bias_high'], signed=True)}",
+            as_error(row["MAE"]),
+            as_error(row["RMSE"]),
             "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %",
         ]
         for row in found.rows(named=True)

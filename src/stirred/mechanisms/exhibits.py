@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from math import isfinite
 from typing import Literal
 
 
@@ -66,3 +68,39 @@ def shown(value: object) -> str:
             f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
         )
     return str(value)
+
+
+def rounded(value: float, digits: int = 2) -> Decimal:
+    """A size with that many significant digits and none after a whole number.
+
+    >>> [str(rounded(value)) for value in (0.01234, 1.96, 12.4, 1876.3, 0.0)]
+    ['0.012', '2.0', '12', '1876', '0']
+    """
+    if value != value:
+        return Decimal("NaN")
+    exact = Decimal(repr(float(value)))
+    if abs(exact) >= 10 ** (digits - 1) or exact == 0:
+        return exact.quantize(Decimal(1), ROUND_HALF_EVEN)
+    return Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(exact)
+
+
+def as_error(value: float, *, signed: bool = False) -> str:
+    """An error as text, the same everywhere: two significant digits.
+
+    >>> as_error(0.012345), as_error(1234.5), as_error(0.25, signed=True), as_error(float("nan"))
+    ('0.012', '1,234', '+0.25', '–')
+    """
+    if not isfinite(value):
+        return shown(value)
+    return f"{rounded(value):{'+' if signed and value else ''},f}"
+
+
+def beside(value: float, error: float) -> str:
+    """A number down to the last digit of its error; with four digits where the error is 0 or unknown.
+
+    >>> beside(0.105731, 0.0026), beside(1234.56, 41), beside(0.105731, 0.0)
+    ('0.1057', '1,235', '0.1057')
+    """
+    if not isfinite(value) or not isfinite(error) or error == 0:
+        return shown(value)
+    return f"{Decimal(repr(float(value))).quantize(rounded(error), ROUND_HALF_EVEN):,f}"

@@ -8,6 +8,7 @@ import polars as pl
 from stirred.assess.assessment import Assessment
 from stirred.assess.utility.metrics import Array
 from stirred.assess.utility.tables import bin_labels
+from stirred.mechanisms.exhibits import as_error
 from stirred.report import charts
 from stirred.report.charts.spatial import Ground, areas
 from stirred.report.document import Chart
@@ -87,7 +88,7 @@ def _changes(assessment: Assessment, ground: Ground, number: int) -> list[Chart]
     drawn = areas(
         f"areas-{number}",
         f"{item.name}{what}: change by {area}, {assessment.name}.",
-        f"Half of the {len(changes):,} areas moved by at most {middle:.2g} %.",
+        f"Half of the {len(changes):,} areas moved by at most {as_error(middle)} %.",
         changes,
         ground=ground,
         level=area,

@@ -3,28 +3,15 @@
 import math
 import re
 from collections.abc import Mapping
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import Decimal
 
 import polars as pl
 
 from stirred.languages import Phrase, Value
+from stirred.mechanisms.exhibits import rounded as rounded
 from stirred.spec.card import Allowed
 
 LN2 = Decimal(2).ln()
-
-
-def rounded(value: float, digits: int = 2) -> Decimal:
-    """A size with that many significant digits and none after a whole number.
-
-    >>> [str(rounded(value)) for value in (0.01234, 1.96, 12.4, 1876.3, 0.0)]
-    ['0.012', '2.0', '12', '1876', '0']
-    """
-    if value != value:
-        return Decimal("NaN")
-    exact = Decimal(repr(float(value)))
-    if abs(exact) >= 10 ** (digits - 1) or exact == 0:
-        return exact.quantize(Decimal(1), ROUND_HALF_EVEN)
-    return Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(exact)
 
 
 def percent(share: float, digits: int = 2) -> Decimal:

@@ -7,9 +7,10 @@ import polars as pl
 from stirred.assess.assessment import Assessment, RelationAssessment
 from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility.tables import TablePair
+from stirred.mechanisms.exhibits import as_error, beside
 from stirred.report import charts, errors
 from stirred.report.charts.spatial import Ground
-from stirred.report.document import Block, Facts, Note, Section, shown, table
+from stirred.report.document import Block, Facts, Note, Section, table
 
 
 def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> Section:
@@ -27,7 +28,7 @@ def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> 
     if rows:
         worst = max(rows, key=lambda row: float(str(row["mean absolute error"])))
         lead = (
-            f"The largest mean absolute error is {shown(float(str(worst['mean absolute error'])))} a cell, "
+            f"The largest mean absolute error is {as_error(float(str(worst['mean absolute error'])))} a cell, "
             f"in {worst['table']} of {worst['release']}."
         )
         blocks.append(
@@ -124,7 +125,8 @@ def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
         share = worst.protected / worst.original if worst.original else 1.0
         lead = (
             f"The association of {worst.first} with {worst.second} among {worst.about} suffers most: {name} leaves "
-            f"{100 * share:.0f} % of its strength (Cramér's V from {worst.original:.3f} to {worst.protected:.3f})."
+            f"{100 * share:.0f} % of its strength (Cramér's V from {as_error(worst.original)} to "
+            f"{as_error(worst.protected)})."
         )
     rows = [
         [name, r.first, r.second, r.about, r.original, r.protected, "kept" if r.kept else "eroded"]
@@ -149,19 +151,31 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
     moved = [(name, c) for name, c in changes if c.original and c.original != c.protected]
     if moved:
         name, worst = max(moved, key=lambda item: abs(item[1].protected / item[1].original - 1))
-        share = 100 * (worst.protected / worst.original - 1)
-        moved_by = f"by {share:+.1f} % in {name} ({worst.original:.4f} to {worst.protected:.4f})"
+        share = as_error(100 * (worst.protected / worst.original - 1), signed=True)
+        before, after = (beside(number, worst.change) for number in (worst.original, worst.protected))
+        moved_by = f"by {share} % in {name} ({before} to {after})"
         lead = f"This number changes most: {worst.label}, {moved_by}."
     if changes:
         # one question after the other, with the answers of all releases that were asked
         order = list(dict.fromkeys(c.label for _, c in changes))
         changes.sort(key=lambda item: order.index(item[1].label))
-        rows = [[c.what, c.about, name, c.original, c.protected] for name, c in changes]
-        columns = ["what", "among", "release", "original", "protected"]
+        rows = [
+            [
+                *(c.what, c.about, name),
+                *(beside(number, c.change) for number in (c.original, c.protected)),
+                as_error(c.change, signed=True),
+            ]
+            for name, c in changes
+        ]
+        columns = ["what", "among", "release", "original", "protected", "change"]
         blocks.append(table("Numbers users would publish", columns, rows, numeric=columns[3:]))
     if fits:
         rows = [
-            [n, f.model, f.about, f.original.name, f.original.value, f.protected.value, f.overlap]
+            [
+                *(n, f.model, f.about, f.original.name),
+                *(beside(number.value, number.error) for number in (f.original, f.protected)),
+                *(as_error(number) for number in (f.protected.error, f.overlap)),
+            ]
             for n, f in fits
         ]
         columns = [
@@ -171,6 +185,7 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
             "coefficient",
             "original",
             "protected",
+            "standard error",
             "overlap of intervals",
         ]
         blocks.append(table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[4:]))

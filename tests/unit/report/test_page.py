@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from stirred.assess.assessment import assess_tables
+from stirred.assess.conclusions import ChangedNumber, Coefficient, Conclusions
+from stirred.assess.utility.relations import Estimate
 from stirred.census import Census
 from stirred.census.codebook.parse import parse
 from stirred.census.shapes import BorderLines
@@ -207,3 +209,20 @@ def test_charts_keep_their_names_apart() -> None:
 def test_the_twelve_questions_of_the_docs_point_to_cards_that_exist() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs/explain/reading-a-report.md").read_text()
     assert len(re.findall(r"^### \d+\. ", page, re.MULTILINE)) == 12
+
+
+def test_what_users_conclude_has_errors_of_two_digits_and_numbers_as_precise() -> None:
+    changed = ChangedNumber(what="entropy index", about="persons", original=0.105731, protected=0.103149)
+    kept = replace(changed, original=0.105731, protected=0.105731)
+    fit = Coefficient(
+        model="size on tenure",
+        about="households",
+        original=Estimate(name="tenure", value=1.234567, error=0.012345),
+        protected=Estimate(name="tenure", value=1.198765, error=0.023456),
+    )
+    found = utility_sections.conclusions([("x", Conclusions(changes=(changed, kept), coefficients=(fit,)))])
+    numbers, fits = found.blocks
+    assert numbers.rows[0][3:] == ("0.1057", "0.1031", "-0.0026")  # type: ignore[union-attr]
+    assert numbers.rows[1][3:] == ("0.1057", "0.1057", "0")  # type: ignore[union-attr]
+    assert fits.rows[0][4:7] == ("1.235", "1.199", "0.023")  # type: ignore[union-attr]
+    assert "by -2.4 % in x (0.1057 to 0.1031)" in found.lead

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from stirred.languages import Phrase
-from stirred.mechanisms.exhibits import Exhibit, Listing, Series, shown
+from stirred.mechanisms.exhibits import Exhibit, Listing, Series, rounded
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, rho_squared_to_epsilon
 
@@ -131,7 +131,7 @@ def where_noise_fell(workload: Workload, measured: pa.Table | None = None) -> Ex
 
 def _figure(row: Mapping[str, object]) -> Decimal:
     """The standard deviation of a row, with the digits that the report shows."""
-    return Decimal(shown(row["standard deviation"]).replace(",", ""))
+    return rounded(float(str(row["standard deviation"])))
 
 
 def _asked(workload: Workload) -> list[dict[str, object]]:

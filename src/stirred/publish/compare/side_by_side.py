@@ -9,11 +9,12 @@ import polars as pl
 from stirred.assess.assessment import Assessment, on_same_cells
 from stirred.errors import InputError
 from stirred.extras import require
+from stirred.mechanisms.exhibits import as_error
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import MEASURES
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
-from stirred.report.document import Audience, Block, shown, table
+from stirred.report.document import Audience, Block, table
 from stirred.report.first_screen import Tables, first_screen
 from stirred.report.together import together
 from stirred.spec import Specification, compare
@@ -120,7 +121,7 @@ def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
     lead = "The packets publish no table in common."
     if rows:
         worst = max(rows, key=lambda row: float(str(row["mean standard error"])))
-        error = shown(worst["mean standard error"])
+        error = as_error(float(str(worst["mean standard error"])))
         lead = f"The largest mean standard error is {error}, in {worst['table']} of {worst['release']}."
         blocks.append(
             charts.bars(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from stirred.languages import Phrase
+from stirred.mechanisms.exhibits import beside
 from stirred.report.document import Chart, table
 
 Rows = Sequence[Mapping[str, object]]
@@ -59,7 +60,7 @@ def bars(
         title=title,
         sentence=sentence,
         spec=drawn({"mark": "bar", "encoding": channels}, _rows(rows, category, value, group), height=height),
-        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[value]),
+        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[value], digits=2),
     )
 
 
@@ -83,7 +84,7 @@ def dots(name: str, title: str, sentence: str, rows: Rows, *, category: str, val
             _rows(rows, category, value, group),
             height=max(110, 34 * _number(rows, category)),
         ),
-        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[value]),
+        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[value], digits=2),
     )
 
 
@@ -200,14 +201,21 @@ def intervals(name: str, title: str, sentence: str, rows: Rows, *, label: str) -
         },
     ]
     columns = [label, "published", "estimate", "low", "high"]
+    below = [[row[label], row["published"], *_written(row)] for row in rows]
     titles = [cell, published, *(Phrase(f"report.chart.{field}") for field in columns[2:])]
     return Chart(
         name=name,
         title=title,
         sentence=sentence,
         spec=drawn({"layer": layers, "encoding": {"y": _category()}}, data, height=max(90, 22 * len(rows))),
-        data=table(title, titles, [[row[c] for c in columns] for row in rows], numeric=titles[1:]),
+        data=table(title, titles, below, numeric=titles[1:]),
     )
+
+
+def _written(row: Mapping[str, object]) -> list[str]:
+    """Estimate and interval, down to the last digit of the standard error that the interval's width shows."""
+    estimate, low, high = (float(str(row[name])) for name in ("estimate", "low", "high"))
+    return [beside(number, (high - low) / 4) for number in (estimate, low, high)]
 
 
 def lines(
