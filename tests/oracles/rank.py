@@ -1,28 +1,27 @@
-"""Does a set of tables determine another? By elimination over the rationals, on the matrix of 0 and 1."""
+"""Does a set of tables determine another? By elimination in whole numbers, on the matrix of 0 and 1."""
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
 from oracles.census import Record, Table
 
 
 def rank(rows: Iterable[Sequence[int]]) -> int:
-    """Gaussian elimination over the rationals, one column after the other; equal rows and columns count once."""
+    """Elimination in whole numbers (Bareiss 1968: every division is exact); equal rows and columns count once."""
     once = sorted({tuple(row) for row in rows})
     columns = sorted({*zip(*once, strict=True)})
-    left = [[Fraction(v) for v in row] for row in zip(*columns, strict=True)]
-    found = 0
+    left = [list(row) for row in zip(*columns, strict=True)]
+    found, before = 0, 1
     for column in range(len(left[0]) if left else 0):
         pivot = next((i for i in range(found, len(left)) if left[i][column]), None)
         if pivot is None:
             continue
         left[found], left[pivot] = left[pivot], left[found]
         top = left[found]
+        by = top[column]
         for i in range(found + 1, len(left)):
-            factor = left[i][column] / top[column]
-            if factor:
-                left[i] = [a - factor * b for a, b in zip(left[i], top, strict=True)]
-        found += 1
+            factor = left[i][column]
+            left[i] = [(by * a - factor * b) // before for a, b in zip(left[i], top, strict=True)]
+        found, before = found + 1, by
     return found
 
 
