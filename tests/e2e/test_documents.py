@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.spec.files import parts
 
@@ -58,8 +59,19 @@ def run_commands(text: str) -> None:
         if not line.startswith("$ stirred"):
             continue
         words = shlex.split(line.removeprefix("$ "), comments=True)[1:]
+        if words == ["demo"]:  # takes the census that it finds: a small one here, the whole in make test-slow
+            write_preset("demo", Path("demo/census"), households=2_000)
         code, told = started(words) if "spark" in words else called(words)
         assert code == 0, f"{line}\n{told}"
+
+
+@pytest.mark.slow
+def test_the_demo_at_its_full_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, told = called(["demo"])
+    assert code == 0, told
+    assert all((tmp_path / "demo" / name / "public").is_dir() for name in ("swap-5", "swap-50", "topdown"))
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
 
 
 def started(words: list[str]) -> tuple[int, str]:

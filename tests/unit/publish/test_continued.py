@@ -18,6 +18,48 @@ from stirred.spec.files import load as load_specification
 HEAD = 'title = "{title}"\ncensus = "census/census.toml"\n'
 PL = '[[mechanism]]\nname = "topdown"\nworkload = "pl94-persons"\nreplicates = 0\n{label}'
 DHC = '[[mechanism]]\nname = "topdown"\nworkload = "dhc-persons"\nmode = "workload"\nreplicates = 0\ngiven = "{given}"\n'
+LATER = DHC.replace(
+    '"dhc-persons"', '"later.toml"'
+)  # a product with few cells that continues PL in the same way
+WORKLOAD = """name = "later"
+title = "PL by sex"
+source = "this test"
+record = "person"
+mode = "classic"
+rho_squared = "1"
+levels = ["state", "county", "tract", "block_group", "block"]
+given = "pl94-persons"
+given_map = { hhgq = "hhgq", votingage = "votingage", hispanic = "hispanic", cenrace = "cenrace" }
+[[axis]]
+name = "hhgq"
+size = 8
+source = { column = "gq_type" }
+[[axis]]
+name = "sex"
+labels = ["male", "female"]
+source = { column = "sex", offset = 1 }
+[[axis]]
+name = "votingage"
+size = 2
+source = { column = "age", cuts = [18] }
+[[axis]]
+name = "hispanic"
+size = 2
+source = { column = "hispanic", offset = 1 }
+[[axis]]
+name = "cenrace"
+size = 63
+source = { column = "race", offset = 1 }
+[[query]]
+name = "sex * votingage"
+of = ["sex", "votingage"]
+[[query]]
+name = "detailed"
+of = ["hhgq", "sex", "votingage", "hispanic", "cenrace"]
+""" + "".join(
+    f'[rho.{level}]\n"sex * votingage" = "1/10"\ndetailed = "1/10"\n'
+    for level in ("state", "county", "tract", "block_group", "block")
+)
 END = "[assess]\nutility = false\n"
 KEY = Key.for_tests(5)
 
@@ -26,6 +68,7 @@ KEY = Key.for_tests(5)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("continued")
     write_preset("demo", place / "census", households=12)
+    (place / "later.toml").write_text(WORKLOAD)
     (place / "pl.toml").write_text(HEAD.format(title="PL") + PL.format(label="") + END)
     run(load(place / "pl.toml"), place / "pl", key=KEY)
     return place
@@ -53,7 +96,7 @@ def test_an_earlier_packet(folder: Path) -> None:
 
 
 def test_an_earlier_mechanism_of_the_same_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = HEAD.format(title="Both") + PL.format(label='label = "pl"\n') + DHC.format(given="pl") + END
+    text = HEAD.format(title="Both") + PL.format(label='label = "pl"\n') + LATER.format(given="pl") + END
     # the label comes before a packet of the same name
     plan = parse(text, folder=folder)
     assert [step.continues for step in plan.steps] == [None, 0]
@@ -76,7 +119,7 @@ def test_an_earlier_mechanism_of_the_same_plan(folder: Path, monkeypatch: pytest
         pl.read_parquet(alone.public / "data/person.parquet")
     )
     # the earlier promise is counted once: the same total as with the packet
-    (folder / "again.toml").write_text(HEAD.format(title="DHC") + DHC.format(given="pl") + END)
+    (folder / "again.toml").write_text(HEAD.format(title="Later") + LATER.format(given="pl") + END)
     one = explain(load(folder / "again.toml")).specification
     assert load_specification(packet.public / "spec.json").rho_squared == one.rho_squared
     # the path of the run is nowhere in the packet
