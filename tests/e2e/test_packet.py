@@ -35,15 +35,15 @@ def test_a_packet_verifies_and_one_flipped_byte_is_named(
     assert "changed: public/tables/tenure-by-county.parquet" in done.stderr
 
 
-def test_a_copy_with_the_internal_part_is_not_public(packet: Path, command: Command, tmp_path: Path) -> None:
-    done = command("packet", "verify", packet, "--public")
+def test_a_copy_with_the_internal_part_is_not_public(packet: Path, called: Command, tmp_path: Path) -> None:
+    done = called("packet", "verify", packet, "--public")
     assert done.returncode == 2
     assert "internal part" in done.stderr
     shutil.copytree(packet / "public", tmp_path / "copy")
-    assert command("packet", "verify", tmp_path / "copy", "--public").returncode == 0
+    assert called("packet", "verify", tmp_path / "copy", "--public").returncode == 0
 
 
-def test_an_interrupted_run_resumes_to_the_same_bytes(packet: Path, town: Path) -> None:
+def test_an_interrupted_run_resumes_to_the_same_bytes(packet: Path, town: Path, called: Command) -> None:
     """SIGKILL when a run is swapping and when it has its tables; then one run to the end (tests/slow/kills has the rest)."""
     out, key = town / "resumed", town / "town.key"
     part = town / "resumed.part"
@@ -64,20 +64,20 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(packet: Path, town: Path) 
             continue
         killed += 1
     assert killed
-    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    assert called(*words[1:]).returncode == 0
     assert contents(out / "public") == contents(packet / "public")
     assert contents(out / "internal") == contents(packet / "internal")
     assert not (town / "resumed.part").exists()
 
 
 def test_public_bytes_do_not_know_what_was_not_released(
-    packet: Path, town: Path, command: Command, tmp_path: Path
+    packet: Path, town: Path, called: Command, tmp_path: Path
 ) -> None:
     """A marker in a column the plan does not release appears nowhere, and changes no public byte."""
     marker = "ZQXJ7731"
     write_census(tmp_path, extra=marker)
     (tmp_path / "plan.toml").write_text(PLAN)
-    done = command("run", tmp_path / "plan.toml", "--out", tmp_path / "packet", "--key", town / "town.key")
+    done = called("run", tmp_path / "plan.toml", "--out", tmp_path / "packet", "--key", town / "town.key")
     assert done.returncode == 0, done.stderr
     public = contents(tmp_path / "packet" / "public")
     assert not [name for name, data in public.items() if marker.encode() in data]
@@ -107,28 +107,28 @@ def test_the_key_is_nowhere_in_the_packet(packet: Path, town: Path) -> None:
         assert raw not in data, name
 
 
-def test_look_up_says_the_number_and_its_interval(packet: Path, command: Command) -> None:
-    found = command("lookup", packet, "--where", "county=c1", "tenure=owned", "--json")
+def test_look_up_says_the_number_and_its_interval(packet: Path, called: Command) -> None:
+    found = called("lookup", packet, "--where", "county=c1", "tenure=owned", "--json")
     cell = json.loads(found.stdout)
     assert cell["low"] <= cell["estimate"] <= cell["high"]
-    exact = command("lookup", packet, "--where", "block=c1b3")
+    exact = called("lookup", packet, "--where", "block=c1b3")
     assert "exact" in exact.stdout
-    wrong = command("lookup", packet, "--where", "county=c9", "tenure=owned")
+    wrong = called("lookup", packet, "--where", "county=c9", "tenure=owned")
     assert wrong.returncode == 2
     assert "did you mean" in wrong.stderr
 
 
-def test_plan_check_explains_and_writes_nothing(town: Path, packet: Path, command: Command) -> None:
+def test_plan_check_explains_and_writes_nothing(town: Path, packet: Path, called: Command) -> None:
     before = sorted(p.name for p in town.iterdir())
-    done = command("plan", "check", town / "plan.toml", "--json")
+    done = called("plan", "check", town / "plan.toml", "--json")
     document = json.loads(done.stdout)
     assert document["budget"] > 0
     assert document["invariants"]
     assert sorted(p.name for p in town.iterdir()) == before
 
 
-def test_accuracy_has_a_price(packet: Path, town: Path, command: Command, tmp_path: Path) -> None:
-    done = command(
+def test_accuracy_has_a_price(packet: Path, town: Path, called: Command, tmp_path: Path) -> None:
+    done = called(
         "assess",
         packet,
         "--truth",
@@ -142,28 +142,28 @@ def test_accuracy_has_a_price(packet: Path, town: Path, command: Command, tmp_pa
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    before = json.loads(command("plan", "check", town / "plan.toml", "--json").stdout)["budget"]
+    before = json.loads(called("plan", "check", town / "plan.toml", "--json").stdout)["budget"]
     assert document["budget"] == pytest.approx(before + 3 / 10, abs=2e-6)
-    internal = command("assess", packet, "--truth", town / "census.toml", "--out", tmp_path / "m.xlsx")
+    internal = called("assess", packet, "--truth", town / "census.toml", "--out", tmp_path / "m.xlsx")
     assert internal.returncode == 0, internal.stderr
     assert (tmp_path / "m.xlsx").stat().st_size > 2000
 
 
-def test_a_test_key_says_not_private_on_every_page(town: Path, command: Command, tmp_path: Path) -> None:
+def test_a_test_key_says_not_private_on_every_page(town: Path, called: Command, tmp_path: Path) -> None:
     from stirred.chance import Key
 
     Key.for_tests(1).save(tmp_path / "test.key")
-    done = command("run", town / "plan.toml", "--out", tmp_path / "p", "--key", tmp_path / "test.key")
+    done = called("run", town / "plan.toml", "--out", tmp_path / "p", "--key", tmp_path / "test.key")
     assert done.returncode == 0, done.stderr
     for page in (tmp_path / "p").rglob("*.html"):
         assert "NOT PRIVATE" in page.read_text(), page.name
-    assert "NOT PRIVATE" in command("lookup", tmp_path / "p", "--where", "county=c1", "tenure=owned").stdout
+    assert "NOT PRIVATE" in called("lookup", tmp_path / "p", "--where", "county=c1", "tenure=owned").stdout
 
 
 def test_the_decision_record_names_owner_reasons_and_what_is_not_protected(
-    town: Path, command: Command
+    town: Path, called: Command
 ) -> None:
-    text = command("plan", "record", town / "plan.toml").stdout
+    text = called("plan", "record", town / "plan.toml").stdout
     for expected in (
         "Chief methodologist",
         "enumeration areas",

@@ -1,8 +1,13 @@
 """Write a report as one HTML file that needs no network, in the report's language."""
 
+import contextlib
 import json
+import os
+import sys
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
@@ -39,8 +44,26 @@ def environment() -> Environment:
 def chart_library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, inlined once per report."""
     library = optional("vl_convert", "report", why="it brings the scripts that draw the charts")
+    return _kept(library).replace("</script", "<\\/script")
+
+
+def _kept(library: ModuleType) -> str:
+    """The bundle of an installed version, put together once: it lies where Python keeps its compiled modules."""
+    place = Path(__file__).parent / "__pycache__" / f"vega-{library.__version__}.js"
+    with contextlib.suppress(OSError):
+        return place.read_bytes().decode()
     bundle: str = library.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script")
+    if not sys.dont_write_bytecode:
+        temporary = place.with_suffix(f".{os.getpid()}")
+        with contextlib.suppress(
+            OSError
+        ):  # a folder that cannot be written to, a full disk: made anew the next time
+            try:
+                temporary.write_bytes(bundle.encode())
+                temporary.replace(place)
+            finally:
+                temporary.unlink(missing_ok=True)
+    return bundle
 
 
 def embedded(value: object) -> str:
