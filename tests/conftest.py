@@ -34,7 +34,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Name the groups; Spark tests are one, sorted by kind: sessions start once, and never two at a time."""
     on_spark = [item for item in items if _kind(item)]
     others = [item for item in items if not _kind(item)]
-    items[:] = others + sorted(on_spark, key=lambda item: KINDS.index(_kind(item) or "own"))
+    # what kills a worker comes last, so that few tests wait for a new one
+    kills = ("killed", "lost")
+    items[:] = others + sorted(
+        on_spark,
+        key=lambda item: (KINDS.index(_kind(item) or "own"), any(word in item.name for word in kills)),
+    )
     if getattr(config.option, "loadgroup", False):
         for item in items:
             group = "spark" if _kind(item) else GROUPS.get(item.path.stem)

@@ -42,7 +42,14 @@ def test_kernels_run_in_two_executors_and_files_stay_in_order(
     assert spark.watch.retried == 0
 
 
-@pytest.mark.parametrize("executor", [False, True], ids=["python worker", "executor"])
+@pytest.mark.parametrize(
+    "executor",
+    [
+        pytest.param(False, id="python worker"),
+        # an executor is killed in test_what_a_lost_executor_kept_is_made_again too, and in the middle of a release
+        pytest.param(True, id="executor", marks=pytest.mark.slow),
+    ],
+)
 def test_a_killed_worker_changes_nothing_and_is_told(
     spark: Spark, expected: pa.Table, tmp_path: Path, caplog: pytest.LogCaptureFixture, executor: bool
 ) -> None:

@@ -33,7 +33,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["census.toml", "far.toml"])
+# files beside the census are read as those of the sound census below
+@pytest.mark.parametrize("name", [pytest.param("census.toml", marks=pytest.mark.slow), "far.toml"])
 def test_spark_refuses_or_drops_as_one_machine_does(spark: Spark, folder: Path, name: str) -> None:
     with pytest.raises(DataError, match="the records break 2 rules") as caught:
         PSA.release(spark.read(folder / name), key=Key.for_tests(1), engine=spark)
