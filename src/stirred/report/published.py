@@ -7,11 +7,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE
 from stirred.assess.utility.tables import bin_labels
 from stirred.languages import Phrase
 from stirred.report import charts
 from stirred.report.charts.spatial import Ground, areas
-from stirred.report.document import Block, Chart, Note, Section, table
+from stirred.report.document import Block, Chart, Note, Paragraphs, Section, table
 from stirred.report.texts import percent, reach, rounded
 
 SIZES = (0, 10, 100, 1_000, 10_000)  # classes of a cell's own number
@@ -76,6 +77,7 @@ def published(
     if any(one.uncertain().height for one in noisy):
         blocks.append(Note(text=Phrase("report.published.quote"), tone="plain"))
         blocks.append(_by_size(noisy))
+        blocks += _coverage()
     certain = tuple(one.name for one in noisy if not one.uncertain().height)
     if certain:
         blocks.append(Note(text=Phrase("report.published.certain", tables=certain), tone="good"))
@@ -139,6 +141,24 @@ def _by_size(found: Sequence[Shown]) -> Chart:
         group=name,
         columns=columns,
     )
+
+
+def _coverage() -> list[Block]:
+    """How many of 100 intervals held the true number where that was measured, by level and published size."""
+    columns = [Phrase("report.coverage.level"), *CLASSES]
+    rows = [
+        [
+            Phrase(f"report.coverage.{level.replace(' ', '_')}"),
+            *(f"{low:.0f}–{high:.0f}" for low, high in row),
+        ]
+        for level, row in MEASURED.items()
+    ]
+    fewest, most = TRUE_SIZE
+    words = Phrase("report.coverage.words", nominal=NOMINAL, fewest=fewest, most=most)
+    return [
+        table(Phrase("report.coverage.caption"), columns, rows, numeric=columns[1:]),
+        Paragraphs(paragraphs=(words,)),
+    ]
 
 
 def _cells(one: Shown, labels: Labels) -> list[Block]:

@@ -1,6 +1,14 @@
-"""What a look-up says of an interval: what it is made to hold, and what was measured."""
+"""What a look-up, a table and a report say of an interval: what it is made to hold, and what was measured."""
 
-from stirred.publish.packet.lookup import MEASURED, PublishedCell
+import re
+from pathlib import Path
+
+from stirred.assess.coverage import CLASSES, MEASURED, held
+from stirred.publish.packet.lookup import PublishedCell
+from stirred.publish.packet.quoting import COLUMNS
+from stirred.report.published import _coverage
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/explain/topdown-uncertainty.md"
 
 
 def test_a_sentence_says_what_the_interval_was_measured_to_hold():
@@ -10,6 +18,51 @@ def test_a_sentence_says_what_the_interval_was_measured_to_hold():
     )  # fmt: skip
     said = "the interval from 0.0 to 8.0 is made to hold the true number of 95 in 100 cells published like this one"
     assert said in cell.sentence()
-    lowest, _, highest = MEASURED.partition(" to ")
-    assert int(lowest) < 95 < int(highest)
-    assert f"({MEASURED} where that was measured" in cell.sentence()
+    assert held(3) == (96, 100)
+    assert (
+        "(96 to 100 where that was measured, for cells published as 1–4; of cells whose true"
+        in cell.sentence()
+    )
+
+
+def test_tables_and_reports_say_it_by_level_and_size():
+    assert re.search(r"block group +98–100 +98–98 +96–97", COLUMNS)
+    assert "84 to 99 of 100 lie in their interval" in COLUMNS
+    by_level, words = _coverage()
+    assert [row[0] for row in by_level.rows] == ["tract", "block group", "block"]
+    assert by_level.rows[2][1:4] == ("98–100", "97–100", "94–99")
+    assert "84 to 99 of 100" in words.paragraphs[0]
+
+
+def documented() -> dict[str, dict[str, list[float]]]:
+    """Level → size → every figure of the page at nominal 95 %, as it is now."""
+    found: dict[str, dict[str, list[float]]] = {level: {} for level in MEASURED}
+    sizes: list[str] = []
+    what, nominal = "", "95"
+    for line in PAGE.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if "1–4" in cells:
+            sizes, what, nominal = cells, "", "95"
+            continue
+        if not cells or len(cells) != len(sizes):
+            continue
+        first = sizes.index("all")
+        named = next((c for c in cells[:first] if re.search(r"tract|block", c)), "")
+        what = named.split(", ")[-1] or what
+        nominal = next((c for c in cells[:first] if c in {"90", "95"}), nominal if not named else "95")
+        level = next((level for level in MEASURED if what.startswith(level + " ") or what == level), None)
+        level = "block group" if what.startswith("block group") else level
+        if level is None or "before" in cells[:first] or nominal != "95":
+            continue
+        for size, cell in zip(sizes, cells, strict=True):
+            number = re.match(r"[0-9.]+", cell)
+            if size[:1].isdigit() and number:
+                found[level].setdefault(size.replace("1000", "1,000"), []).append(float(number[0]))
+    return found
+
+
+def test_the_figures_are_those_of_the_page():
+    for level, sizes in documented().items():
+        for size, figures in sizes.items():
+            low, high = MEASURED[level][CLASSES.index(size)]
+            assert (min(figures), max(figures)) == (low, high), (level, size, figures)

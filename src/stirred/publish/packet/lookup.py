@@ -6,13 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
+from stirred.assess.coverage import CLASSES, NOMINAL, TRUE_SIZE, held, size_class
 from stirred.errors import InputError, did_you_mean
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.quoting import which_number
 
 MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high", "quote")
-NOMINAL = 95
-MEASURED = "92 to 99"  # of 100, by benchmarks/coverage.py: docs/explain/topdown-uncertainty.md
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,17 @@ class PublishedCell:
         return (
             f"{start}. The true number is estimated at {self.estimate:,.1f}; the interval from {self.low:,.1f} to "
             f"{self.high:,.1f} is made to hold the true number of {NOMINAL} in 100 cells published like this one "
-            f"({MEASURED} where that was measured, by level and size){warning}. {self.which_number()}"
+            f"({self.measured()}){warning}. {self.which_number()}"
+        )
+
+    def measured(self) -> str:
+        """How many of 100 intervals of cells of this size held the true number, where that was measured."""
+        low, high = held(self.count)
+        size = CLASSES[size_class(self.count)]
+        fewest, most = TRUE_SIZE
+        return (
+            f"{low} to {high} where that was measured, for cells published as {size}; of cells whose true number is "
+            f"1 to 19, {fewest} to {most}"
         )
 
     def which_number(self) -> str:

@@ -5,6 +5,8 @@ from typing import Literal
 import polars as pl
 import pyarrow as pa
 
+from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE
+
 QUOTE = "quote"  # the column of a published table that names the number to quote
 RULE = "Quote the estimate with its interval; counts are for adding up."
 WHY = (
@@ -12,6 +14,23 @@ WHY = (
     "records pulls counts towards the average. The estimate takes this pull back, and the interval is around the "
     "estimate: a count may lie outside it."
 )
+INTERVALS = f"""The intervals are made to hold the true number of {
+    NOMINAL
+} in 100 cells that are published alike. Measured, of 100, by level
+and published number (the lowest and the highest of several tables, both methods):
+
+{"level":<14}{"".join(f"{name:>12}" for name in CLASSES)}
+{
+    chr(10).join(
+        f"{level:<14}" + "".join(f"{f'{low:.0f}–{high:.0f}':>12}" for low, high in row)
+        for level, row in MEASURED.items()
+    )
+}
+
+Of cells whose true number is 1 to 19, whatever was published for them, {TRUE_SIZE[0]} to {
+    TRUE_SIZE[1]
+} of 100 lie in their interval.
+"""
 COLUMNS = f"""{RULE}
 
 {WHY}
@@ -22,7 +41,8 @@ estimate         the true number, estimated; never below 0
 standard_error   of the estimate; 0: the number is exact; inf: nothing certain is known beyond the margins
 low, high        95 % interval of the true number; empty where the number is exact
 {QUOTE}            the column to quote: estimate, or count (weighted) where it is exact or nothing else is known; neither
-"""  # what tables/README.txt says
+
+{INTERVALS}"""  # what tables/README.txt says
 Quoted = Literal["count", "weighted", "estimate", "neither"]
 
 
