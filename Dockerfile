@@ -6,9 +6,11 @@ RUN python -m pip install --no-cache-dir --require-hashes -r tools/demo.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 # The demo compiles the kernels once, for the processor of this machine; on another one they are compiled when they are used.
+# They are kept only where whoever runs them may write.
+ENV NUMBA_CACHE_DIR=/opt/stirred/kernels
 RUN python -m pip install --no-cache-dir --no-deps --no-build-isolation . \
  && stirred demo --out /tmp/demo && rm -rf /tmp/demo \
- && useradd --create-home stirred
+ && useradd --create-home stirred && chown -R stirred /opt/stirred/kernels
 USER stirred
 WORKDIR /work
 ENTRYPOINT ["stirred"]
