@@ -1,6 +1,7 @@
 """What every command has in common: JSON, exit codes, completion, pipes, and tables that cut nothing."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,9 @@ def test_the_other_shells_read_their_script(shell: str, tmp_path: Path) -> None:
     script = {"zsh": zsh, "fish": fish}[shell](PARSER)
     assert "packet" in script
     assert script.count("'") % 2 == 0 or shell == "zsh"
+    assert not re.search(r"\\bpath=", script), "path is the PATH of zsh"
+    if shell == "zsh":  # the first TAB reads the file, and must complete too
+        assert script.endswith("|| _bash_complete -o filenames -F _stirred\n")
     if (program := shutil.which(shell)) is not None:
         (tmp_path / "script").write_text(script)
         subprocess.run([program, "-n", str(tmp_path / "script")], check=True)

@@ -34,27 +34,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 _BASH = """# completion of stirred for bash
 _stirred() {{
-    local word previous path="" index
+    local word previous place="" index
     word="${{COMP_WORDS[COMP_CWORD]}}"
     previous="${{COMP_WORDS[COMP_CWORD-1]}}"
     for ((index = 1; index < COMP_CWORD; index++)); do
-        case "$path ${{COMP_WORDS[index]}}" in
-            {paths}) path="$path ${{COMP_WORDS[index]}}" ;;
+        case "$place ${{COMP_WORDS[index]}}" in
+            {paths}) place="$place ${{COMP_WORDS[index]}}" ;;
         esac
     done
-    case "$path $previous" in
+    case "$place $previous" in
 {choices}
     esac
     if [[ $word == -* ]]; then
-        case "$path" in
+        case "$place" in
 {flags}
         esac
     else
-        case "$path" in
+        case "$place" in
 {actions}
         esac
     fi
-    COMPREPLY+=($(compgen -f -- "$word"))
+    [ -z "$place" ] || COMPREPLY+=($(compgen -f -- "$word"))
 }}
 complete -o filenames -F _stirred stirred
 """
@@ -81,8 +81,10 @@ def bash(parser: argparse.ArgumentParser) -> str:
 
 
 def zsh(parser: argparse.ArgumentParser) -> str:
-    """The script for zsh, which can run that for bash."""
-    return f"#compdef stirred\nautoload -U +X bashcompinit && bashcompinit\n{bash(parser)}"
+    """The script for zsh, which can run that for bash; the first TAB reads the file and completes at once."""
+    start = "#compdef stirred\nautoload -U +X bashcompinit && bashcompinit\n"
+    at_once = '[ "${funcstack[1]}" != "_stirred" ] || _bash_complete -o filenames -F _stirred\n'
+    return f"{start}{bash(parser)}{at_once}"
 
 
 def fish(parser: argparse.ArgumentParser) -> str:
