@@ -1,12 +1,13 @@
 r"""The noise of a published count: discrete Gaussian for zCDP, two-sided geometric for pure DP, with its exact variance.
 
-A record touches at most s groups, each by 1. With zCDP a budget ρ² needs $\sigma^2 = s / 2\rho^2$ on every count, with pure DP
-a budget ε needs a scale of $s / \varepsilon$ (proof.md, Lemma 2).
+A record touches at most s groups, each by 1. With zCDP a budget ρ² needs $\sigma^2 = s / 2\rho^2$ on every count, with pure
+DP a budget ε needs a scale of $s / \varepsilon$ (proof.md, Lemma 2).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import exp, isqrt
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from stirred.errors import BudgetError
 
 Definition = Literal["zcdp", "puredp"]
 Ints = NDArray[np.int64]
+NEAR = 1 - Fraction(1, 1 << 40)
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,13 @@ class CellNoise:
             return Fraction(0)
         if self.definition == "zcdp":
             return self.squared / (2 * self.budget)
-        q = float(np.exp(-1 / self.scale))
+        q = exp(-1 / self.scale)
         return 2 * q / (1 - q) ** 2
 
     @property
     def scale(self) -> float:
         """The scale of the geometric law, as a float: only the published variance is computed from it."""
-        return float(self.squared) ** 0.5 / float(self.budget or 1)
+        return float(_root(self.squared) / (self.budget or 1))
 
     @cached_property
     def law(self) -> Falling:
@@ -77,7 +79,10 @@ class CellNoise:
         if self.budget is None:
             keep = n if bound < 0 else 0
             return np.arange(keep), np.zeros(keep, np.int64)
-        return exceeding(key, label, n, self.law, bound)
+        # far out the chance has thousands of leading zeros, so what lies above a nearer bound is drawn and then cut
+        near = min(bound, self.cut(NEAR))
+        places, values = exceeding(key, label, n, self.law, near)
+        return places[values > bound], values[values > bound]
 
     def cut(self, chance: Fraction) -> int:
         """The smallest k with P(noise ≤ k) ≥ ``chance``: an empty count exceeds it with probability 1 − chance at most.
@@ -91,7 +96,9 @@ class CellNoise:
         while True:
             steps = self.law.steps(bits)
             sure = next((i for i, low in enumerate(steps.low) if Fraction(low, 1 << bits) >= chance), None)
-            maybe = next((i for i, high in enumerate(steps.high) if Fraction(high, 1 << bits) >= chance), None)
+            maybe = next(
+                (i for i, high in enumerate(steps.high) if Fraction(high, 1 << bits) >= chance), None
+            )
             if sure is not None and sure == maybe:
                 return steps.first + sure
             bits *= 2
@@ -105,7 +112,7 @@ class CellNoise:
 
 def _root(squared: Fraction) -> Fraction:
     """The root of a square of a whole number."""
-    root = Fraction(int(round(float(squared) ** 0.5)))
+    root = Fraction(isqrt(int(squared)))
     if root * root != squared:
         raise AssertionError("an L1 sensitivity is a whole number")
     return root
