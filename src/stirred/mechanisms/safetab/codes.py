@@ -8,7 +8,9 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
+from importlib.resources import as_file, files
 from pathlib import Path
 
 from stirred.errors import DataError, InputError
@@ -70,8 +72,22 @@ class CodeLists:
             )
 
     @classmethod
+    def own(cls) -> "CodeLists":
+        """The package's own lists: invented groups for the codes of its synthetic censuses (``tools/code_lists.py``).
+
+        >>> len(CodeLists.own().leads_to) >= 200
+        True
+        """
+        with as_file(files(__package__) / "lists") as folder:
+            return _read(folder)
+
+    @classmethod
     def read(cls, folder: Path) -> "CodeLists":
         """The four files of a folder."""
+        return _read(Path(folder))
+
+    @classmethod
+    def _of_files(cls, folder: Path) -> "CodeLists":
         races = [
             Iteration(row["ITERATION_CODE"], row["ITERATION_NAME"], _level(row), _flag(row, "ALONE"),
                       _flag(row, "DETAILED_ONLY"), _flag(row, "COARSE_ONLY"))
@@ -119,6 +135,17 @@ class CodeLists:
             for kind in (True, False, None)
         )
         return max(alone, combined) * max(2, most_codes) + ethnic
+
+
+def _read(folder: Path) -> CodeLists:
+    """The lists of a folder, read once as long as no file changes."""
+    told = [(folder / name).stat() for name in COLUMNS if (folder / name).exists()]
+    return _kept(folder, tuple((one.st_mtime_ns, one.st_size) for one in told))
+
+
+@lru_cache(maxsize=8)
+def _kept(folder: Path, _files: tuple[tuple[int, int], ...]) -> CodeLists:
+    return CodeLists._of_files(folder)
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:

@@ -1,0 +1,12 @@
+"""SafeTab-P: totals and sex by age of detailed population groups. The promise is proved in ../proof.md."""
+
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.safetab.persons.mechanism import SafeTabP as SafeTabP
+
+__all__ = ["SafeTabP"]
+
+__getattr__ = on_demand(__name__, {"mechanism": ("SafeTabP",)})

@@ -1,0 +1,164 @@
+"""What a run measures and pays for: the region types and levels of a census with their budgets, thresholds and noise."""
+
+from collections.abc import Mapping as Table
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.mapping import Mapping
+from stirred.mechanisms.safetab.noise import CellNoise, Definition
+from stirred.mechanisms.safetab.persons.measure import Stages
+from stirred.mechanisms.safetab.persons.presets import Place, Thresholds, place
+from stirred.mechanisms.safetab.regions import RegionType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One region type and level with its budget; None is infinite."""
+
+    kind: RegionType
+    level: int
+    budget: Fraction | None
+    thresholds: Thresholds
+    sensitivity: int
+
+    @property
+    def name(self) -> str:
+        """As settings write it."""
+        return f"{self.kind.name}-{self.level}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotment:
+    """The lines of a run and what they share."""
+
+    lines: tuple[Line, ...]
+    definition: Definition
+    first_stage: Fraction
+    suppression: Fraction
+
+    def spent(self) -> Fraction | None:
+        """The loss of one person added or removed: the larger of Puerto Rico's and all others'; None is infinite."""
+        if any(line.budget is None for line in self.lines):
+            return None
+        return max(
+            sum((line.budget or Fraction(0) for line in lines), Fraction(0)) for lines in self.programs()
+        )
+
+    def programs(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+        """The lines of the states, and those of Puerto Rico: no person is counted in both."""
+        return (
+            tuple(line for line in self.lines if not line.kind.island),
+            tuple(line for line in self.lines if line.kind.island),
+        )
+
+    def stages(self, line: Line) -> Stages:
+        """The noise of a line."""
+        second = self.noise(line, 1 - self.first_stage)
+        return Stages(
+            first=self.noise(line, self.first_stage),
+            second=second,
+            whole=self.noise(line, Fraction(1)),
+            thresholds=line.thresholds,
+            cut=None if line.kind.fine or not self.suppression else second.cut(self.suppression),
+        )
+
+    def noise(self, line: Line, share: Fraction) -> CellNoise:
+        """Noise that costs a share of a line's budget."""
+        touched = Fraction(max(line.sensitivity, 1))
+        squared = touched if self.definition == "zcdp" else touched**2
+        return CellNoise(self.definition, None if line.budget is None else line.budget * share, squared)
+
+
+def budgets(
+    own: Table[str, str], usual: Table[Place, Fraction], total: Fraction | None
+) -> dict[Place, Fraction]:
+    """The budget of every region type and level that has one, scaled to a total where one is given."""
+    found = dict(usual) | {place(name): Fraction(value) for name, value in own.items()}
+    if any(value < 0 for value in found.values()):
+        raise BudgetError(
+            "a budget is negative", why="it is spent", fix='0 leaves a table out: budget = {"TRACT-1" = "0"}'
+        )
+    found = {where: value for where, value in found.items() if value}
+    if not found:
+        raise BudgetError(
+            "no table has a budget",
+            why="neither a preset nor the setting budget gives one",
+            fix='preset = "ddhc-a-2020", or budget = { "STATE-2" = "2" }',
+        )
+    if total is None:
+        return found
+    if total <= 0:
+        raise BudgetError(
+            "the total must be positive", why="with 0 nothing can be measured", fix='total = "4.944"'
+        )
+    island = sum((value for (name, _), value in found.items() if name.startswith("PR-")), Fraction(0))
+    rest = sum(found.values(), Fraction(0)) - island
+    return {where: value * total / max(island, rest) for where, value in found.items()}
+
+
+def thresholds(own: Table[str, str], usual: Table[Place, Thresholds]) -> dict[Place, Thresholds]:
+    """The thresholds of every region type and level.
+
+    >>> thresholds({"STATE-2": "1,2,3"}, {})
+    {('STATE', 2): (1, 2, 3)}
+    """
+    return dict(usual) | {place(name): _three(name, text) for name, text in own.items()}
+
+
+def _three(name: str, text: str) -> Thresholds:
+    try:
+        low, middle, high = (int(part) for part in text.split(","))
+    except ValueError:
+        low, middle, high = 1, 0, 0
+    if not low <= middle <= high:
+        raise InputError(
+            f"the thresholds of {name} are not three rising whole numbers",
+            why="a group gets 4, 9 or 23 ages where its first count reaches the first, second or third",
+            fix=f'thresholds = {{ "{name}" = "471,971,6971" }}',
+        )
+    return low, middle, high
+
+
+def lines(
+    kinds: Sequence[RegionType],
+    money: Table[Place, Fraction],
+    steps: Table[Place, Thresholds],
+    lists: CodeLists,
+    *,
+    most_codes: int,
+    noiseless: bool,
+) -> tuple[Line, ...]:
+    """The lines of the region types that a census has, where the lists have groups for them."""
+    found = []
+    for kind in kinds:
+        for level in (1, 2):
+            if (kind.name, level) not in money or not lists.tabulated(level, fine=kind.fine):
+                continue
+            if (kind.name, level) not in steps:
+                raise InputError(
+                    f"{kind.name}-{level} has a budget and no thresholds",
+                    why="they decide which groups are shown by sex and age",
+                    fix=f'thresholds = {{ "{kind.name}-{level}" = "471,971,6971" }}',
+                )
+            found.append(
+                Line(
+                    kind=kind,
+                    level=level,
+                    budget=None if noiseless else money[kind.name, level],
+                    thresholds=steps[kind.name, level],
+                    sensitivity=lists.sensitivity(level, fine=kind.fine, most_codes=most_codes),
+                )
+            )
+    return tuple(found)
+
+
+def mappings(lists: CodeLists, most_codes: int) -> dict[tuple[int, bool], Mapping]:
+    """The map from codes to groups of each level, for fine and for coarse regions."""
+    return {
+        (level, fine): Mapping.of(lists, level, fine=fine, most_codes=most_codes)
+        for level in (1, 2)
+        for fine in (True, False)
+    }

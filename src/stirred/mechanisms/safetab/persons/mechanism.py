@@ -1,0 +1,430 @@
+"""SafeTab-P as a mechanism: count population groups, look at each with noise, publish a total or sex by age (T1, T2)."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.errors import InputError
+from stirred.languages import Phrase
+from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally, group_counts
+from stirred.mechanisms.safetab.noise import Definition
+from stirred.mechanisms.safetab.persons import allotment, output, statement
+from stirred.mechanisms.safetab.persons.ages import SexByAge
+from stirred.mechanisms.safetab.persons.allotment import Allotment
+from stirred.mechanisms.safetab.persons.config import SafeTabPConfig
+from stirred.mechanisms.safetab.persons.exhibits import exhibits
+from stirred.mechanisms.safetab.persons.measure import Measured, Stages, measured
+from stirred.mechanisms.safetab.persons.presets import preset
+from stirred.mechanisms.safetab.persons.proposal import propose
+from stirred.mechanisms.safetab.regions import (
+    REGION_TYPES,
+    Regions,
+    RegionType,
+    geographic,
+    regions,
+    tabulated,
+)
+from stirred.mechanisms.topdown.accounting import totals_to_try
+from stirred.spec import Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census, Schema
+
+STATE = "STATE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeTabP(Mechanism):
+    """Totals of detailed population groups (T1), and sex by age where a group is large enough (T2).
+
+    Every field is a setting of ``SafeTabPConfig``; ``preset`` fills those that are not given.
+
+    >>> SafeTabP().allotted().spent()
+    Fraction(618, 125)
+    """
+
+    name: ClassVar[str] = "safetab-p"
+    Config: ClassVar[type[MechanismConfig]] = SafeTabPConfig
+    seconds_per_million: ClassVar[float] = 20.0
+    bytes_per_record: ClassVar[int] = 200
+
+    preset: str = "ddhc-a-2020"
+    codes: Path | str | None = None
+    definition: Definition = "zcdp"
+    budget: Mapping[str, str] | None = None
+    thresholds: Mapping[str, str] | None = None
+    total: Fraction | str | int | None = None
+    epsilon: str | None = None
+    first_stage: Fraction | str | None = None
+    suppression: Fraction | str | None = None
+    clamp: bool = False
+    most_codes: int = 8
+    neighbours: statement.Compared = "added-or-removed"
+    races: Sequence[str] = tuple(f"race_code_{place}" for place in range(1, 9))
+    ethnicity: str = "ethnicity_code"
+    sex: str = "sex"
+    sexes: Sequence[str] = ("1", "2")
+    age: str = "age"
+    record: str = "person"
+    regions: Mapping[str, str] | None = None
+    puerto_rico: str = "72"
+
+    def __post_init__(self) -> None:
+        if len(self.sexes) != 2:
+            raise InputError(
+                "sexes are not two levels", why="T2 has a part for each of two", fix='sexes = ["1", "2"]'
+            )
+        if not self.races and not self.ethnicity:
+            raise InputError(
+                "no column holds codes", why="groups are found by codes", fix='races = ["race_code_1"]'
+            )
+        if len(self.races) > self.most_codes:
+            raise InputError(
+                f"{len(self.races)} columns of race codes are more than most_codes",
+                why="the noise is made for persons with at most that many codes",
+                fix=f"most_codes = {len(self.races)}",
+            )
+        if not 0 < self._first_stage < 1:
+            raise InputError(
+                "first_stage lies outside 0 to 1",
+                why="both the first look and what follows it need a part of the budget",
+                fix='first_stage = "1/10"',
+            )
+        if not 0 <= self._suppression < 1:
+            raise InputError(
+                "suppression is not below 1",
+                why="no bound hides every row without persons",
+                fix='suppression = "0.9999", or "0" to show all',
+            )
+        unknown = [name for name in self.regions or {} if name not in REGION_TYPES]
+        if unknown:
+            raise InputError(
+                f"{unknown[0]!r} is no region type",
+                why="types are fixed",
+                fix=f"one of {', '.join(REGION_TYPES)}",
+            )
+        self.allotted()
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """The preset, where persons have detailed codes."""
+        return propose(schema)
+
+    @property
+    def record_type(self) -> str:
+        """The record type that is counted."""
+        return self.record
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether the budget is infinite: no noise, no protection."""
+        return self.epsilon == "inf"
+
+    @property
+    def lists(self) -> CodeLists:
+        """The code lists."""
+        return CodeLists.own() if self.codes is None else CodeLists.read(Path(self.codes))
+
+    @property
+    def _first_stage(self) -> Fraction:
+        given = preset(self.preset).first_stage if self.first_stage is None else self.first_stage
+        return Fraction(str(given))
+
+    @property
+    def _suppression(self) -> Fraction:
+        given = preset(self.preset).suppression if self.suppression is None else self.suppression
+        return Fraction(str(given))
+
+    def kinds(self) -> tuple[RegionType, ...]:
+        """All region types, with the columns of the settings."""
+        own = self.regions or {}
+        return tuple(replace(kind, column=own.get(name, kind.column)) for name, kind in REGION_TYPES.items())
+
+    @property
+    def _state(self) -> str:
+        return (self.regions or {}).get(STATE, REGION_TYPES[STATE].column)
+
+    def allotted(self, census: "Census | None" = None) -> Allotment:
+        """What is measured and paid for; without a census, as if it had every region type."""
+        kinds = self.kinds()
+        if census is not None:
+            kinds = tabulated(census, kinds, state=self._state)
+        usual = preset(self.preset)
+        total = None if self.total is None else Fraction(str(self.total))
+        lines = allotment.lines(
+            kinds,
+            allotment.budgets(self.budget or {}, usual.budgets, total),
+            allotment.thresholds(self.thresholds or {}, usual.thresholds),
+            self.lists,
+            most_codes=self.most_codes,
+            noiseless=self.noiseless,
+        )
+        return Allotment(
+            lines=lines,
+            definition=self.definition,
+            first_stage=self._first_stage,
+            suppression=self._suppression,
+        )
+
+    def parameters(self) -> dict[str, object]:
+        """Every number that decides the law of the release, exact; the lists by their digest."""
+        usual = preset(self.preset)
+        total = None if self.total is None else Fraction(str(self.total))
+        money = allotment.budgets(self.budget or {}, usual.budgets, total)
+        steps = allotment.thresholds(self.thresholds or {}, usual.thresholds)
+        return {
+            "preset": self.preset,
+            "lists": self.lists.digest(),
+            "definition": self.definition,
+            "budgets": "inf"
+            if self.noiseless
+            else {f"{n}-{level}": str(b) for (n, level), b in money.items()},
+            "thresholds": {
+                f"{n}-{level}": list(steps[n, level]) for n, level in money if (n, level) in steps
+            },
+            "first_stage": str(self._first_stage),
+            "suppression": str(self._suppression),
+            "clamp": self.clamp,
+            "most_codes": self.most_codes,
+            "neighbours": self.neighbours,
+            "races": list(self.races),
+            "ethnicity": self.ethnicity,
+            "sex": self.sex,
+            "sexes": list(self.sexes),
+            "age": self.age,
+            "record": self.record,
+            "regions": dict(self.regions or {}),
+            "puerto_rico": self.puerto_rico,
+        }
+
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]]."""
+        exact = {
+            name: None if getattr(self, name) is None else str(Fraction(str(getattr(self, name))))
+            for name in ("total", "first_stage", "suppression")
+        }
+        kept = {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
+        return kept | exact | {
+            "codes": None if self.codes is None else str(self.codes),
+            "budget": {name: str(Fraction(value)) for name, value in (self.budget or {}).items()},
+            "thresholds": dict(self.thresholds or {}),
+            "epsilon": self.epsilon,
+        }  # fmt: skip
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop where columns are missing, where no region type has a budget, or where regions are not public."""
+        record = census.schema.record(self.record)
+        known = set(census.columns(record.name))
+        if record.linked_to:
+            known |= set(census.columns(record.linked_to))
+        for name in (*self.races, *filter(None, [self.ethnicity]), self.sex, self.age):
+            if name not in known:
+                raise InputError(
+                    f"{self.record} records have no column {name}",
+                    why="population groups are counted by detailed codes, sex and age",
+                    fix='name the columns: races = […], ethnicity = "", sex = "…", age = "…"',
+                )
+        if not self.allotted(census).lines:
+            raise InputError(
+                "no table can be made of this census",
+                why="it has no column for any region type that has a budget",
+                fix='name the column of a region type: regions = { STATE = "…" }',
+            )
+        if census.schema.geography.areas is not None:
+            self._regions(census, engine)
+
+    def _regions(self, census: "Census", engine: Engine | None) -> Regions:
+        kinds = tuple(dict.fromkeys(line.kind for line in self.allotted(census).lines))
+        return regions(census, kinds, state=self._state, island=self.puerto_rico, engine=engine)
+
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """zCDP or pure DP for persons; no record is read for it."""
+        require_inputs(census, engine)
+        here = self.allotted(census)
+        there = {line.kind.name for line in here.lines}
+        known = geographic(census)
+        absent = tuple(
+            dict.fromkeys(
+                line.kind.name
+                for line in self.allotted().lines
+                if line.kind.name not in there and (not line.kind.island or self._state in known)
+            )
+        )
+        return statement.specification(census, here, self.record, self.neighbours, absent)
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        state: Path | None = None,  # noqa: ARG002
+        progress: Progress | None = None,
+    ) -> Release:
+        """Count, measure, publish; with ``out`` also the Bureau's files."""
+        require_inputs(census, engine)
+        require_key(key)
+        census = census.checked()
+        self.refuse(census, engine)
+        promise = self.specification(census)
+        lists, here = self.lists, self.allotted(census)
+        say = progress or _silent
+        say("tabulate", 0, 1)
+        tally = self._tally(census, here, lists, engine)
+        counts = group_counts(census, tally, record_type=self.record, engine=engine)
+        say("tabulate", 1, 1)
+        digest = key.bind("reader").digest(*_told(tally, counts))
+        identity = self.parameters() | {"neighbours": ""}
+        own = key.bind(self.name, json.dumps(identity, sort_keys=True), digest)
+        found = []
+        for place, (item, some) in enumerate(zip(tally.sets, counts, strict=True)):
+            say("measure", place, len(counts))
+            found.append(self._measured(item, some, here, lists, own))
+        say("measure", len(counts), len(counts))
+        tables = output.tables(found, self.sexes, clamp=self.clamp, digest=lists.digest())
+        files = output.write_files(tables, out, lists.digest()) if out is not None else ()
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables=tables,
+            files=files,
+            checks=(_agreement(tables),),
+            ledger=statement.ledger(here, self.neighbours, promise.budget, self.name),
+            notes=(Phrase("safetab.note.noiseless"),) if self.noiseless else (),
+            settings=self.settings(),
+            input_digest=hashlib.sha256(digest).hexdigest(),
+            private=key.private and not self.noiseless,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def _tally(self, census: "Census", here: Allotment, lists: CodeLists, engine: Engine | None) -> Tally:
+        """What is counted."""
+        known = self._regions(census, engine)
+        maps = allotment.mappings(lists, self.most_codes)
+        sets = tuple(
+            GroupSet(line.kind, line.level, known.of(line.kind), maps[line.level, line.kind.fine])
+            for line in here.lines
+        )
+        return Tally(
+            sets=sets,
+            regions=known,
+            races=tuple(self.races),
+            ethnicity=self.ethnicity,
+            cells=SexByAge(self.sex, tuple(self.sexes), self.age),
+        )
+
+    def _measured(
+        self, item: GroupSet, counts: GroupCounts, here: Allotment, lists: CodeLists, key: Key
+    ) -> tuple[GroupSet, Stages, Measured]:
+        line = next(line for line in here.lines if (line.kind, line.level) == (item.kind, item.level))
+        stages = here.stages(line)
+        tabulated_here = lists.tabulated(item.level, fine=item.kind.fine)
+        detailed = np.array([i for i, one in enumerate(tabulated_here) if one.detailed_only], np.int64)
+        return item, stages, measured(item, counts, detailed, stages, key)
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """The variables of T1 and T2."""
+        return {self.record: output.T2}
+
+    def table(
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
+    ) -> pa.Table:
+        """T1 or T2 with the variance, standard error and 95 % interval of every row."""
+        for name, columns in (("t1", output.T1), ("t2", output.T2)):
+            if set(by) == set(columns) and name in release.tables and not weight:
+                return release.tables[name].select([*columns, *output.FIGURES])
+        return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
+
+    def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """T1 and T2."""
+        return {"t1": output.T1, "t2": output.T2}
+
+    def details(self) -> Mapping[str, object]:
+        """Budget, noise and bounds of every region type and level."""
+        here = self.allotted()
+        return {
+            "lines": {
+                line.name: {
+                    "budget": "inf" if line.budget is None else str(line.budget),
+                    "sensitivity": line.sensitivity,
+                    "variance": float(here.stages(line).second.variance),
+                    "first_variance": float(here.stages(line).first.variance),
+                    "shown_above": here.stages(line).cut,
+                }
+                for line in here.lines
+            }
+        }
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
+        """Noise and margins of error, and what decides which rows are shown."""
+        here = self.allotted()
+        if release is not None and release.ledger is not None:
+            kinds = set(release.tables["t1"].column("region_type").to_pylist())
+            here = replace(
+                here, lines=tuple(line for line in here.lines if line.kind.name in kinds) or here.lines
+            )
+        return exhibits(here, {} if release is None else release.tables)
+
+    def knobs(self) -> Sequence[Knob]:
+        """The total budget."""
+        start = self.allotted().spent()
+        if start is None:
+            return ()
+        return (
+            Knob(
+                name="total",
+                effect="a larger total is a larger budget and has a smaller error",
+                settings=totals_to_try(start),
+                turned=lambda total: replace(self, total=total),
+            ),
+        )
+
+
+def _told(tally: Tally, counts: Sequence[GroupCounts]) -> list[bytes]:
+    """All that a run read of the census, as bytes: the regions of every set, and its counts."""
+    told = []
+    for item, some in zip(tally.sets, counts, strict=True):
+        told += [
+            repr((item.kind, item.level, item.regions)).encode(),
+            some.keys.tobytes(),
+            some.counts.tobytes(),
+        ]
+    return told
+
+
+def _agreement(tables: Mapping[str, pa.Table]) -> Check:
+    """Whether T1 has the sum of all cells of every group in T2."""
+    cells, totals = (output.frame(tables[name]) for name in ("t2", "t1"))
+    sums = output.group_sums(cells)
+    joined = sums.join(totals.select(*output.T1, "count"), on=list(output.T1), how="left")
+    return Check(
+        invariant=Phrase("safetab.check"),
+        kept=bool((joined["count"] == joined["sum"]).all()),
+        numbers=sums.height,
+    )
+
+
+def _silent(_what: str, _done: int, _all: int) -> None:
+    return None

@@ -1,0 +1,152 @@
+"""The published tables T1 and T2 with the variance and interval of every row, and the Bureau's files of them."""
+
+from collections.abc import Mapping as Table
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.frames import arrow_of
+from stirred.mechanisms.safetab.groups import GroupSet
+from stirred.mechanisms.safetab.noise import CellNoise
+from stirred.mechanisms.safetab.persons.ages import ages
+from stirred.mechanisms.safetab.persons.measure import Measured, Stages
+from stirred.mechanisms.safetab.regions import REGION_TYPES
+
+Ints = NDArray[np.int64]
+T1 = ("region_type", "region", "iteration")
+T2 = (*T1, "sex", "age_start", "age_end")
+FIGURES = ("count", "estimate", "standard_error", "variance", "low", "high")
+BUREAU = {
+    "region": "REGION_ID",
+    "region_type": "REGION_TYPE",
+    "iteration": "ITERATION_CODE",
+    "age_start": "AGESTART",
+    "age_end": "AGEEND",
+    "sex": "SEX",
+    "count": "COUNT",
+}
+ALL = "*"
+LISTS = b"stirred:code lists"
+Z95 = 1.959963984540054
+NINETY_FIVE = Fraction(39, 40)  # P(noise ≤ k) ≥ 0.975 on both sides
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Counts that have one law of noise: how many independent draws each sums, and the draw."""
+
+    noise: CellNoise
+    draws: int = 1
+
+    @property
+    def variance(self) -> float:
+        """Of each count."""
+        return float(self.noise.variance) * self.draws
+
+    @property
+    def half(self) -> int:
+        """Half of the 95 % interval: exact for one draw, the normal approximation rounded up for a sum."""
+        if self.noise.budget is None:
+            return 0
+        return self.noise.cut(NINETY_FIVE) if self.draws == 1 else ceil(Z95 * self.variance**0.5)
+
+    def figures(self, counts: Ints) -> dict[str, object]:
+        """The columns of a table."""
+        size = len(counts)
+        return {
+            "count": counts,
+            "estimate": counts.astype(float),
+            "standard_error": np.full(size, self.variance**0.5),
+            "variance": np.full(size, self.variance),
+            "low": np.maximum(counts - self.half, 0).astype(float),
+            "high": np.maximum(counts + self.half, 0).astype(float),
+        }
+
+
+def tables(
+    found: Sequence[tuple[GroupSet, Stages, Measured]], sexes: Sequence[str], *, clamp: bool, digest: str
+) -> dict[str, pa.Table]:
+    """T1: totals, and the sums of all groups in T2. T2: sex by age, and all ages of each sex."""
+    totals, cells = [_empty(T1)], [_empty(T2)]
+    for item, stages, made in found:
+        for looked, noise in ((False, stages.whole), (True, stages.second)):
+            some = made.looked == looked
+            counts = _clamped(made.total_counts[some], clamp=clamp)
+            totals.append(_framed(item, made.totals[some], Rows(noise).figures(counts), {}))
+        for detail, (groups, rows) in made.cells.items():
+            rows = _clamped(rows, clamp=clamp)
+            classes = ages(detail)
+            summed = Rows(stages.second, rows.shape[1]).figures(rows.sum(axis=1))
+            totals.append(_framed(item, groups, summed, {}))
+            by_sex = rows.reshape(len(groups), 2, len(classes))
+            for place, sex in enumerate(sexes):
+                one = Rows(stages.second, len(classes)).figures(by_sex[:, place].sum(axis=1))
+                cells.append(_framed(item, groups, one, {"sex": sex, "age_start": ALL, "age_end": ALL}))
+                for number, (first, last) in enumerate(classes):
+                    cell = Rows(stages.second).figures(by_sex[:, place, number])
+                    names = {"sex": sex, "age_start": str(first), "age_end": str(last)}
+                    cells.append(_framed(item, groups, cell, names))
+    order = {name: place for place, name in enumerate(REGION_TYPES)}
+    made_tables = {}
+    for name, by, frames in (("t1", T1, totals), ("t2", T2, cells)):
+        kind = pl.col("region_type").replace_strict(order, return_dtype=pl.Int64)
+        keys = [kind, *by[1:4], *([pl.col("age_start").cast(pl.Int64, strict=False)] if name == "t2" else [])]
+        table = arrow_of(pl.concat(frames).sort(keys, nulls_last=False))
+        made_tables[name] = table.replace_schema_metadata({LISTS: digest.encode()})
+    return made_tables
+
+
+def _clamped(counts: Ints, *, clamp: bool) -> Ints:
+    return np.maximum(counts, 0) if clamp else counts
+
+
+def _framed(
+    item: GroupSet, groups: Ints, figures: Table[str, object], names: Table[str, str]
+) -> pl.DataFrame:
+    region, iteration = np.divmod(groups, max(item.iterations, 1))
+    columns: dict[str, object] = {
+        "region_type": pl.Series([item.kind.name], dtype=pl.String).new_from_index(0, len(groups)),
+        "region": pl.Series(item.regions, dtype=pl.String).gather(region),
+        "iteration": pl.Series(item.mapping.codes, dtype=pl.String).gather(iteration),
+    }
+    frame = pl.DataFrame(columns | dict(figures))
+    frame = frame.with_columns(pl.lit(value).alias(name) for name, value in names.items())
+    return frame.select(*T1, *names, *FIGURES)
+
+
+def _empty(by: Sequence[str]) -> pl.DataFrame:
+    numbers = {name: pl.Float64() for name in FIGURES}
+    return pl.DataFrame(schema={name: pl.String() for name in by} | numbers | {"count": pl.Int64()})
+
+
+def write_files(tables: Table[str, pa.Table], out: Path, digest: str) -> tuple[Path, ...]:
+    """T1 and T2 as the Bureau writes them, with | between fields, and the digest of the code lists beside T1."""
+    written = []
+    for name, table in tables.items():
+        columns = [column for column in BUREAU if column in table.column_names]
+        folder = out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = frame(table.select(columns)).rename({old: BUREAU[old] for old in columns})
+        rows.write_csv(folder / "part-00000.csv", separator="|")
+        written.append(folder)
+    lists = out / "t1.lists"
+    lists.write_text(f"{digest}\n", encoding="ascii")
+    return (*written, lists)
+
+
+def frame(table: pa.Table) -> pl.DataFrame:
+    """A published table in Polars."""
+    return pl.DataFrame(pl.from_arrow(table))
+
+
+def group_sums(cells: pl.DataFrame) -> pl.DataFrame:
+    """The sum of the cells of each group, all ages of each sex left out."""
+    inner = cells.filter(pl.col("age_start") != ALL)
+    return inner.group_by(T1, maintain_order=True).agg(pl.col("count").sum().alias("sum"))

@@ -1,0 +1,106 @@
+"""State the promise of a SafeTab-P run: its specification, its account and what must be said with it."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+from stirred.languages import Phrase
+from stirred.mechanisms.proposal import root
+from stirred.mechanisms.safetab.noise import Definition
+from stirred.mechanisms.safetab.persons.allotment import Allotment
+from stirred.mechanisms.topdown.tree.leaves import tree_invariants
+from stirred.spec import (
+    Budget,
+    Evidence,
+    Hamming,
+    Ledger,
+    Margin,
+    Multiplicative,
+    Multiverse,
+    NormalizedRenyi,
+    OutputPremetric,
+    RecordPremetric,
+    Specification,
+    SymmetricDifference,
+)
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Compared = Literal["added-or-removed", "changed"]
+# What ρ² is multiplied by for a changed record: 2 by the proof of disjoint cells, 4 by group privacy, which was published.
+PROVED, PUBLISHED = 2, 4
+
+
+def housing_units(census: "Census") -> tuple[Margin, ...]:
+    """Housing units by the lowest level of areas: the invariant that the paper's table lists for SafeTab."""
+    if not census.schema.spine:
+        return ()
+    record, leaf = root(census.schema), census.schema.spine[-1]
+    where = None
+    if record.kinds is not None:
+        homes = (*record.kinds.occupied, *record.kinds.vacant, *record.kinds.housing_units)
+        where = {record.kinds.column: [str(level) for level in homes]}
+    return (Margin(record.name, (leaf,), where),)
+
+
+def budget(amount: Fraction | None, definition: Definition) -> Budget:
+    """ρ, the root of the usual zCDP parameter, or ε; None means no noise."""
+    if amount is None:
+        return Budget.infinite()
+    return Budget.sqrt(amount) if definition == "zcdp" else Budget.of(amount)
+
+
+def output_premetric(definition: Definition) -> OutputPremetric:
+    """D_nor for zCDP, D_mult for pure DP."""
+    return NormalizedRenyi() if definition == "zcdp" else Multiplicative()
+
+
+def specification(
+    census: "Census", allotment: Allotment, record: str, compared: Compared, absent: tuple[str, ...]
+) -> Specification:
+    """The promise for persons added or removed, as the production code counts, or for persons changed (Theorem 2)."""
+    changed = compared == "changed"
+    spent, definition = allotment.spent(), allotment.definition
+    paid = spent * PROVED if changed and spent is not None else spent
+    premetric: RecordPremetric = Hamming(record) if changed else SymmetricDifference(record)
+    source = "safetab.source.changed" if changed else "safetab.source.added"
+    return Specification(
+        domain=census.domain,
+        multiverse=Multiverse.of(*housing_units(census), *tree_invariants(census)),
+        input_premetric=premetric,
+        output_premetric=output_premetric(definition),
+        budget=budget(paid, definition),
+        evidence=Evidence(status="proved", source=Phrase(source)),
+        notes=(*_notes(allotment, spent, absent), *census.notes),
+    )
+
+
+def _notes(allotment: Allotment, spent: Fraction | None, absent: tuple[str, ...]) -> tuple[str, ...]:
+    notes: list[str] = [Phrase("safetab.note.public"), Phrase("safetab.note.dropped")]
+    if spent is not None and allotment.definition == "zcdp":
+        published, proved = (str(Budget.of(spent * times)) for times in (PUBLISHED, PROVED))
+        counted = str(Budget.of(spent))
+        notes.append(Phrase("safetab.note.factors", counted=counted, published=published, proved=proved))
+    elif spent is not None:
+        figures = (str(Budget.of(spent)), str(Budget.of(2 * spent)))
+        notes.append(Phrase("safetab.note.pure", counted=figures[0], changed=figures[1]))
+    if all(allotment.programs()):
+        notes.append(Phrase("safetab.note.apart"))
+    if absent:
+        notes.append(Phrase("safetab.note.absent", types=", ".join(absent)))
+    return tuple(notes)
+
+
+def ledger(allotment: Allotment, compared: Compared, limit: Budget, by: str) -> Ledger:
+    """The account of a run: one line for each region type and level of the larger program."""
+    times = PROVED if compared == "changed" else 1
+    account = Ledger(limit=limit, output_premetric=output_premetric(allotment.definition))
+    if allotment.spent() is None:
+        return account.spend(by, "exact counts", Budget.infinite())
+    larger = max(
+        allotment.programs(), key=lambda lines: sum((line.budget or 0 for line in lines), Fraction(0))
+    )
+    for line in larger:
+        amount = None if line.budget is None else line.budget * times
+        account = account.spend(by, line.name, budget(amount, allotment.definition))
+    return account
