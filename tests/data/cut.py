@@ -93,6 +93,14 @@ def race_codes(source: Path) -> None:
     _write(folder / "race-and-ethnicity-codes.txt", codes)
 
 
+def mapping_cases(source: Path) -> None:
+    """The lists and the twelve cases of the mapping from codes to population groups, whole."""
+    folder = HERE / "safetab_mapping"
+    folder.mkdir(exist_ok=True)
+    for path in [*source.glob("race*.txt"), *source.glob("ethnicity*.txt")]:
+        (folder / path.name).write_bytes(path.read_bytes())
+
+
 def registry(source: Path) -> None:
     """The rules of the registry's schema, without its descriptions."""
     schema = yaml.safe_load((source / "deployments-schema.yaml").read_text())
@@ -118,6 +126,7 @@ if __name__ == "__main__":
     oregon(given / "pums2000_oregon")
     guernsey(given / "guernsey2010")
     race_codes(given / "safetab" / "p_production_NMFv7-2020")
+    mapping_cases(given / "safetab" / "p_mapping_cases")
     registry(given / "registry")
     for file in sorted(
         path for path in HERE.rglob("*") if path.is_file() and path.suffix not in {".py", ".md"}

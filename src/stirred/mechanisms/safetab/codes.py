@@ -8,9 +8,10 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import as_file, files
+from itertools import product
 from pathlib import Path
 
 from stirred.errors import DataError, InputError
@@ -45,7 +46,7 @@ class Iteration:
         return self.level == level and not (self.coarse_only if fine else self.detailed_only)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CodeLists:
     """The iterations, and for each race or ethnicity code the iterations that it leads to."""
 
@@ -109,6 +110,10 @@ class CodeLists:
 
     def digest(self) -> str:
         """SHA-256 of the lists, so that products can check that they were made with the same ones."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         text = repr((self.iterations, sorted((code, sorted(to)) for code, to in self.leads_to.items())))
         return sha256(text.encode()).hexdigest()
 
@@ -123,18 +128,21 @@ class CodeLists:
         to; R is ``most_codes``. One code touches its "alone" and its "in combination" groups ($2 h_r$); with k codes the
         "alone" groups left are those that all codes share, and there are at most $k h_r$ groups (proof.md, Lemma 1).
         """
-        kept = {item.code: item for item in self.tabulated(level, fine=fine)}
-        alone, combined, ethnic = (
-            max(
-                (
-                    sum(code in kept and kept[code].alone is kind for code in to)
-                    for to in self.leads_to.values()
-                ),
-                default=0,
-            )
-            for kind in (True, False, None)
-        )
-        return max(alone, combined) * max(2, most_codes) + ethnic
+        of_races, of_ethnicities = self._heights[level, fine]
+        return of_races * max(2, most_codes) + of_ethnicities
+
+    @cached_property
+    def _heights(self) -> dict[tuple[int, bool], tuple[int, int]]:
+        """$h_r$ and $h_e$ of every level, for fine and for coarse regions."""
+        kinds = {item.code: item for item in self.iterations}
+        found = {}
+        for level, fine in product((0, *LEVELS), (True, False)):
+            most = {True: 0, False: 0, None: 0}
+            for targets in self.leads_to.values():
+                here = [kinds[to].alone for to in targets if kinds[to].belongs(level, fine=fine)]
+                most = {kind: max(number, here.count(kind)) for kind, number in most.items()}
+            found[level, fine] = max(most[True], most[False]), most[None]
+        return found
 
 
 def _read(folder: Path) -> CodeLists:

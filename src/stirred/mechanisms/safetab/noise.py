@@ -4,9 +4,10 @@ A record touches at most s groups, each by 1. With zCDP a budget ρ² needs $\si
 DP a budget ε needs a scale of $s / \varepsilon$ (proof.md, Lemma 2).
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import exp, isqrt
 from typing import Literal
 
@@ -90,24 +91,30 @@ class CellNoise:
         >>> CellNoise("zcdp", Fraction("0.1431"), squared=Fraction(9)).cut(Fraction("0.9999"))
         21
         """
-        if self.budget is None:
-            return 0
-        bits = 64
-        while True:
-            steps = self.law.steps(bits)
-            sure = next((i for i, low in enumerate(steps.low) if Fraction(low, 1 << bits) >= chance), None)
-            maybe = next(
-                (i for i, high in enumerate(steps.high) if Fraction(high, 1 << bits) >= chance), None
-            )
-            if sure is not None and sure == maybe:
-                return steps.first + sure
-            bits *= 2
+        return 0 if self.budget is None else _cut(self.law, chance)
 
-    @cached_property
+    @property
     def _sampler(self) -> DiscreteGaussian | DiscreteLaplace:
         if self.definition == "zcdp":
-            return DiscreteGaussian(self.variance)
-        return DiscreteLaplace(_root(self.squared) / Fraction(self.budget or 1))
+            return _gaussian(self.squared / (2 * Fraction(self.budget or 1)))
+        return _laplace(_root(self.squared) / Fraction(self.budget or 1))
+
+
+# lines of a product share few laws, and their tables are made once
+_gaussian = lru_cache(maxsize=64)(DiscreteGaussian)
+_laplace = lru_cache(maxsize=64)(DiscreteLaplace)
+
+
+@lru_cache(maxsize=256)
+def _cut(law: Falling, chance: Fraction) -> int:
+    bits = 64
+    while True:
+        steps = law.steps(bits)
+        least = -(-(chance.numerator << bits) // chance.denominator)  # low ≥ this iff low / 2^bits ≥ chance
+        sure, maybe = bisect_left(steps.low, least), bisect_left(steps.high, least)
+        if sure == maybe < len(steps.low):
+            return steps.first + sure
+        bits *= 2
 
 
 def _root(squared: Fraction) -> Fraction:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 NATION = "1"  # the id of the only region of a type without a column
-NOWHERE = ("", "0")  # codes of a record that lies in no region of a type
 ISLAND = "PR-"
 
 
@@ -29,7 +28,7 @@ class RegionType:
     """A kind of region: its name in the products, the census column with the code, and which lists it tabulates.
 
     ``fine`` regions (nation, states) have the fine lists of groups and are never suppressed. Codes that end with ``outside``
-    stand for no region. Types of Puerto Rico hold the records of its state code alone, all others hold the rest.
+    stand for no region, and so does 0 where there is such an ending. Types of Puerto Rico hold the records of its state code alone, all others hold the rest.
 
     >>> RegionType("PLACE", "place", outside="99999").nowhere(["0199999", "0122800", "0"])
     [True, False, True]
@@ -47,7 +46,9 @@ class RegionType:
 
     def nowhere(self, codes: Sequence[str]) -> list[bool]:
         """Which codes stand for no region."""
-        return [code in NOWHERE or bool(self.outside and code.endswith(self.outside)) for code in codes]
+        return [
+            not code or bool(self.outside and (code == "0" or code.endswith(self.outside))) for code in codes
+        ]
 
 
 UNITED_STATES = (

@@ -320,6 +320,7 @@ class SafeTabP(Mechanism):
         sets = tuple(
             GroupSet(line.kind, line.level, known.of(line.kind), maps[line.level, line.kind.fine])
             for line in here.lines
+            if known.of(line.kind)
         )
         return Tally(
             sets=sets,

@@ -79,28 +79,32 @@ def tables(
         for looked, noise in ((False, stages.whole), (True, stages.second)):
             some = made.looked == looked
             counts = _clamped(made.total_counts[some], clamp=clamp)
-            totals.append(_framed(item, made.totals[some], Rows(noise).figures(counts), {}))
+            totals.append(_framed(item, made.totals[some], Rows(noise).figures(counts)))
         for detail, (groups, rows) in made.cells.items():
             rows = _clamped(rows, clamp=clamp)
-            classes = ages(detail)
-            summed = Rows(stages.second, rows.shape[1]).figures(rows.sum(axis=1))
-            totals.append(_framed(item, groups, summed, {}))
-            by_sex = rows.reshape(len(groups), 2, len(classes))
-            for place, sex in enumerate(sexes):
-                one = Rows(stages.second, len(classes)).figures(by_sex[:, place].sum(axis=1))
-                cells.append(_framed(item, groups, one, {"sex": sex, "age_start": ALL, "age_end": ALL}))
-                for number, (first, last) in enumerate(classes):
-                    cell = Rows(stages.second).figures(by_sex[:, place, number])
-                    names = {"sex": sex, "age_start": str(first), "age_end": str(last)}
-                    cells.append(_framed(item, groups, cell, names))
+            classes = len(ages(detail))
+            totals.append(_framed(item, groups, Rows(stages.second, 2 * classes).figures(rows.sum(axis=1))))
+            by_sex = rows.reshape(len(groups) * 2, classes)
+            marginal = Rows(stages.second, classes).figures(by_sex.sum(axis=1))
+            cells.append(_framed(item, groups, marginal, _named(sexes, [(ALL, ALL)])))
+            inner = [(str(first), str(last)) for first, last in ages(detail)]
+            cells.append(
+                _framed(item, groups, Rows(stages.second).figures(rows.ravel()), _named(sexes, inner))
+            )
     order = {name: place for place, name in enumerate(REGION_TYPES)}
     made_tables = {}
-    for name, by, frames in (("t1", T1, totals), ("t2", T2, cells)):
+    for name, frames in (("t1", totals), ("t2", cells)):
         kind = pl.col("region_type").replace_strict(order, return_dtype=pl.Int64)
-        keys = [kind, *by[1:4], *([pl.col("age_start").cast(pl.Int64, strict=False)] if name == "t2" else [])]
-        table = arrow_of(pl.concat(frames).sort(keys, nulls_last=False))
+        age = [pl.col("sex"), pl.col("age_start").cast(pl.Int64, strict=False)] if name == "t2" else []
+        table = arrow_of(pl.concat(frames).sort([kind, "region", "iteration", *age], nulls_last=False))
         made_tables[name] = table.replace_schema_metadata({LISTS: digest.encode()})
     return made_tables
+
+
+def _named(sexes: Sequence[str], classes: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    """The cells of one group, in the order of its row."""
+    rows = [(sex, first, last) for sex in sexes for first, last in classes]
+    return pl.DataFrame(rows, schema=T2[3:], orient="row")
 
 
 def _clamped(counts: Ints, *, clamp: bool) -> Ints:
@@ -108,17 +112,20 @@ def _clamped(counts: Ints, *, clamp: bool) -> Ints:
 
 
 def _framed(
-    item: GroupSet, groups: Ints, figures: Table[str, object], names: Table[str, str]
+    item: GroupSet, groups: Ints, figures: Table[str, object], names: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    region, iteration = np.divmod(groups, max(item.iterations, 1))
+    """Rows of a table: one for each group, or one for each group and name."""
+    width = 1 if names is None else names.height
+    region, iteration = np.divmod(np.repeat(groups, width), max(item.iterations, 1))
     columns: dict[str, object] = {
-        "region_type": pl.Series([item.kind.name], dtype=pl.String).new_from_index(0, len(groups)),
+        "region_type": pl.Series([item.kind.name], dtype=pl.String).new_from_index(0, len(region)),
         "region": pl.Series(item.regions, dtype=pl.String).gather(region),
         "iteration": pl.Series(item.mapping.codes, dtype=pl.String).gather(iteration),
     }
-    frame = pl.DataFrame(columns | dict(figures))
-    frame = frame.with_columns(pl.lit(value).alias(name) for name, value in names.items())
-    return frame.select(*T1, *names, *FIGURES)
+    if names is not None:
+        place = np.tile(np.arange(width), len(groups))
+        columns |= {name: names[name].gather(place) for name in names.columns}
+    return pl.DataFrame(columns | dict(figures))
 
 
 def _empty(by: Sequence[str]) -> pl.DataFrame:
