@@ -14,6 +14,7 @@ from typing import Any
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from stirred.mechanisms.safetab.persons import SafeTabP
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -135,3 +136,23 @@ VARIANTS = [
 EVERY = [*CASES, *VARIANTS]
 # no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
 UNBOUNDED = {"swapping-noisy-key", "cell-key"}
+DETAILED = [
+    Case(
+        "safetab-p",
+        lambda: SafeTabP(
+            preset="",
+            codes=Path(__file__).parent / "code_lists",  # of two codes, which are levels of tenure
+            budget={"STATE-1": "1", "COUNTY-1": "1"},
+            thresholds={"STATE-1": "20,40,10000", "COUNTY-1": "20,40,10000"},
+            suppression="0.9",
+            races=["tenure"],
+            ethnicity="",
+            sexes=["f", "m"],
+        ),
+    ),
+]
+
+EVERY = [*CASES, *VARIANTS, *DETAILED]
+UNBOUNDED = {
+    "swapping-noisy-key"
+}  # no finite bound is known: the budget is infinite, and nothing is published

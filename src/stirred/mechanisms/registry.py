@@ -87,6 +87,10 @@ OWN = (
         summary="tables with bounded noise that follows their records (no finite bound)",
         verb="cellkey",
         settings="stirred.mechanisms.cell_key.config:CellKeyConfig",
+        name="safetab-p",
+        target="stirred.mechanisms.safetab.persons.mechanism:SafeTabP",
+        summary="totals, and sex by age, of detailed population groups: SafeTab-P",
+        settings="stirred.mechanisms.safetab.persons.config:SafeTabPConfig",
     ),
     Registration(
         name="swapping-varying-rates",
