@@ -22,7 +22,7 @@ from stirred.mechanisms.released_parts import (
     frame_of,
 )
 
-MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high", "quote")
+MEASURES = ("count", "weighted", "estimate", "standard_error", "variance", "low", "high", "quote")
 
 
 def lazy(data: "pa.Table | pads.Dataset") -> pl.LazyFrame:

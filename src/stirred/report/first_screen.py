@@ -227,6 +227,7 @@ def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
         side = frame.filter((pl.col("standard_error") > 0) & pl.col("low").is_not_null())
         value = pl.col("weighted" if "weighted" in side.columns else "count")
         number += side.height
+        value = value.clip(lower_bound=0)  # noise may make a count negative, which no interval holds
         outside += side.filter((value < pl.col("low")) | (value > pl.col("high"))).height
     share = outside / number if number else 0.0
     words = Phrase("report.first.quote.estimate_words", outside=percent(share))

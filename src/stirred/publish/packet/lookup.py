@@ -11,7 +11,7 @@ from stirred.errors import InputError, did_you_mean
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.quoting import which_number
 
-MEASURES = ("count", "weighted", "estimate", "standard_error", "low", "high", "quote")
+MEASURES = ("count", "weighted", "estimate", "standard_error", "variance", "low", "high", "quote")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,7 @@ class PublishedCell:
     low: float | None
     high: float | None
     private: bool
+    variance: float | None = None  # of the noise, where the mechanism states it
     quote: str | None = None  # the column to quote; packets of earlier versions have none
 
     def document(self) -> dict[str, object]:

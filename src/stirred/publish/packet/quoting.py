@@ -39,6 +39,7 @@ count            released records in the cell
 weighted         the sum of their weights, in tables that have weights
 estimate         the true number, estimated; never below 0
 standard_error   of the estimate; 0: the number is exact; inf: nothing certain is known beyond the margins
+variance         of the noise on the count, in tables that state it
 low, high        95 % interval of the true number; empty where the number is exact
 {QUOTE}            the column to quote: estimate, or count (weighted) where it is exact or nothing else is known; neither
 
@@ -86,7 +87,7 @@ method pulls counts towards the average.
         return f"Quote {number}: it is exact."
     interval = "" if low is None or high is None else f" ({low:,.1f} to {high:,.1f})"
     first = f"Quote the estimate, {estimate:,.1f}{interval}. The {name}, {number}, is for adding up"
-    if low is None or high is None or low <= count <= high:
+    if low is None or high is None or low <= max(count, 0) <= high:
         return f"{first}."
     return f"{first}; it lies outside the interval because the method pulls {name}s towards the average."
 
@@ -100,7 +101,7 @@ def which_numbers(table: pa.Table) -> str:
     uncertain = frame.filter(pl.col("standard_error") > 0)
     if uncertain.is_empty():
         return "Every number of this table is exact."
-    outside = uncertain.filter(~pl.col(measure).is_between("low", "high")).height
+    outside = uncertain.filter(~pl.col(measure).clip(lower_bound=0).is_between("low", "high")).height
     if not outside:
         return RULE
     share = f"{outside:,} of {uncertain.height:,} uncertain cells"
