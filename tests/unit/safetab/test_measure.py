@@ -1,7 +1,7 @@
 """The two stages: drawing only the survivors among empty groups has the law of drawing all, and suppression hides zeros."""
 
 from collections import Counter
-from fractions import Fraction as F
+from fractions import Fraction
 from itertools import combinations, product
 from math import comb
 
@@ -17,6 +17,7 @@ from stirred.mechanisms.safetab.persons.ages import AGE4, AGE9, AGE23, cells_of,
 from stirred.mechanisms.safetab.persons.measure import Measured, Stages, absent, measured
 from stirred.mechanisms.safetab.regions import RegionType
 
+F = Fraction
 ALARM = 1e-7  # of each statistic; fewer than ten are looked at
 NOTHING = np.zeros(0, np.int64)
 

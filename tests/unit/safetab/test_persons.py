@@ -3,7 +3,8 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
-from fractions import Fraction as F
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from stirred.mechanisms.safetab.persons.presets import DDHC_A_2020
 from stirred.mechanisms.safetab.regions import PUERTO_RICO, UNITED_STATES
 from stirred.spec import Hamming, SymmetricDifference
 
+F = Fraction
 KEY = Key.for_tests(4)
 RACE_ROWS = [
     ("1", "north alone", 1, True, False, False), ("2", "north in combination", 1, False, False, False),
@@ -124,7 +126,7 @@ def independent(people: list[dict[str, Any]]) -> tuple[Counter[Any], Counter[Any
         edges = (0, *CUTS[detail], 116)
         for sex in (1, 2):
             t2[kind, region, code, str(sex), "*", "*"] = sum(m["sex"] == sex for m in members)
-            for a, b in zip(edges, edges[1:], strict=False):
+            for a, b in pairwise(edges):
                 inside = sum(m["sex"] == sex and a <= m["age"] < b for m in members)
                 t2[kind, region, code, str(sex), str(a), str(b - 1)] = inside
     return t1, t2
@@ -148,7 +150,7 @@ def test_without_noise_it_is_an_independent_tabulation(lists: Path, definition: 
     found = {}
     for name in ("t1", "t2"):
         frame = frame_of(release.tables[name])
-        keys = [column for column in frame.columns[: frame.columns.index("count")]]
+        keys = frame.columns[: frame.columns.index("count")]
         found[name] = {tuple(row[:-1]): row[-1] for row in frame.select(*keys, "count").iter_rows()}
         assert (frame["variance"] == 0).all()
         assert (frame["low"] == frame["high"]).all()

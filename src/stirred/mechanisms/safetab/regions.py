@@ -28,7 +28,8 @@ class RegionType:
     """A kind of region: its name in the products, the census column with the code, and which lists it tabulates.
 
     ``fine`` regions (nation, states) have the fine lists of groups and are never suppressed. Codes that end with ``outside``
-    stand for no region, and so does 0 where there is such an ending. Types of Puerto Rico hold the records of its state code alone, all others hold the rest.
+    stand for no region, and so does 0 where there is such an ending. Types of Puerto Rico hold the records of its state code
+    alone, all others hold the rest.
 
     >>> RegionType("PLACE", "place", outside="99999").nowhere(["0199999", "0122800", "0"])
     [True, False, True]

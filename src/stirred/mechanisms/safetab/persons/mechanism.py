@@ -73,6 +73,7 @@ class SafeTabP(Mechanism):
     clamp: bool = False
     most_codes: int = 8
     neighbours: statement.Compared = "added-or-removed"
+    invariants: statement.Stated = "housing-units"
     races: Sequence[str] = tuple(f"race_code_{place}" for place in range(1, 9))
     ethnicity: str = "ethnicity_code"
     sex: str = "sex"
@@ -200,6 +201,7 @@ class SafeTabP(Mechanism):
             "clamp": self.clamp,
             "most_codes": self.most_codes,
             "neighbours": self.neighbours,
+            "invariants": self.invariants,
             "races": list(self.races),
             "ethnicity": self.ethnicity,
             "sex": self.sex,
@@ -263,7 +265,9 @@ class SafeTabP(Mechanism):
                 if line.kind.name not in there and (not line.kind.island or self._state in known)
             )
         )
-        return statement.specification(census, here, self.record, self.neighbours, absent)
+        return statement.specification(
+            census, here, self.record, self.neighbours, absent, stated=self.invariants
+        )
 
     def release(
         self,
@@ -288,7 +292,7 @@ class SafeTabP(Mechanism):
         counts = group_counts(census, tally, record_type=self.record, engine=engine)
         say("tabulate", 1, 1)
         digest = key.bind("reader").digest(*_told(tally, counts))
-        identity = self.parameters() | {"neighbours": ""}
+        identity = self.parameters() | {"neighbours": "", "invariants": ""}
         own = key.bind(self.name, json.dumps(identity, sort_keys=True), digest)
         found = []
         for place, (item, some) in enumerate(zip(tally.sets, counts, strict=True)):

@@ -26,13 +26,17 @@ from stirred.spec import (
 if TYPE_CHECKING:
     from stirred.census import Census
 
+Stated = Literal["housing-units", "none"]
 Compared = Literal["added-or-removed", "changed"]
 # What ρ² is multiplied by for a changed record: 2 by the proof of disjoint cells, 4 by group privacy, which was published.
 PROVED, PUBLISHED = 2, 4
 
 
 def housing_units(census: "Census") -> tuple[Margin, ...]:
-    """Housing units by the lowest level of areas: the invariant that the paper's table lists for SafeTab."""
+    """Housing units by the lowest level of areas: the invariant that the paper's table lists for SafeTab.
+
+    Nothing is computed from them, and no table shows them; the promise also holds without them (``invariants = "none"``).
+    """
     if not census.schema.spine:
         return ()
     record, leaf = root(census.schema), census.schema.spine[-1]
@@ -40,7 +44,7 @@ def housing_units(census: "Census") -> tuple[Margin, ...]:
     if record.kinds is not None:
         homes = (*record.kinds.occupied, *record.kinds.vacant, *record.kinds.housing_units)
         where = {record.kinds.column: [str(level) for level in homes]}
-    return (Margin(record.name, (leaf,), where),)
+    return (Margin(record.name, (leaf,), where, Phrase("safetab.homes", level=leaf)),)
 
 
 def budget(amount: Fraction | None, definition: Definition) -> Budget:
@@ -56,27 +60,38 @@ def output_premetric(definition: Definition) -> OutputPremetric:
 
 
 def specification(
-    census: "Census", allotment: Allotment, record: str, compared: Compared, absent: tuple[str, ...]
+    census: "Census",
+    allotment: Allotment,
+    record: str,
+    compared: Compared,
+    absent: tuple[str, ...],
+    *,
+    stated: Stated,
 ) -> Specification:
     """The promise for persons added or removed, as the production code counts, or for persons changed (Theorem 2)."""
     changed = compared == "changed"
     spent, definition = allotment.spent(), allotment.definition
     paid = spent * PROVED if changed and spent is not None else spent
     premetric: RecordPremetric = Hamming(record) if changed else SymmetricDifference(record)
+    homes = housing_units(census) if stated == "housing-units" else ()
     source = "safetab.source.changed" if changed else "safetab.source.added"
     return Specification(
         domain=census.domain,
-        multiverse=Multiverse.of(*housing_units(census), *tree_invariants(census)),
+        multiverse=Multiverse.of(*homes, *tree_invariants(census)),
         input_premetric=premetric,
         output_premetric=output_premetric(definition),
         budget=budget(paid, definition),
         evidence=Evidence(status="proved", source=Phrase(source)),
-        notes=(*_notes(allotment, spent, absent), *census.notes),
+        notes=(*_notes(allotment, spent, absent, homes=bool(homes)), *census.notes),
     )
 
 
-def _notes(allotment: Allotment, spent: Fraction | None, absent: tuple[str, ...]) -> tuple[str, ...]:
+def _notes(
+    allotment: Allotment, spent: Fraction | None, absent: tuple[str, ...], *, homes: bool
+) -> tuple[str, ...]:
     notes: list[str] = [Phrase("safetab.note.public"), Phrase("safetab.note.dropped")]
+    if homes:
+        notes.append(Phrase("safetab.note.homes"))
     if spent is not None and allotment.definition == "zcdp":
         published, proved = (str(Budget.of(spent * times)) for times in (PUBLISHED, PROVED))
         counted = str(Budget.of(spent))
