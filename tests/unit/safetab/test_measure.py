@@ -14,7 +14,7 @@ from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet
 from stirred.mechanisms.safetab.mapping import Mapping
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
 from stirred.mechanisms.safetab.persons.ages import AGE4, AGE9, AGE23, cells_of, coarser
-from stirred.mechanisms.safetab.persons.measure import Measured, Stages, absent, measured
+from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages, absent, measured
 from stirred.mechanisms.safetab.regions import RegionType
 
 F = Fraction
@@ -47,7 +47,7 @@ def probabilities(noise: CellNoise, low: int, high: int) -> dict[int, float]:
     return {k: weight[k] / whole for k in range(low, high + 1)}
 
 
-def fate(made: Measured, number: int) -> list[str]:
+def fate(made: MeasuredGroups, number: int) -> list[str]:
     """What became of each group."""
     found = ["hidden"] * number
     for group, count in zip(made.totals.tolist(), made.total_counts.tolist(), strict=True):

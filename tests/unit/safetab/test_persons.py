@@ -275,7 +275,7 @@ def furthest(lists: Path, seed: int) -> dict[str, tuple[int, int]]:
     rng = random.Random(seed)
     people, others = [person(rng) for _ in range(4)], [person(rng) for _ in range(12)]
     run = mechanism(lists)
-    tally = run._tally(census([*people, *others]), run.allotted(), CodeLists.read(lists), None)
+    tally = run.tally(census([*people, *others]))
     base = measured_vectors(tally, people)
     most: dict[str, list[int]] = {}
     for changed, near in neighbours(people, others):

@@ -8,17 +8,17 @@ import pyarrow as pa
 
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing
-from stirred.mechanisms.safetab.persons.allotment import Allotment, Line
+from stirred.mechanisms.safetab.persons.apportionment import Apportionment, Line
 from stirred.mechanisms.safetab.persons.output import NINETY_FIVE
 from stirred.spec import Budget
 
 
-def exhibits(allotment: Allotment, tables: Table[str, pa.Table]) -> tuple[Exhibit, ...]:
+def exhibits(allotment: Apportionment, tables: Table[str, pa.Table]) -> tuple[Exhibit, ...]:
     """Noise and margins of error; which rows are shown, and after a run how many."""
     return (_noise(allotment), _selection(allotment, _rows(tables)))
 
 
-def _noise(allotment: Allotment) -> Exhibit:
+def _noise(allotment: Apportionment) -> Exhibit:
     columns = [
         Phrase("safetab.exhibit.type"),
         Phrase("safetab.exhibit.level"),
@@ -57,7 +57,7 @@ def _noise(allotment: Allotment) -> Exhibit:
     )
 
 
-def _selection(allotment: Allotment, shown: Table[tuple[str, str], int] | None) -> Exhibit:
+def _selection(allotment: Apportionment, shown: Table[tuple[str, str], int] | None) -> Exhibit:
     columns = [
         Phrase("safetab.exhibit.type"),
         Phrase("safetab.exhibit.level"),

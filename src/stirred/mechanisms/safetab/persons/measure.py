@@ -35,7 +35,7 @@ class Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredGroups:
     """What is published of a group set: totals of groups, rising, and cells of groups by their level of detail."""
 
     totals: Ints
@@ -46,7 +46,7 @@ class Measured:
     cells: dict[int, tuple[Ints, Ints]]  # by level of detail: the groups, and one row of counts for each
 
 
-def measured(item: GroupSet, counts: GroupCounts, detailed: Ints, stages: Stages, key: Key) -> Measured:
+def measured(item: GroupSet, counts: GroupCounts, detailed: Ints, stages: Stages, key: Key) -> MeasuredGroups:
     """Run both stages; ``detailed`` are the numbers of iterations that get a total without a first look."""
     name = (item.kind.name, item.level)
     groups, true = counts.totals()
@@ -74,7 +74,7 @@ def measured(item: GroupSet, counts: GroupCounts, detailed: Ints, stages: Stages
         for level, some in chosen.items()
         if len(some)
     }
-    return Measured(merged[kept][order], figures[kept][order], looked[kept][order], cells)
+    return MeasuredGroups(merged[kept][order], figures[kept][order], looked[kept][order], cells)
 
 
 def _with_empty(

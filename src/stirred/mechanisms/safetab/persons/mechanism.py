@@ -8,25 +8,24 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
+from stirred.engine.base import silent
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
-from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
-from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally, group_counts
+from stirred.mechanisms.safetab.groups import GroupSet, Tally, group_counts
 from stirred.mechanisms.safetab.noise import Definition
-from stirred.mechanisms.safetab.persons import allotment, output, statement
+from stirred.mechanisms.safetab.persons import apportionment, output, running, statement
 from stirred.mechanisms.safetab.persons.ages import SexByAge
-from stirred.mechanisms.safetab.persons.allotment import Allotment
+from stirred.mechanisms.safetab.persons.apportionment import Apportionment
 from stirred.mechanisms.safetab.persons.config import SafeTabPConfig
 from stirred.mechanisms.safetab.persons.exhibits import exhibits
-from stirred.mechanisms.safetab.persons.measure import Measured, Stages, measured
 from stirred.mechanisms.safetab.persons.presets import preset
 from stirred.mechanisms.safetab.persons.proposal import propose
 from stirred.mechanisms.safetab.regions import (
@@ -117,7 +116,13 @@ class SafeTabP(Mechanism):
                 why="types are fixed",
                 fix=f"one of {', '.join(REGION_TYPES)}",
             )
-        self.allotted()
+        self._amounts()
+
+    def _amounts(self) -> apportionment.Amounts:
+        """Budgets and thresholds by region type and level."""
+        usual = preset(self.preset)
+        total = None if self.total is None else Fraction(str(self.total))
+        return apportionment.amounts(self.budget or {}, self.thresholds or {}, usual, total)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
@@ -158,22 +163,15 @@ class SafeTabP(Mechanism):
     def _state(self) -> str:
         return (self.regions or {}).get(STATE, REGION_TYPES[STATE].column)
 
-    def allotted(self, census: "Census | None" = None) -> Allotment:
+    def allotted(self, census: "Census | None" = None) -> Apportionment:
         """What is measured and paid for; without a census, as if it had every region type."""
         kinds = self.kinds()
         if census is not None:
             kinds = tabulated(census, kinds, state=self._state)
-        usual = preset(self.preset)
-        total = None if self.total is None else Fraction(str(self.total))
-        lines = allotment.lines(
-            kinds,
-            allotment.budgets(self.budget or {}, usual.budgets, total),
-            allotment.thresholds(self.thresholds or {}, usual.thresholds),
-            self.lists,
-            most_codes=self.most_codes,
-            noiseless=self.noiseless,
+        lines = apportionment.lines(
+            kinds, self._amounts(), self.lists, most_codes=self.most_codes, noiseless=self.noiseless
         )
-        return Allotment(
+        return Apportionment(
             lines=lines,
             definition=self.definition,
             first_stage=self._first_stage,
@@ -181,50 +179,51 @@ class SafeTabP(Mechanism):
         )
 
     def parameters(self) -> dict[str, object]:
-        """Every number that decides the law of the release, exact; the lists by their digest."""
-        usual = preset(self.preset)
-        total = None if self.total is None else Fraction(str(self.total))
-        money = allotment.budgets(self.budget or {}, usual.budgets, total)
-        steps = allotment.thresholds(self.thresholds or {}, usual.thresholds)
+        """Every setting, exact."""
+        exact = ("total", "first_stage", "suppression")
+        named = (
+            "codes",
+            "preset",
+            "definition",
+            "epsilon",
+            "neighbours",
+            "invariants",
+            "ethnicity",
+            "sex",
+            "age",
+        )
         return {
-            "preset": self.preset,
-            "lists": self.lists.digest(),
-            "definition": self.definition,
-            "budgets": "inf"
-            if self.noiseless
-            else {f"{n}-{level}": str(b) for (n, level), b in money.items()},
-            "thresholds": {
-                f"{n}-{level}": list(steps[n, level]) for n, level in money if (n, level) in steps
+            **{
+                name: None if (own := getattr(self, name)) is None else str(Fraction(str(own)))
+                for name in exact
             },
-            "first_stage": str(self._first_stage),
-            "suppression": str(self._suppression),
+            **{name: None if (own := getattr(self, name)) is None else str(own) for name in named},
+            "budget": {name: str(Fraction(value)) for name, value in (self.budget or {}).items()},
+            "thresholds": dict(self.thresholds or {}),
             "clamp": self.clamp,
             "most_codes": self.most_codes,
-            "neighbours": self.neighbours,
-            "invariants": self.invariants,
             "races": list(self.races),
-            "ethnicity": self.ethnicity,
-            "sex": self.sex,
             "sexes": list(self.sexes),
-            "age": self.age,
             "record": self.record,
             "regions": dict(self.regions or {}),
             "puerto_rico": self.puerto_rico,
         }
 
-    def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]."""
-        exact = {
-            name: None if getattr(self, name) is None else str(Fraction(str(getattr(self, name))))
-            for name in ("total", "first_stage", "suppression")
+    def identity(self) -> dict[str, object]:
+        """What the key is bound to: all that decides the law of the release, the code lists by their digest.
+
+        What the promise compares and supposes is left out: it must not change the noise.
+        """
+        said = {name: value for name, value in self.parameters().items() if name not in ("codes", "preset")}
+        lines = [(line.name, str(line.budget), line.thresholds) for line in self.allotted().lines]
+        shares = (str(self._first_stage), str(self._suppression))
+        return said | {
+            "neighbours": "",
+            "invariants": "",
+            "lists": self.lists.digest(),
+            "lines": lines,
+            "shares": shares,
         }
-        kept = {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
-        return kept | exact | {
-            "codes": None if self.codes is None else str(self.codes),
-            "budget": {name: str(Fraction(value)) for name, value in (self.budget or {}).items()},
-            "thresholds": dict(self.thresholds or {}),
-            "epsilon": self.epsilon,
-        }  # fmt: skip
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where columns are missing, where no region type has a budget, or where regions are not public."""
@@ -286,19 +285,14 @@ class SafeTabP(Mechanism):
         self.refuse(census, engine)
         promise = self.specification(census)
         lists, here = self.lists, self.allotted(census)
-        say = progress or _silent
+        say = progress or silent
         say("tabulate", 0, 1)
-        tally = self._tally(census, here, lists, engine)
+        tally = self.tally(census, engine)
         counts = group_counts(census, tally, record_type=self.record, engine=engine)
         say("tabulate", 1, 1)
-        digest = key.bind("reader").digest(*_told(tally, counts))
-        identity = self.parameters() | {"neighbours": "", "invariants": ""}
-        own = key.bind(self.name, json.dumps(identity, sort_keys=True), digest)
-        found = []
-        for place, (item, some) in enumerate(zip(tally.sets, counts, strict=True)):
-            say("measure", place, len(counts))
-            found.append(self._measured(item, some, here, lists, own))
-        say("measure", len(counts), len(counts))
+        digest = key.bind("reader").digest(*running.told(tally, counts))
+        own = key.bind(self.name, json.dumps(self.identity(), sort_keys=True), digest)
+        found = running.measured_sets(tally.sets, counts, here, lists, own, say)
         tables = output.tables(found, self.sexes, clamp=self.clamp, digest=lists.digest())
         files = output.write_files(tables, out, lists.digest()) if out is not None else ()
         return Release(
@@ -307,41 +301,27 @@ class SafeTabP(Mechanism):
             specification=promise,
             tables=tables,
             files=files,
-            checks=(_agreement(tables),),
+            checks=(running.agreement(tables),),
             ledger=statement.ledger(here, self.neighbours, promise.budget, self.name),
             notes=(Phrase("safetab.note.noiseless"),) if self.noiseless else (),
-            settings=self.settings(),
             input_digest=hashlib.sha256(digest).hexdigest(),
             private=key.private and not self.noiseless,
             schema=census.schema,
             folder=census.folder,
         )
 
-    def _tally(self, census: "Census", here: Allotment, lists: CodeLists, engine: Engine | None) -> Tally:
-        """What is counted."""
+    def tally(self, census: "Census", engine: Engine | None = None) -> Tally:
+        """What is counted: the groups of every region, by sex and age."""
+        here, lists = self.allotted(census), self.lists
         known = self._regions(census, engine)
-        maps = allotment.mappings(lists, self.most_codes)
+        maps = apportionment.mappings(lists, self.most_codes)
         sets = tuple(
             GroupSet(line.kind, line.level, known.of(line.kind), maps[line.level, line.kind.fine])
             for line in here.lines
             if known.of(line.kind)
         )
-        return Tally(
-            sets=sets,
-            regions=known,
-            races=tuple(self.races),
-            ethnicity=self.ethnicity,
-            cells=SexByAge(self.sex, tuple(self.sexes), self.age),
-        )
-
-    def _measured(
-        self, item: GroupSet, counts: GroupCounts, here: Allotment, lists: CodeLists, key: Key
-    ) -> tuple[GroupSet, Stages, Measured]:
-        line = next(line for line in here.lines if (line.kind, line.level) == (item.kind, item.level))
-        stages = here.stages(line)
-        tabulated_here = lists.tabulated(item.level, fine=item.kind.fine)
-        detailed = np.array([i for i, one in enumerate(tabulated_here) if one.detailed_only], np.int64)
-        return item, stages, measured(item, counts, detailed, stages, key)
+        cells = SexByAge(self.sex, tuple(self.sexes), self.age)
+        return Tally(sets=sets, regions=known, races=tuple(self.races), ethnicity=self.ethnicity, cells=cells)
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
         """The variables of T1 and T2."""
@@ -405,31 +385,3 @@ class SafeTabP(Mechanism):
                 turned=lambda total: replace(self, total=total),
             ),
         )
-
-
-def _told(tally: Tally, counts: Sequence[GroupCounts]) -> list[bytes]:
-    """All that a run read of the census, as bytes: the regions of every set, and its counts."""
-    told = []
-    for item, some in zip(tally.sets, counts, strict=True):
-        told += [
-            repr((item.kind, item.level, item.regions)).encode(),
-            some.keys.tobytes(),
-            some.counts.tobytes(),
-        ]
-    return told
-
-
-def _agreement(tables: Mapping[str, pa.Table]) -> Check:
-    """Whether T1 has the sum of all cells of every group in T2."""
-    cells, totals = (output.frame(tables[name]) for name in ("t2", "t1"))
-    sums = output.group_sums(cells)
-    joined = sums.join(totals.select(*output.T1, "count"), on=list(output.T1), how="left")
-    return Check(
-        invariant=Phrase("safetab.check"),
-        kept=bool((joined["count"] == joined["sum"]).all()),
-        numbers=sums.height,
-    )
-
-
-def _silent(_what: str, _done: int, _all: int) -> None:
-    return None

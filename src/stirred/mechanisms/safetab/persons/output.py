@@ -16,7 +16,7 @@ from stirred.frames import arrow_of
 from stirred.mechanisms.safetab.groups import GroupSet
 from stirred.mechanisms.safetab.noise import CellNoise
 from stirred.mechanisms.safetab.persons.ages import ages
-from stirred.mechanisms.safetab.persons.measure import Measured, Stages
+from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages
 from stirred.mechanisms.safetab.regions import REGION_TYPES
 
 Ints = NDArray[np.int64]
@@ -71,7 +71,11 @@ class Rows:
 
 
 def tables(
-    found: Sequence[tuple[GroupSet, Stages, Measured]], sexes: Sequence[str], *, clamp: bool, digest: str
+    found: Sequence[tuple[GroupSet, Stages, MeasuredGroups]],
+    sexes: Sequence[str],
+    *,
+    clamp: bool,
+    digest: str,
 ) -> dict[str, pa.Table]:
     """T1: totals, and the sums of all groups in T2. T2: sex by age, and all ages of each sex."""
     totals, cells = [_empty(T1)], [_empty(T2)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from stirred.languages import Phrase
 from stirred.mechanisms.proposal import root
 from stirred.mechanisms.safetab.noise import Definition
-from stirred.mechanisms.safetab.persons.allotment import Allotment
+from stirred.mechanisms.safetab.persons.apportionment import Apportionment
 from stirred.mechanisms.topdown.tree.leaves import tree_invariants
 from stirred.spec import (
     Budget,
@@ -61,7 +61,7 @@ def output_premetric(definition: Definition) -> OutputPremetric:
 
 def specification(
     census: "Census",
-    allotment: Allotment,
+    allotment: Apportionment,
     record: str,
     compared: Compared,
     absent: tuple[str, ...],
@@ -87,7 +87,7 @@ def specification(
 
 
 def _notes(
-    allotment: Allotment, spent: Fraction | None, absent: tuple[str, ...], *, homes: bool
+    allotment: Apportionment, spent: Fraction | None, absent: tuple[str, ...], *, homes: bool
 ) -> tuple[str, ...]:
     notes: list[str] = [Phrase("safetab.note.public"), Phrase("safetab.note.dropped")]
     if homes:
@@ -106,7 +106,7 @@ def _notes(
     return tuple(notes)
 
 
-def ledger(allotment: Allotment, compared: Compared, limit: Budget, by: str) -> Ledger:
+def ledger(allotment: Apportionment, compared: Compared, limit: Budget, by: str) -> Ledger:
     """The account of a run: one line for each region type and level of the larger program."""
     times = PROVED if compared == "changed" else 1
     account = Ledger(limit=limit, output_premetric=output_premetric(allotment.definition))

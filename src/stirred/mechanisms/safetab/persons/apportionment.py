@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from stirred.errors import BudgetError, InputError
-from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.codes import LEVELS, CodeLists
 from stirred.mechanisms.safetab.mapping import Mapping
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
 from stirred.mechanisms.safetab.persons.measure import Stages
-from stirred.mechanisms.safetab.persons.presets import Place, Thresholds, place
+from stirred.mechanisms.safetab.persons.presets import DetailedSettings, Place, Thresholds, place
 from stirred.mechanisms.safetab.regions import RegionType
+
+Amounts = dict[Place, tuple[Fraction, Thresholds]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allotment:
+class Apportionment:
     """The lines of a run and what they share."""
 
     lines: tuple[Line, ...]
@@ -122,43 +124,43 @@ def _three(name: str, text: str) -> Thresholds:
     return low, middle, high
 
 
+def amounts(
+    budget: Table[str, str], steps: Table[str, str], usual: DetailedSettings, total: Fraction | None
+) -> Amounts:
+    """Both, for every region type and level that has a budget."""
+    money, found = budgets(budget, usual.budgets, total), thresholds(steps, usual.thresholds)
+    for name, level in money:
+        if (name, level) not in found:
+            raise InputError(
+                f"{name}-{level} has a budget and no thresholds",
+                why="they decide which groups are shown by sex and age",
+                fix=f'thresholds = {{ "{name}-{level}" = "471,971,6971" }}',
+            )
+    return {where: (paid, found[where]) for where, paid in money.items()}
+
+
 def lines(
-    kinds: Sequence[RegionType],
-    money: Table[Place, Fraction],
-    steps: Table[Place, Thresholds],
-    lists: CodeLists,
-    *,
-    most_codes: int,
-    noiseless: bool,
+    kinds: Sequence[RegionType], given: Amounts, lists: CodeLists, *, most_codes: int, noiseless: bool
 ) -> tuple[Line, ...]:
     """The lines of the region types that a census has, where the lists have groups for them."""
-    found = []
-    for kind in kinds:
-        for level in (1, 2):
-            if (kind.name, level) not in money or not lists.tabulated(level, fine=kind.fine):
-                continue
-            if (kind.name, level) not in steps:
-                raise InputError(
-                    f"{kind.name}-{level} has a budget and no thresholds",
-                    why="they decide which groups are shown by sex and age",
-                    fix=f'thresholds = {{ "{kind.name}-{level}" = "471,971,6971" }}',
-                )
-            found.append(
-                Line(
-                    kind=kind,
-                    level=level,
-                    budget=None if noiseless else money[kind.name, level],
-                    thresholds=steps[kind.name, level],
-                    sensitivity=lists.sensitivity(level, fine=kind.fine, most_codes=most_codes),
-                )
-            )
-    return tuple(found)
+    return tuple(
+        Line(
+            kind=kind,
+            level=level,
+            budget=None if noiseless else given[kind.name, level][0],
+            thresholds=given[kind.name, level][1],
+            sensitivity=lists.sensitivity(level, fine=kind.fine, most_codes=most_codes),
+        )
+        for kind in kinds
+        for level in LEVELS
+        if (kind.name, level) in given and lists.tabulated(level, fine=kind.fine)
+    )
 
 
 def mappings(lists: CodeLists, most_codes: int) -> dict[tuple[int, bool], Mapping]:
     """The map from codes to groups of each level, for fine and for coarse regions."""
     return {
         (level, fine): Mapping.of(lists, level, fine=fine, most_codes=most_codes)
-        for level in (1, 2)
+        for level in LEVELS
         for fine in (True, False)
     }
