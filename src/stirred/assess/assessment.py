@@ -89,10 +89,13 @@ def assess_tables(
 ) -> Assessment:
     """Compare published tables (name → record type, variables, table) with the same tables of the census.
 
-    Cells that are empty on both sides are left out of the comparison: a table may list many or none of them.
+    Cells that are empty on both sides are left out of the comparison: a table may list many or none of them. A table by
+    variables of the mechanism's own, such as population groups, has no such table in the census and is left out.
     """
     found = []
     for table, (record_type, by, published) in tables.items():
+        if not _countable(census, record_type, by):
+            continue
         truth = census.counts(record_type, list(by))
         pair = TablePair.align(truth, published.select([*by, "count"]), by=by).occupied()
         found.append(
@@ -106,6 +109,15 @@ def assess_tables(
             )
         )
     return Assessment(name=name, tables=tuple(found))
+
+
+def _countable(census: Census, record_type: str, by: Sequence[str]) -> bool:
+    """Whether a census has all variables of a table."""
+    record = census.schema.record(record_type)
+    known = {*census.columns(record_type), *census.schema.spine}
+    known |= {off.name for off in census.schema.geography.off_spine}
+    known |= set(census.columns(record.linked_to)) if record.linked_to else set()
+    return set(by) <= known
 
 
 def _promised(published: pa.Table) -> bool:
