@@ -136,12 +136,13 @@ VARIANTS = [
 EVERY = [*CASES, *VARIANTS]
 # no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
 UNBOUNDED = {"swapping-noisy-key", "cell-key"}
+LISTS = Path(__file__).parent / "code_lists"  # of two codes, which are levels of tenure
 DETAILED = [
     Case(
         "safetab-p",
         lambda: SafeTabP(
             preset="",
-            codes=Path(__file__).parent / "code_lists",  # of two codes, which are levels of tenure
+            codes=LISTS,
             budget={"STATE-1": "1", "COUNTY-1": "1"},
             thresholds={"STATE-1": "20,40,10000", "COUNTY-1": "20,40,10000"},
             suppression="0.9",

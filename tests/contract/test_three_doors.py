@@ -3,6 +3,7 @@
 import argparse
 import json
 import runpy
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from contract.registry import WORKLOAD
+from contract.registry import LISTS, WORKLOAD
 from contract.test_contract import census
 from contract.test_third_party import TOML
 from stirred.census import read
@@ -31,6 +32,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "permutation-swapping": SWAP | {"drop": ["tenure"]},
     "topdown": {"workload": "workload.toml", "mode": "gls", "replicates": 3, "emphasis": 2, "bypass": False},
     "exact-margins": {"rows": "county", "columns": "tenure", "rho_squared": "1/2"},
+    "safetab-p": {
+        "preset": "",
+        "codes": "lists",
+        "races": ["tenure"],
+        "ethnicity": "",
+        "sexes": ["f", "m"],
+        "suppression": "9/10",
+        "budget": {"STATE-1": "1", "COUNTY-1": "1"},
+        "thresholds": {"STATE-1": "20,40,10000", "COUNTY-1": "20,40,10000"},
+    },
     "swapping-varying-rates": SWAP | {"by": "tenure", "rates": {"rent": "1/2"}},
     "swapping-imputed-stay": SWAP | {"imputed": "tenure", "levels": ["rent"]},
     "swapping-no-vacuous": SWAP | {"carry": False},
@@ -59,6 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pq.write_table(data.table(name), tmp_path / f"{name}.parquet")
     (tmp_path / "census.toml").write_text(TOML)
     (tmp_path / "workload.toml").write_text(WORKLOAD)
+    shutil.copytree(LISTS, tmp_path / "lists")
     Key.for_tests(5).save(tmp_path / "test.key")
     monkeypatch.chdir(tmp_path)
     return tmp_path

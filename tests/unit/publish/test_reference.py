@@ -59,7 +59,7 @@ FLAGS = {
     "swapping-varying-rates": "--swap county --rate 1/20 --by tenure --rates rent=1/10 own=1/5",
     "swapping-imputed-stay": "--swap county --rate 1/20 --imputed allocated --levels 1",
     "swapping-no-vacuous": "--swap county --rate 1/20 --no-persons",
-    "safetab-p": "--preset ddhc-a-2020 --codes lists --budget STATE-2=2",
+    "safetab-p": "--preset ddhc-a-2020 --budget STATE-2=2",
     "swapping-near-places": "--swap county --rate 1/20 --preference 3",
     "swapping-unit-matching": "--match size --swap county --rate 1/20 --loose size --alpha 1/2",
     "swapping-noisy-key": "--match size --swap county --rate 1/20 --noisy size --change 1/4",

@@ -179,10 +179,9 @@ class SafeTabP(Mechanism):
         )
 
     def parameters(self) -> dict[str, object]:
-        """Every setting, exact."""
+        """Every setting, exact; the lists by their digest, wherever they lie."""
         exact = ("total", "first_stage", "suppression")
         named = (
-            "codes",
             "preset",
             "definition",
             "epsilon",
@@ -198,6 +197,7 @@ class SafeTabP(Mechanism):
                 for name in exact
             },
             **{name: None if (own := getattr(self, name)) is None else str(own) for name in named},
+            "codes": None if self.codes is None else self.lists.digest(),
             "budget": {name: str(Fraction(value)) for name, value in (self.budget or {}).items()},
             "thresholds": dict(self.thresholds or {}),
             "clamp": self.clamp,
@@ -208,6 +208,10 @@ class SafeTabP(Mechanism):
             "regions": dict(self.regions or {}),
             "puerto_rico": self.puerto_rico,
         }
+
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]]."""
+        return self.parameters() | {"codes": None if self.codes is None else str(self.codes)}
 
     def identity(self) -> dict[str, object]:
         """What the key is bound to: all that decides the law of the release, the code lists by their digest.
@@ -301,6 +305,7 @@ class SafeTabP(Mechanism):
             specification=promise,
             tables=tables,
             files=files,
+            settings=self.settings(),
             checks=(running.agreement(tables),),
             ledger=statement.ledger(here, self.neighbours, promise.budget, self.name),
             notes=(Phrase("safetab.note.noiseless"),) if self.noiseless else (),
