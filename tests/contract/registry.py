@@ -137,6 +137,7 @@ EVERY = [*CASES, *VARIANTS]
 # no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
 UNBOUNDED = {"swapping-noisy-key", "cell-key"}
 LISTS = Path(__file__).parent / "code_lists"  # of two codes, which are levels of tenure
+LISTS = Path(__file__).parent / "code_lists"  # its codes are levels of tenure
 DETAILED = [
     Case(
         "safetab-p",

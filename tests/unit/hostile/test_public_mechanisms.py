@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contract.registry import WORKLOAD
+from contract.registry import LISTS, WORKLOAD
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import StirredError
 from stirred.mechanisms.exact_margins import mechanism as margins
 from stirred.mechanisms.registry import find, registered
+from stirred.mechanisms.safetab.persons import running
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.pipeline.frame import Frame
@@ -72,6 +73,11 @@ MARGINS = 'rows = "county"\ncolumns = "tenure"\nrho_squared = "1/2"\n' + TABLE
 TOPDOWN = (
     'workload = "w.toml"\nreplicates = 2\n[[table]]\nname = "a"\nrecord_type = "person"\nby = ["county"]\n'
 )
+DETAILED = (
+    'preset = ""\nraces = ["tenure"]\nethnicity = ""\nsexes = ["f", "m"]\n'
+    'budget = {STATE-1 = "1", COUNTY-1 = "1"}\nthresholds = {STATE-1 = "20,40,9999", COUNTY-1 = "20,40,9999"}\n'
+)
+SETS = 2  # of its groups: states and counties
 RNG = np.random.default_rng(3)
 ROWS = 240
 TRACT = RNG.permuted(np.arange(ROWS) % 6)
@@ -248,9 +254,35 @@ def test_topdown_with_the_same_measurements_has_the_same_bytes(
     assert here.keys() == there.keys()
 
 
+def test_detailed_counts_with_the_same_measurements_have_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The noise of the second run is what leads from its counts to what the first run measured."""
+    measured, seen, counted = running.measured, [], []
+
+    def leading(item: Any, counts: Any, *rest: Any) -> Any:
+        counted.append((item.kind.name, counts.keys.tolist(), counts.counts.tolist()))
+        if len(counted) <= SETS:
+            seen.append(measured(item, counts, *rest))
+        return seen[(len(counted) - 1) % SETS]
+
+    monkeypatch.setattr(running, "measured", leading)
+    monkeypatch.setattr(running, "told", lambda *_: [b"the same in both"])
+    settings, order = f'codes = "{LISTS}"\n' + DETAILED, np.arange(ROWS)
+    here = released(town(tmp_path / "one", "safetab-p", settings, tract=TRACT, order=order))
+    request.getfixturevalue("elsewhere")
+    shuffled = np.random.default_rng(9).permuted(TRACT)
+    there = released(
+        town(tmp_path / "other", "safetab-p", settings, tract=shuffled, order=order[::-1], seed=5)
+    )
+    assert len(counted) == 2 * SETS
+    assert counted[:SETS] != counted[SETS:]
+    assert here == there
+
+
 def test_every_mechanism_is_here() -> None:
     """One without a finite bound publishes nothing."""
-    here = {*VARIANTS, "exact-margins", "topdown", "swapping-noisy-key"}
+    here = {*VARIANTS, "exact-margins", "topdown", "swapping-noisy-key", "safetab-p"}
     assert here == {name for name, item in registered().items() if item.target.startswith("stirred.")}
 
 
