@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from stirred.census import Census
@@ -22,6 +23,8 @@ from stirred.mechanisms.safetab.persons.ages import coarser
 from stirred.mechanisms.safetab.persons.mechanism import SafeTabP
 from stirred.mechanisms.safetab.persons.presets import DDHC_A_2020
 from stirred.mechanisms.safetab.regions import PUERTO_RICO, UNITED_STATES
+from stirred.publish import save
+from stirred.publish.packet.lookup import look_up
 from stirred.spec import Hamming, SymmetricDifference
 
 F = Fraction
@@ -406,3 +409,17 @@ def test_a_total_scales_every_budget() -> None:
     assert run.allotted().spent() == F("9.888")
     knob = run.knobs()[0]
     assert knob.turned(F(1)).allotted().spent() == 1  # type: ignore[attr-defined]
+
+
+def test_a_row_that_is_not_shown_is_not_looked_up_as_zero(lists: Path, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    same = {"state": "01", "county": "01001", "race_code_1": 11, "race_code_2": 0, "ethnicity_code": 99}
+    run = mechanism(lists, budget={"COUNTY-1": "100"})
+    save(run.release(census([{**person(rng), **same} for _ in range(30)]), key=KEY), tmp_path / "packet")
+    table = tmp_path / "packet/public/tables/t1.parquet"
+    assert b"stirred:code lists" in pq.read_schema(table).metadata
+    where = {"region_type": "COUNTY", "region": "01001"}
+    assert 20 < look_up(tmp_path / "packet", {**where, "iteration": "1"}).count < 40
+    assert look_up(tmp_path / "packet", {"region_type": "STATE", "region": "01", "iteration": "7"}).variance
+    with pytest.raises(InputError, match="not a count of 0"):
+        look_up(tmp_path / "packet", {**where, "iteration": "7"})  # nobody has it

@@ -134,6 +134,13 @@ class Packet:
         with _readable(f"tables/{name}.parquet"):
             return pl.read_parquet(self.public / "tables" / f"{name}.parquet")
 
+    def marked(self, name: str, mark: str) -> bool:
+        """Whether a published table says this of itself."""
+        import polars as pl
+
+        with _readable(f"tables/{name}.parquet"):
+            return mark in pl.read_parquet_metadata(self.public / "tables" / f"{name}.parquet")
+
     def contents(self) -> dict[str, str]:
         """What its records and tables say, each by a digest that does not see who wrote the files."""
         import pyarrow.dataset as pads

@@ -8,6 +8,7 @@ import polars as pl
 
 from stirred.assess.coverage import CLASSES, NOMINAL, TRUE_SIZE, held, size_class
 from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.marks import SELECTED
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.quoting import which_number
 
@@ -108,6 +109,12 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
                     why="no published cell has this level",
                     fix=did_you_mean(level, levels[:2000]),
                 )
+        if rows.is_empty() and packet.marked(name, SELECTED):
+            raise InputError(
+                f"{name} does not show this cell",
+                why="small or empty cells of this table are left out, so a missing row is not a count of 0",
+                fix="look up a cell that is shown, or a larger area",
+            )
         values = (
             dict.fromkeys(MEASURES[1:])
             if rows.is_empty()

@@ -135,7 +135,8 @@ def publishable(table: pa.Table) -> pa.Table:
         .otherwise(pl.lit("estimate"))
         .alias(QUOTE),
     )
-    return _described(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    made = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return _described(made.replace_schema_metadata(table.schema.metadata))
 
 
 def _described(table: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.frames import arrow_of
+from stirred.mechanisms.marks import SELECTED
 from stirred.mechanisms.safetab.groups import GroupSet
 from stirred.mechanisms.safetab.noise import CellNoise
 from stirred.mechanisms.safetab.persons.ages import ages
@@ -101,7 +102,7 @@ def tables(
         kind = pl.col("region_type").replace_strict(order, return_dtype=pl.Int64)
         age = [pl.col("sex"), pl.col("age_start").cast(pl.Int64, strict=False)] if name == "t2" else []
         table = arrow_of(pl.concat(frames).sort([kind, "region", "iteration", *age], nulls_last=False))
-        made_tables[name] = table.replace_schema_metadata({LISTS: digest.encode()})
+        made_tables[name] = table.replace_schema_metadata({LISTS: digest.encode(), SELECTED.encode(): b"yes"})
     return made_tables
 
 
