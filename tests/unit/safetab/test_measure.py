@@ -219,3 +219,13 @@ def test_coarser_ages_are_made_of_finer_ones() -> None:
     assert set(AGE4) <= set(AGE23)
     assert set(AGE9) <= set(AGE23)
     assert [len(set(coarser(detail).tolist())) for detail in (1, 2, 3)] == [8, 18, 46]
+
+
+def test_noise_too_wide_for_a_table_is_drawn_for_every_group() -> None:
+    noise = CellNoise("puredp", F(1, 1000), F(4))  # a scale of 2,000
+    assert noise.wide
+    places, values = noise.above(Key.for_tests(1), ("wide",), 40_000, 4_000)
+    share = np.exp(-4_001 / 2_000) / (1 + np.exp(-1 / 2_000))  # P(X > 4000)
+    assert (values > 4_000).all()
+    assert (np.diff(places) > 0).all()
+    assert abs(len(places) - 40_000 * share) < 6 * (40_000 * share) ** 0.5  # false alarm below 1e-8

@@ -23,6 +23,8 @@ from stirred.errors import BudgetError
 Definition = Literal["zcdp", "puredp"]
 Ints = NDArray[np.int64]
 NEAR = 1 - Fraction(1, 1 << 40)
+WIDEST_GAUSSIAN, WIDEST_GEOMETRIC = 4096, 1024  # deviation and scale up to which the samplers have tables
+AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,29 @@ class CellNoise:
         if self.budget is None:
             keep = n if bound < 0 else 0
             return np.arange(keep), np.zeros(keep, np.int64)
+        if self.wide:
+            return self._all_above(key, label, n, bound)
         # far out the chance has thousands of leading zeros, so what lies above a nearer bound is drawn and then cut
         near = min(bound, self.cut(NEAR))
         places, values = exceeding(key, label, n, self.law, near)
         return places[values > bound], values[values > bound]
+
+    @property
+    def wide(self) -> bool:
+        """Whether a table of the law would be too large, so that draws cost more and tails have no table."""
+        if self.definition == "zcdp":
+            return self.variance > WIDEST_GAUSSIAN**2
+        return self.scale > WIDEST_GEOMETRIC
+
+    def _all_above(self, key: Key, label: tuple[Part, ...], n: int, bound: int) -> tuple[Ints, Ints]:
+        """The same by drawing all n, some at a time."""
+        places, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for start in range(0, n, AT_ONCE):
+            numbers = np.arange(start, min(start + AT_ONCE, n), dtype=np.uint64)
+            drawn = self.at(key, label, numbers)
+            places.append(numbers[drawn > bound].astype(np.int64))
+            values.append(drawn[drawn > bound])
+        return np.concatenate(places), np.concatenate(values)
 
     def cut(self, chance: Fraction) -> int:
         """The smallest k with P(noise ≤ k) ≥ ``chance``: an empty count exceeds it with probability 1 − chance at most.
