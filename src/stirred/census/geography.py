@@ -33,7 +33,7 @@ def attach(schema: Schema, frame: pl.LazyFrame, lacking: list[str], folder: Path
 def crosswalk(schema: Schema, name: str, folder: Path) -> pl.LazyFrame:
     """The file that says which off-spine area each area of the spine lies in: columns (level, name)."""
     off = next(off for off in schema.geography.off_spine if off.name == name)
-    table = open_source(Source(files=off.files), folder)
+    table = open_source(Source(files=off.files, format=off.format), folder)
     columns = table.collect_schema().names()
     source = off.column or off.name
     for column in (off.key, source):
@@ -55,7 +55,7 @@ def area_table(schema: Schema, folder: Path) -> pl.LazyFrame:
             why="the areas and their parents are listed there",
             fix="add [geography.areas] to census.toml",
         )
-    table = open_source(Source(files=areas.files), folder)
+    table = open_source(Source(files=areas.files, format=areas.format), folder)
     columns = table.collect_schema().names()
     for column in filter(None, (areas.code, areas.parent, areas.level)):
         if column not in columns:

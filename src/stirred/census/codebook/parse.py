@@ -8,6 +8,7 @@ from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
+from stirred.census import bureau
 from stirred.census.codebook import presets
 from stirred.census.codebook.schema import (
     Area,
@@ -40,10 +41,13 @@ from stirred.toml_text import TomlError, plain_text, toml_of
 
 
 def load(path: Path) -> Schema:
-    """The schema in a TOML file."""
+    """The schema in a TOML file; a folder without census.toml may have the files of a known format."""
     try:
         text = plain_text(path)
     except OSError as error:
+        known = bureau.described(path.parent) if path.name == bureau.NAME and not path.exists() else None
+        if known is not None:
+            return known
         raise SchemaError(
             f"cannot open {path.name}",
             why=error.strerror or "the system gives no reason",

@@ -94,6 +94,7 @@ class OffSpine:
     files: tuple[str, ...] = ()
     key: str = ""
     column: str = ""
+    format: str = field(default="", repr=False)  # of the files, where their names do not tell it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,7 @@ class Areas:
     parent: str = "parent"
     level: str = ""
     label: str = ""
+    format: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,17 @@ from stirred.census.codebook.schema import Source
 from stirred.census.readers.limits import require_columns
 from stirred.errors import SchemaError, did_you_mean
 
-# format → module with scan(source, folder) -> LazyFrame; loaded only when used
+# format → module of stirred.census with scan(source, folder) -> LazyFrame; loaded only when used
 FORMATS: dict[str, str] = {
-    "parquet": "parquet",
-    "arrow": "parquet",
-    "csv": "delimited",
-    "stat": "stat",
-    "duckdb": "database",
-    "ipums": "ipums",
-    "pl94": "pl94",
-    "ppmf": "ppmf",
+    "parquet": "readers.parquet",
+    "arrow": "readers.parquet",
+    "csv": "readers.delimited",
+    "stat": "readers.stat",
+    "duckdb": "readers.database",
+    "ipums": "readers.ipums",
+    "pl94": "readers.pl94",
+    "ppmf": "readers.ppmf",
+    "grf-c": "bureau.grf",
 }
 ENDINGS: dict[str, str] = {
     ".parquet": "parquet",
@@ -86,7 +87,7 @@ def open_source(source: Source, folder: Path) -> pl.LazyFrame:
             why="its records are read from files",
             fix='add files = ["…"] to it, or use Census.of for tables in memory',
         )
-    module = importlib.import_module(f"stirred.census.readers.{FORMATS[format_of(source, folder)]}")
+    module = importlib.import_module(f"stirred.census.{FORMATS[format_of(source, folder)]}")
     frame: pl.LazyFrame = module.scan(source, folder)
     require_columns(frame.collect_schema().names(), source.files[0])
     return frame

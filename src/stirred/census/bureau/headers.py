@@ -1,0 +1,45 @@
+"""Check the first line of a file, which must name the columns; what else it holds is never shown."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stirred.census.readers.delimited import header_of
+from stirred.errors import DataError
+
+
+def require_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") -> None:
+    """Raise one error if a file is empty, is not text, has no header, or lacks a column."""
+    header = header_of(path, separator)
+    example = separator.join(wanted)
+    if header == [""]:
+        raise DataError(
+            f"{path.name} is empty" if not path.stat().st_size else f"the first line of {path.name} is empty",
+            why="its first line must name the columns",
+            fix=f"first line: {example}",
+        )
+    if any("\x00" in name or "\ufffd" in name or "\r" in name for name in header):
+        raise DataError(
+            f"{path.name} is not a text file with one record per line",
+            why="its first line is not UTF-8, or holds zero bytes or bare carriage returns",
+            fix="save it as UTF-8 with line feeds",
+        )
+    lacking = [name for name in wanted if name not in header]
+    if len(lacking) == len(wanted):  # its first line may be a record, which is not shown
+        raise DataError(
+            f"the first line of {path.name} names none of its columns",
+            why=f"it must name the columns, with {separator} between them",
+            fix=f"first line: {example}",
+        )
+    if lacking:
+        raise DataError(
+            f"{path.name} lacks {', '.join(lacking)}",
+            why=f"its first line must name the columns, with {separator} between them",
+            fix=f"first line: {example}",
+        )
+    twice = sorted(name for name in wanted if header.count(name) > 1)
+    if twice:
+        raise DataError(
+            f"{path.name} names {', '.join(twice)} twice",
+            why="it cannot be told which column holds the values",
+            fix="remove one of them",
+        )
