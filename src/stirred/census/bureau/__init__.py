@@ -1,4 +1,4 @@
-"""Folders in the file formats of the Census Bureau's programs, recognised by their files and described without a census.toml."""
+"""Folders in the formats of the Census Bureau's programs: recognised by their files, described without a census.toml."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
