@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from stirred.catalog.assumptions import Assumption, variants
-from stirred.catalog.conversions import GIVEN
 from stirred.catalog.products import PRINTED, PRODUCTS, PROVED, Product
 from stirred.catalog.published import DELTA, UNSTATED, Unstated
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.spec import Budget, NormalizedRenyi, OutputPremetric, Part, Specification, rho_squared_to_epsilon
+from stirred.spec.algebra.conversions import GIVEN
 from stirred.spec.card import Card, TotalPart
 from stirred.spec.card.odds import allowed
 from stirred.spec.card.words import decimal

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from stirred.catalog.conversions import GIVEN, PHSAFE, SAFETAB_H, SAFETAB_P, Conversion
 from stirred.catalog.published import PAPER
+from stirred.spec.algebra.conversions import GIVEN, PHSAFE, SAFETAB_H, SAFETAB_P, Conversion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

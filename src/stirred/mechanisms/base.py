@@ -21,6 +21,7 @@ from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.released import MEASURES, count
 from stirred.spec import Specification
+from stirred.spec.algebra.conversions import Conversion
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -49,6 +50,9 @@ class Mechanism(ABC):
     Config: ClassVar[type[MechanismConfig]]
     seconds_per_million: ClassVar[float] = 10.0  # records, on two cores: for the estimate of plan check
     bytes_per_record: ClassVar[int] = 100
+    conversion: ClassVar[Conversion | None] = (
+        None  # of a promise per record added or removed, where it has one
+    )
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:

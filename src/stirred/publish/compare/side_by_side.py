@@ -11,7 +11,7 @@ from stirred.errors import InputError
 from stirred.extras import require
 from stirred.mechanisms.exhibits import as_error
 from stirred.publish.packet.folder import Packet
-from stirred.publish.packet.lookup import MEASURES
+from stirred.publish.packet.lookup import NUMBERS
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
 from stirred.report.document import Audience, Block, table
@@ -55,7 +55,7 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
 def tables_of(packet: Packet) -> Tables:
     """The published tables of a packet with their variables."""
     return {
-        name: ([column for column in table.column_names if column not in MEASURES], table)
+        name: ([column for column in table.column_names if column not in NUMBERS], table)
         for name, table in packet.read_tables().items()
     }
 

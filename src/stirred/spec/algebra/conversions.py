@@ -11,9 +11,16 @@ changing it lowers at most s cells and raises at most s by 1: √(2s). Gaussian 
 multiplied by 2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
+from stirred.spec.algebra.stated import Spec
+from stirred.spec.numbers.budget import Budget
+from stirred.spec.outputs.divergences import NormalizedRenyi
+from stirred.spec.premetrics import Hamming, SymmetricDifference
+
+Figure = Literal["published", "proved"]
 GIVEN = "given the guarantee of the code, which is published"
 GROUP_PRIVACY = (
     "group privacy: changing one record is removing one and adding one, which doubles ρ and multiplies ρ² by 4, "
@@ -51,6 +58,38 @@ class Conversion:
     @property
     def agree(self) -> bool:
         return (self.published.times, self.published.unit) == (self.proved.times, self.proved.unit)
+
+    def factor(self, figure: Figure) -> Factor:
+        """The factor of a figure."""
+        return self.proved if figure == "proved" else self.published
+
+    def restated(self, spec: Spec, *, figure: Figure = "proved") -> Spec:
+        """A zCDP promise per record added or removed, stated per changed record by one of the factors.
+
+        A promise in another premetric is returned as it is: composition restates it by group privacy, which is what both
+        arguments give for pure DP.
+        """
+        counted, by = spec.input_premetric, self.factor(figure)
+        if not isinstance(counted, SymmetricDifference) or not isinstance(
+            spec.output_premetric, NormalizedRenyi
+        ):
+            return spec
+        return replace(
+            spec,
+            input_premetric=Hamming(by.unit, copies=counted.copies),
+            budget=Budget.sqrt(spec.budget.squared() * by.times),
+            bounds=(),
+            parts=(),
+            evidence=replace(spec.evidence, status="published") if figure == "published" else spec.evidence,
+            notes=tuple(
+                sorted(
+                    {
+                        *spec.notes,
+                        f"ρ² per changed {by.unit} is {by.times} times ρ² per record added or removed: {by.because}",
+                    }
+                )
+            ),
+        )
 
     def words(self, counted: Fraction, printed: Fraction) -> str:
         """Both factors with their figures and their reasons."""

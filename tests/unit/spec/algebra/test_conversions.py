@@ -7,9 +7,19 @@ from itertools import product as every
 import pytest
 
 from stirred.catalog import catalog
-from stirred.catalog.conversions import SAFETAB_H, SAFETAB_P
 from stirred.catalog.products import DDHC_B, PRODUCTS, S_DHC, Product
-from stirred.spec import Hamming, compose
+from stirred.spec import (
+    Budget,
+    Domain,
+    Hamming,
+    Multiplicative,
+    Multiverse,
+    NormalizedRenyi,
+    Specification,
+    SymmetricDifference,
+    compose,
+)
+from stirred.spec.algebra.conversions import PHSAFE, SAFETAB_H, SAFETAB_P, Conversion
 
 
 def understates(shown: Product) -> bool:
@@ -96,3 +106,42 @@ def test_nothing_stands_beside_what_was_not_converted() -> None:
     for name in ("pl-2020", "topdown-2020", "pl-units-2020", "sdhc-2020-proved", "das-2010"):
         assert catalog.entry(name).proved is None
         assert "rho_squared_proved" not in catalog.entry(name).row()
+
+
+def counted(unit: str, rho_squared: Fraction) -> Specification:
+    """A promise as SafeTab and PHSafe count it."""
+    return Specification(
+        domain=Domain(name="toy"),
+        multiverse=Multiverse.none(),
+        input_premetric=SymmetricDifference(unit),
+        output_premetric=NormalizedRenyi(),
+        budget=Budget.sqrt(rho_squared),
+    )
+
+
+@pytest.mark.parametrize(
+    ("conversion", "unit", "published", "proved"),
+    [(SAFETAB_P, "person", 4, 4), (SAFETAB_H, "household", 2, 2), (PHSAFE, "person", 2, 4)],
+)
+def test_a_promise_is_restated_by_either_factor(
+    conversion: Conversion, unit: str, published: int, proved: int
+) -> None:
+    spec = counted(unit, Fraction(3, 7))
+    shown = conversion.restated(spec, figure="published")
+    assert shown.rho_squared.fraction == Fraction(3, 7) * published
+    assert shown.evidence.status == "published"
+    sure = conversion.restated(spec)
+    assert sure.rho_squared.fraction == Fraction(3, 7) * proved
+    assert sure.evidence.status == "proved"
+    assert isinstance(sure.input_premetric, Hamming)
+
+
+def test_group_privacy_is_what_composition_does_alone() -> None:
+    spec = counted("person", Fraction(3, 7))
+    assert spec.per(Hamming("person")).budget == SAFETAB_P.restated(spec).budget
+
+
+def test_pure_dp_is_left_to_composition() -> None:
+    spec = replace(counted("household", Fraction(1)), output_premetric=Multiplicative())
+    assert SAFETAB_H.restated(spec) == spec
+    assert spec.per(Hamming("household")).budget.exact == "2"
