@@ -1,0 +1,177 @@
+"""What a run measures: its tables, region types and levels with exact budgets, from the settings and the schema alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.safetab.households.cells import TENURES, TYPES, TypeAndTenure
+from stirred.mechanisms.safetab.households.presets import (
+    DETAIL,
+    PUERTO_RICO,
+    UNITED_STATES,
+    HouseholdSettings,
+    Place,
+    places,
+    preset,
+)
+from stirred.mechanisms.safetab.regions import REGION_TYPES, RegionType, geographic
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HouseholderSource:
+    """Where a household's codes are: in its own record, or in that of the person who is its householder."""
+
+    record_type: str
+    races: tuple[str, ...]
+    ethnicity: str
+    link: str = ""  # the column of a person with its household; empty: households are counted
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def settled(
+    name: str, budgets: Mapping[str, str], thresholds: Mapping[str, str], total: Fraction | None
+) -> HouseholdSettings:
+    """The preset with budgets and thresholds of one's own in the place of some, scaled to a total."""
+    found = preset(name)
+    own = {place: Fraction(value) for text, value in budgets.items() for place in places(text)}
+    for text, value in budgets.items():
+        if Fraction(value) < 0:
+            raise BudgetError(
+                f"the budget of {text} is negative", why="a budget is 0 or more", fix=f'{text} = "1/2"'
+            )
+    cuts = {
+        place: _thresholds(place, text, value) for text, value in thresholds.items() for place in places(text)
+    }
+    both = replace(found, budgets={**found.budgets, **own}, thresholds={**found.thresholds, **cuts})
+    if total is None:
+        return both
+    spent = spent_by(both.budgets)
+    if total <= 0 or not spent:
+        raise BudgetError(
+            "the total budget cannot be divided",
+            why="it is not above 0" if total <= 0 else "no table has a budget",
+            fix='total = "8.9", with a preset or budgets of your own',
+        )
+    return replace(both, budgets={place: value * total / spent for place, value in both.budgets.items()})
+
+
+def spent_by(budgets: Mapping[Place, Fraction]) -> Fraction:
+    """What one household costs: it lies in the United States or in Puerto Rico, so the larger of the two sums."""
+    sums = HouseholdSettings(budgets=budgets)
+    return max(sums.spent(UNITED_STATES), sums.spent(PUERTO_RICO))
+
+
+def _thresholds(place: Place, text: str, value: str) -> tuple[int, ...]:
+    table, words = place[0], value.replace(",", " ").split()
+    number = DETAIL[table]
+    try:
+        found = tuple(int(word) for word in words)[:number]
+    except ValueError:
+        found = ()
+    if len(found) < number or list(found) != sorted(found):
+        raise InputError(
+            f"the thresholds of {text} are not as they should be",
+            why=f"{table} needs {number} whole number{'s' if number > 1 else ''}, rising",
+            fix=f'{text} = "471,971,6971"' if table == "T3" else f'{text} = "471"',
+        )
+    return found
+
+
+def with_columns(own: Mapping[str, str]) -> dict[str, RegionType]:
+    """The region types with columns of one's own."""
+    for name in own:
+        if name not in REGION_TYPES:
+            raise InputError(
+                f"there is no region type {name!r}",
+                why="a column was given for it",
+                fix=f"region types are {', '.join(REGION_TYPES)}",
+            )
+    return {name: replace(kind, column=own.get(name, kind.column)) for name, kind in REGION_TYPES.items()}
+
+
+def measured_places(
+    census: "Census", settings: HouseholdSettings, kinds: Mapping[str, RegionType], cells: TypeAndTenure
+) -> tuple[Place, ...]:
+    """The tables, region types and levels that have a budget and that the census has the columns for."""
+    known = geographic(census)
+    tables = {"T3": bool(cells.type), "T4": bool(cells.tenure)}
+
+    def has(kind: RegionType) -> bool:
+        return (not kind.column or kind.column in known) and (not kind.island or "state" in known)
+
+    return tuple(
+        place
+        for place, budget in settings.budgets.items()
+        if budget > 0 and tables[place[0]] and has(kinds[place[1]])
+    )
+
+
+def reachable(census: "Census", record_type: str) -> frozenset[str]:
+    """The columns of a record type and of the records it is linked to."""
+    linked = census.schema.record(record_type).linked_to
+    return frozenset((*census.columns(record_type), *(census.columns(linked) if linked else ())))
+
+
+def source_of(
+    census: "Census", races: Sequence[str], ethnicity: str, householder: str, levels: Sequence[str]
+) -> HouseholderSource:
+    """The records whose codes are those of householders."""
+    schema = census.schema
+    for record in schema.records:
+        if record.linked_to:
+            continue
+        there = census.columns(record.name)
+        own = tuple(name for name in races if name in there)
+        if own and record.name != "person":
+            beside = ethnicity if ethnicity in there else ""
+            return HouseholderSource(record_type=record.name, races=own, ethnicity=beside)
+    for record in schema.records:
+        there = census.columns(record.name)
+        own = tuple(name for name in races if name in there)
+        if own and record.linked_to and householder in there:
+            return HouseholderSource(
+                record_type=record.name,
+                races=own,
+                ethnicity=ethnicity if ethnicity in there else "",
+                link=record.household,
+                where=((householder, tuple(levels)),),
+            )
+    raise InputError(
+        "the census has no detailed codes of householders",
+        why=f"no household record has {races[0] if races else 'race codes'}, and no person record has it with {householder}",
+        fix="name their columns: --races and --householder",
+    )
+
+
+def cells_of(
+    census: "Census",
+    record_type: str,
+    columns: tuple[str, str],
+    types: Mapping[str, str],
+    tenures: Mapping[str, str],
+) -> TypeAndTenure:
+    """The cells that the census has the columns for."""
+    there = reachable(census, record_type)
+    kind, tenure = columns
+    return TypeAndTenure(
+        type=kind if kind in there else "",
+        tenure=tenure if tenure in there else "",
+        types=_coded("types", types, TYPES),
+        tenures=_coded("tenures", tenures, TENURES),
+    )
+
+
+def _coded(name: str, levels: Mapping[str, str], most: int) -> tuple[tuple[str, int], ...]:
+    for code in levels.values():
+        if code not in {str(known) for known in range(1, most + 1)}:
+            raise InputError(
+                f"{name} gives a level the code {code[:20]!r}",
+                why=f"the codes are 1 to {most}",
+                fix=f'{name} = {{ "level" = "1" }}',
+            )
+    return tuple((level, int(code)) for level, code in levels.items())

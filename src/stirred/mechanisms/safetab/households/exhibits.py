@@ -1,0 +1,86 @@
+"""What the report shows of SafeTab-H: its noise by table, region type and level, and how much detail the groups have."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from stirred.languages import Phrase
+from stirred.mechanisms.exhibits import Exhibit, Listing, shown
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.safetab.households.cells import LEVELS
+from stirred.mechanisms.safetab.households.measure import VARIABLES
+from stirred.mechanisms.safetab.households.output import cell_name, half_width
+from stirred.mechanisms.safetab.households.presets import TABLES, HouseholdSettings, Place
+from stirred.mechanisms.safetab.noise import CellNoise
+
+
+def shown_noise(settings: HouseholdSettings, noises: Mapping[Place, CellNoise]) -> Exhibit:
+    """The standard deviation of every count, before anything is released."""
+    rows = [
+        (
+            table,
+            name,
+            level,
+            str(settings.budgets[table, name, level]),
+            float(noise.variance) ** 0.5,
+            half_width(noise, 1),
+            ", ".join(f"{cut:,}" for cut in settings.thresholds.get((table, name, level), ())),
+        )
+        for (table, name, level), noise in noises.items()
+    ]
+    spread = [row[4] for row in rows] or [0.0]
+    return Exhibit(
+        title=Phrase("safetab_h.exhibit.noise"),
+        finding=Phrase("safetab_h.exhibit.finding", least=shown(min(spread)), most=shown(max(spread))),
+        parts=(
+            Listing(
+                caption=Phrase("safetab_h.exhibit.caption"),
+                columns=(
+                    Phrase("safetab_h.exhibit.table"),
+                    Phrase("safetab_h.exhibit.region_type"),
+                    Phrase("safetab_h.exhibit.level"),
+                    Phrase("safetab_h.exhibit.budget"),
+                    Phrase("safetab_h.exhibit.deviation"),
+                    Phrase("safetab_h.exhibit.margin"),
+                    Phrase("safetab_h.exhibit.thresholds"),
+                ),
+                rows=rows,
+                numeric=(Phrase("safetab_h.exhibit.deviation"), Phrase("safetab_h.exhibit.margin")),
+            ),
+        ),
+        note=Phrase("safetab_h.exhibit.note"),
+        chapter="accuracy",
+    )
+
+
+def shown_groups(release: Release) -> Exhibit:
+    """How many groups are published at each statistics level, and how many counts are negative."""
+    rows, groups, negative = [], 0, 0
+    for table in TABLES:
+        grid = release.tables.get(table.lower())
+        if grid is None:
+            continue
+        frame = pl.DataFrame(pl.from_arrow(grid))
+        detail = frame.group_by(VARIABLES).agg(pl.col(cell_name(table)).len().alias("cells"))
+        for level in LEVELS[table]:
+            number = int((detail["cells"] == len(level.published)).sum())
+            rows.append((level.file, len(level.published), number))
+        groups = max(groups, detail.height)
+        negative += int((frame["count"] < 0).sum())
+    return Exhibit(
+        title=Phrase("safetab_h.exhibit.groups"),
+        finding=Phrase("safetab_h.exhibit.shown", groups=groups, negative=negative),
+        parts=(
+            Listing(
+                caption=Phrase("safetab_h.exhibit.files"),
+                columns=(
+                    Phrase("safetab_h.exhibit.file"),
+                    Phrase("safetab_h.exhibit.cells"),
+                    Phrase("safetab_h.exhibit.number"),
+                ),
+                rows=rows,
+                numeric=(Phrase("safetab_h.exhibit.cells"), Phrase("safetab_h.exhibit.number")),
+            ),
+        ),
+        chapter="method",
+    )

@@ -1,0 +1,367 @@
+"""SafeTab-H as a mechanism: noisy counts of households by type and tenure for the groups that SafeTab-P published."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.errors import BudgetError, InputError
+from stirred.languages import Phrase
+from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.released import finished
+from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
+from stirred.mechanisms.safetab.households import design, statement
+from stirred.mechanisms.safetab.households.cells import TypeAndTenure
+from stirred.mechanisms.safetab.households.config import SafeTabHConfig
+from stirred.mechanisms.safetab.households.exhibits import shown_groups, shown_noise
+from stirred.mechanisms.safetab.households.householders import household_counts
+from stirred.mechanisms.safetab.households.measure import (
+    VARIABLES,
+    Measurement,
+    PublishedGroups,
+    kept,
+    measured_rows,
+)
+from stirred.mechanisms.safetab.households.output import cell_name, published, write_files
+from stirred.mechanisms.safetab.households.presets import TABLES, HouseholdSettings, Place
+from stirred.mechanisms.safetab.households.proposal import propose
+from stirred.mechanisms.safetab.households.totals import GroupTotals, is_made, read_totals, require_there
+from stirred.mechanisms.safetab.mapping import Mapping as CodeMapping
+from stirred.mechanisms.safetab.noise import CellNoise, Definition
+from stirred.mechanisms.safetab.regions import Regions, geographic
+from stirred.mechanisms.topdown.accounting import totals_to_try
+from stirred.spec import Specification
+from stirred.spec.algebra.conversions import SAFETAB_H, Conversion
+
+if TYPE_CHECKING:
+    from stirred.census import Census, Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeTabH(Mechanism):
+    """Households of each detailed population group by type (T3) and by tenure (T4), driven by SafeTab-P's T1.
+
+    >>> SafeTabH().spent
+    Fraction(4447651, 500000)
+    """
+
+    name: ClassVar[str] = "safetab-h"
+    Config: ClassVar[type[MechanismConfig]] = SafeTabHConfig
+    conversion: ClassVar[Conversion | None] = SAFETAB_H
+    seconds_per_million: ClassVar[float] = 10.0
+    bytes_per_record: ClassVar[int] = 200
+
+    totals: Path | None = None
+    preset: str = "ddhc-b-2020"
+    codes: Path | None = None
+    definition: Definition = "zcdp"
+    budget: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, str] = field(default_factory=dict)
+    total: str | Fraction | None = None
+    epsilon: str | None = None
+    clamp: bool = False
+    most_codes: int = 8
+    neighbours: statement.Compared = "added-or-removed"
+    races: Sequence[str] = tuple(f"race_code_{place}" for place in range(1, 9))
+    ethnicity: str = "ethnicity_code"
+    household_type: str = "type"
+    types: Mapping[str, str] = field(default_factory=dict)
+    tenure: str = "tenure"
+    tenures: Mapping[str, str] = field(default_factory=dict)
+    householder: str = "relationship"
+    householders: Sequence[str] = ("0", "1")
+    regions: Mapping[str, str] = field(default_factory=dict)
+    puerto_rico: str = "72"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.total, float):
+            raise BudgetError("total is a float", why="floats are not exact", fix='total="8.9"')
+        self.settled  # noqa: B018 - refuses settings that contradict themselves
+
+    @classmethod
+    def of(cls, config: MechanismConfig) -> Self:
+        """The mechanism with these settings; two of them are paths."""
+        settings = {name: getattr(config, name) for name in type(config).model_fields}
+        for name in ("totals", "codes"):
+            settings[name] = None if settings[name] is None else Path(settings[name])
+        return cls(**settings)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """The published product of 2020, where the census has detailed codes."""
+        return propose(schema)
+
+    @property
+    def settled(self) -> HouseholdSettings:
+        """Budgets and thresholds, exact."""
+        total = None if self.total is None else Fraction(str(self.total))
+        return design.settled(self.preset, self.budget, self.thresholds, total)
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether the budget is infinite: no noise, no protection."""
+        return self.epsilon == "inf"
+
+    @property
+    def spent(self) -> Fraction:
+        """The budget of all tables, as the code counts it: per household added or removed."""
+        return design.spent_by(self.settled.budgets)
+
+    @property
+    def lists(self) -> CodeLists:
+        """The code lists."""
+        return CodeLists.own() if self.codes is None else CodeLists.read(self.codes)
+
+    def parameters(self) -> dict[str, object]:
+        """Every setting that the counts or the noise depend on; totals and lists by what they say."""
+        settings = {name: value for name, value in self.settings().items() if name not in ("totals", "codes")}
+        return settings | {"lists": self.lists.digest()}
+
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]]."""
+        found: dict[str, object] = {}
+        for name in SafeTabHConfig.model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Path | Fraction):
+                value = str(value)
+            elif isinstance(value, Mapping):
+                value = dict(value)
+            elif isinstance(value, list | tuple):
+                value = list(value)
+            found[name] = value
+        return found
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
+        """Stop if the totals are missing or were made with other lists, or if nothing can be counted."""
+        if self.totals is None:
+            raise InputError(
+                "SafeTab-H needs the totals of SafeTab-P",
+                why="they decide which groups are shown and with how much detail",
+                fix="--totals a packet of stirred safetab-p, its table t1, or a pop-group-totals.txt",
+            )
+        require_there(self.totals)
+        if not self._places(census):
+            raise InputError(
+                "there is nothing to tabulate",
+                why="no table with a budget has the columns that it needs in this census",
+                fix="give budgets of your own, or name the columns: --household-type, --tenure, --regions",
+            )
+        if is_made(self.totals):
+            self._given()
+
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """The promise per household: neither a record nor the totals are read for it."""
+        require_inputs(census, engine)
+        return statement.specification(
+            census,
+            self._budgets(census),
+            definition=self.definition,
+            compared=self.neighbours,
+            record_type=self._source(census).record_type,
+            notes=statement.notes(self.settled.budgets, self._places(census)),
+        )
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        state: Path | None = None,  # noqa: ARG002
+        progress: Progress | None = None,
+    ) -> Release:
+        """Count, add noise, publish; with ``out`` the Bureau's files are written there."""
+        require_inputs(census, engine)
+        require_key(key)
+        self.refuse(census)
+        census = census.checked()
+        promise = self.specification(census)
+        totals = self._given()
+        groups = self._groups(census, totals)
+        cells, source = self._cells(census), self._source(census)
+        if progress is not None:
+            progress("households", 0, 2)
+        counts = household_counts(
+            engine.census(census) if engine else census,
+            Tally(
+                sets=tuple(item.item for item in groups),
+                regions=Regions({}, "state" if "state" in geographic(census) else "", self.puerto_rico),
+                races=source.races,
+                ethnicity=source.ethnicity,
+                cells=cells,
+                where=source.where,
+            ),
+            record_type=source.record_type,
+            link=source.link,
+            engine=engine,
+        )
+        if progress is not None:
+            progress("noise", 1, 2)
+        own = self._bound(key, totals, counts)
+        measurements = self._measurements(census, groups)
+        rows = measured_rows(groups, counts, cells, measurements, own)
+        noises = {place: made.noise for place, made in measurements.items()}
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables={table.lower(): published(table, frame, noises) for table, frame in rows.items()},
+            files=write_files(out, rows) if out is not None else (),
+            checks=kept(rows, totals),
+            ledger=statement.ledger(self._budgets(census), self.definition, self.neighbours, promise.budget),
+            settings=self.settings(),
+            notes=self._told(totals),
+            input_digest=own.digest(b"input").hex(),
+            private=key.private and not self.noiseless,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """The variables of T3 and T4."""
+        tables = {table for table, _, _ in self._places(census)}
+        cells = tuple(cell_name(table) for table in TABLES if table in tables)
+        return {self.record_type: (*VARIABLES, *cells)}
+
+    def table(
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
+    ) -> pa.Table:
+        """T3 or T4 as they are published; there is no table of other variables, because regions and cells overlap."""
+        for table in TABLES:
+            grid = release.tables.get(table.lower())
+            if grid is not None and not weight and set(by) == {*VARIABLES, cell_name(table)}:
+                return finished(pl.DataFrame(pl.from_arrow(grid)).select(*by, *_figures(grid, by)), by)
+        return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
+
+    def details(self) -> Mapping[str, object]:
+        """Budgets by table, region type and level."""
+        return {
+            "budgets": {
+                f"{table}-{name}-{level}": str(amount)
+                for (table, name, level), amount in self.settled.budgets.items()
+                if amount
+            }
+        }
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
+        """What the noise is where, and how many groups have how much detail."""
+        noise = () if self.noiseless else (shown_noise(self.settled, self._noises(self.settled.budgets)),)
+        return noise if release is None else (*noise, shown_groups(release))
+
+    def knobs(self) -> Sequence[Knob]:
+        """The total budget."""
+        if self.noiseless:
+            return ()
+        return (
+            Knob(
+                name="total",
+                effect="a larger total is a larger budget and has a smaller error",
+                settings=totals_to_try(self.spent),
+                turned=lambda total: replace(self, total=total),
+            ),
+        )
+
+    def _source(self, census: "Census") -> design.HouseholderSource:
+        return design.source_of(census, self.races, self.ethnicity, self.householder, self.householders)
+
+    def _cells(self, census: "Census") -> TypeAndTenure:
+        record = self._source(census).record_type
+        return design.cells_of(census, record, (self.household_type, self.tenure), self.types, self.tenures)
+
+    def _places(self, census: "Census") -> tuple[Place, ...]:
+        kinds = design.with_columns(self.regions)
+        return design.measured_places(census, self.settled, kinds, self._cells(census))
+
+    def _budgets(self, census: "Census") -> dict[Place, Fraction] | None:
+        if self.noiseless:
+            return None
+        return {place: self.settled.budgets[place] for place in self._places(census)}
+
+    def _noises(self, budgets: Mapping[Place, Fraction]) -> dict[Place, CellNoise]:
+        """The noise of every table, region type and level that has a budget."""
+        lists, kinds = self.lists, design.with_columns(self.regions)
+        found = {}
+        for place, amount in budgets.items():
+            if amount > 0:
+                _, name, level = place
+                touched = lists.sensitivity(level, fine=kinds[name].fine, most_codes=self.most_codes)
+                squared = Fraction(touched if self.definition == "zcdp" else touched**2)
+                budget = None if self.noiseless else amount
+                found[place] = CellNoise(self.definition, budget, max(squared, Fraction(1)))
+        return found
+
+    def _given(self) -> GroupTotals:
+        """The totals; they and this run use the same code lists."""
+        if self.totals is None:
+            raise InputError(
+                "SafeTab-H needs the totals of SafeTab-P", why="none are given", fix="totals=Path(…)"
+            )
+        totals = read_totals(self.totals)
+        if totals.lists and totals.lists != self.lists.digest():
+            raise InputError(
+                "the totals were made with other code lists",
+                why="the digest of the lists that they carry is not that of these lists, so groups would not mean the same",
+                fix="--codes the folder that SafeTab-P was given",
+            )
+        return totals
+
+    def _groups(self, census: "Census", totals: GroupTotals) -> list[PublishedGroups]:
+        """The groups of the totals, by region type and level; illegal iterations are in none."""
+        lists, kinds = self.lists, design.with_columns(self.regions)
+        maps: dict[tuple[int, bool], CodeMapping] = {}
+        found = []
+        for name, level in dict.fromkeys((name, level) for _, name, level in self._places(census)):
+            kind = kinds[name]
+            if (level, kind.fine) not in maps:
+                maps[level, kind.fine] = CodeMapping.of(
+                    lists, level, fine=kind.fine, most_codes=self.most_codes
+                )
+            mapping = maps[level, kind.fine]
+            regions, numbers, counts = totals.of(name, mapping.codes)
+            if len(numbers):
+                found.append(PublishedGroups(GroupSet(kind, level, regions, mapping), numbers, counts))
+        return found
+
+    def _measurements(self, census: "Census", groups: Sequence[PublishedGroups]) -> dict[Place, Measurement]:
+        settings, places = self.settled, self._places(census)
+        noises = self._noises({place: settings.budgets[place] for place in places})
+        there = {(item.item.kind.name, item.item.level) for item in groups}
+        return {
+            place: Measurement(place[0], settings.thresholds.get(place, ()), noises[place], self.clamp)
+            for place in places
+            if place[1:] in there
+        }
+
+    def _bound(self, key: Key, totals: GroupTotals, counts: Sequence[GroupCounts]) -> Key:
+        """The key of this run alone: of its settings, its totals and what was counted."""
+        told = [part for item in counts for part in (item.keys.tobytes(), item.counts.tobytes())]
+        identity = json.dumps(self.parameters(), sort_keys=True)
+        return key.bind(self.name, identity, totals.digest(), key.digest(*told))
+
+    def _told(self, totals: GroupTotals) -> tuple[str, ...]:
+        """What is said about this run: its totals, and whether they carry a digest."""
+        notes: list[str] = [] if totals.lists else [Phrase("safetab_h.note.lists")]
+        if self.noiseless:
+            notes.append(Phrase("safetab_h.note.noiseless"))
+        return tuple(notes)
+
+
+def _figures(grid: pa.Table, by: Sequence[str]) -> list[str]:
+    return [name for name in grid.column_names if name not in by]
