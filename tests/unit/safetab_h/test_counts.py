@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 
 import stirred as st
-from unit.safetab_h.towns import KINDS, Household, regions, tabulated, write
 from stirred.census import Census
 from stirred.engine import Local
 from stirred.mechanisms.safetab.households.cells import T3, T4
 from stirred.mechanisms.safetab.households.mechanism import SafeTabH
+from unit.safetab_h.towns import KINDS, Household, regions, tabulated, write
 
 KEY = st.Key.for_tests(5)
 LOW, MIDDLE, HIGH = 10, 20, 30
 BUDGET = {f"{kind}-{level}": "1" for kind in KINDS for level in (1, 2)}
-CUTS = {place: f"{LOW},{MIDDLE},{HIGH}" for place in BUDGET}
+CUTS = dict.fromkeys(BUDGET, f"{LOW},{MIDDLE},{HIGH}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +52,12 @@ def all_totals(seed: int) -> dict[tuple[str, str, str], int]:
     chance = random.Random(seed)
     places = {(kind, region) for block in range(4) for kind, region in regions(block).items()}
     codes = ("A1", "B1", "E1", "A2", "B2", "C2", "D2", "F2", "E2", "0000", "none")
-    found = {
+    return {
         (kind, region, code): chance.randrange(-5, 45)
         for kind, region in sorted(places | {("COUNTY", "01999"), ("PR-PLACE", "7299999")})
         for code in codes
         if chance.random() < 0.8
     }
-    return found
 
 
 def mechanism(folder: Path, **more: object) -> SafeTabH:
@@ -125,9 +124,12 @@ def test_thresholds_at_their_extremes_give_exactly_the_domains(
 
 
 def test_a_total_decides_the_file(tmp_path: Path) -> None:
-    totals = {("STATE", "01", code): total for code, total in zip(("A1", "B1", "E1", "A2"), (5, 15, 25, 35), strict=True)}
+    totals = {
+        ("STATE", "01", code): total
+        for code, total in zip(("A1", "B1", "E1", "A2"), (5, 15, 25, 35), strict=True)
+    }
     write(tmp_path, town(1), totals)
-    cuts = {place: "10,20,30" for place in BUDGET} | {f"T4-{place}": "20" for place in BUDGET}
+    cuts = dict.fromkeys(BUDGET, "10,20,30") | {f"T4-{place}": "20" for place in BUDGET}
     release = mechanism(tmp_path, thresholds=cuts).release(st.read(tmp_path), key=KEY, out=tmp_path)
     found = {}
     for path in sorted(tmp_path.glob("t[34]/*/*.csv")):
@@ -175,12 +177,21 @@ def test_a_householder_is_the_person_who_is_one(tmp_path: Path) -> None:
                 "person": {
                     "household": "h",
                     "of": "household",
-                    "variables": {"relationship": "0..9", "race_code_1": "0..9999", "ethnicity_code": "0..9999"},
+                    "variables": {
+                        "relationship": "0..9",
+                        "race_code_1": "0..9999",
+                        "ethnicity_code": "0..9999",
+                    },
                 },
             },
         },
         {
-            "household": {"h": [1, 2, 3, 4], "state": ["01"] * 4, "type": [1, 4, 2, 5], "tenure": [1, 2, 3, 4]},
+            "household": {
+                "h": [1, 2, 3, 4],
+                "state": ["01"] * 4,
+                "type": [1, 4, 2, 5],
+                "tenure": [1, 2, 3, 4],
+            },
             "person": {
                 "h": [1, 1, 2, 3, 3, 4],
                 "relationship": [1, 2, 0, 1, 1, 5],
@@ -192,6 +203,10 @@ def test_a_householder_is_the_person_who_is_one(tmp_path: Path) -> None:
     for engine in (None, InParts(workers=1)):
         release = mechanism(folder).release(census, key=KEY, engine=engine)
         found = rows(release, "t3")
-        assert {code: found["STATE", "01", code, 0] for code in ("A1", "B1", "E1")} == {"A1": 2, "B1": 2, "E1": 1}
+        assert {code: found["STATE", "01", code, 0] for code in ("A1", "B1", "E1")} == {
+            "A1": 2,
+            "B1": 2,
+            "E1": 1,
+        }
         assert (found["STATE", "01", "A1", 2], found["STATE", "01", "A1", 7]) == (1, 1)
         assert rows(release, "t4")["STATE", "01", "E1", 2] == 1

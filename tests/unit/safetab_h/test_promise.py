@@ -9,19 +9,19 @@ import polars as pl
 import pytest
 
 import stirred as st
-from unit.safetab_h.test_counts import BUDGET, CUTS, KEY, all_totals, mechanism, town
-from unit.safetab_h.towns import write
 from stirred.mechanisms.safetab.codes import CodeLists
-from stirred.mechanisms.safetab.groups import GroupSet, Tally
+from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
 from stirred.mechanisms.safetab.households.cells import LEVELS, TypeAndTenure
-from stirred.mechanisms.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.safetab.households.measure import CELLS, Measurement, PublishedGroups
+from stirred.mechanisms.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.safetab.households.output import half_width
 from stirred.mechanisms.safetab.households.presets import DDHC_B_2020, PUERTO_RICO, UNITED_STATES
 from stirred.mechanisms.safetab.mapping import Mapping
 from stirred.mechanisms.safetab.noise import CellNoise
 from stirred.mechanisms.safetab.regions import REGION_TYPES, Regions
 from stirred.spec import Budget, Hamming, NormalizedRenyi, SymmetricDifference
+from unit.safetab_h.test_counts import BUDGET, CUTS, KEY, all_totals, mechanism, town
+from unit.safetab_h.towns import write
 
 RACES = ("race_code_1", "race_code_2", "race_code_3")
 
@@ -90,8 +90,6 @@ def contributions(folder: Path, frames: list[pl.DataFrame], table: str, level: i
     found = []
     for frame in frames:
         (keys, counts), *_ = tally.expanded(tally.grouped(frame.lazy()).collect())
-        from stirred.mechanisms.safetab.groups import GroupCounts
-
         vector = np.zeros(item.number * CELLS, np.int64)
         for rows in made.rows(published, GroupCounts(keys, counts, cells.number), cells, KEY):
             single = rows.filter(pl.col("terms") == 1)
@@ -112,9 +110,7 @@ def test_no_neighbour_moves_the_counts_by_more_than_is_claimed(tmp_path: Path) -
     codes = [("1000", "", ""), ("1001", "", ""), ("1001", "2000", ""), ("1000", "1001", "2000")]
     world = [
         (county, *races, ethnicity, kind, 1 + kind % 4)
-        for county, races, ethnicity, kind in itertools.product(
-            ("01001", "02003"), codes, ("9000",), (1, 4)
-        )
+        for county, races, ethnicity, kind in itertools.product(("01001", "02003"), codes, ("9000",), (1, 4))
     ]
     columns = ["county", *RACES, "ethnicity_code", "type", "tenure"]
     whole = pl.DataFrame(world, schema=columns, orient="row")

@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import stirred as st
-from unit.safetab_h.test_counts import KEY, all_totals, mechanism, town
-from unit.safetab_h.towns import write
 from stirred.errors import StirredError
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.safetab.households.totals import LISTS, read_totals
+from unit.safetab_h.test_counts import KEY, all_totals, mechanism, town
+from unit.safetab_h.towns import write
 
 
 def test_totals_are_read_from_every_place(tmp_path: Path) -> None:

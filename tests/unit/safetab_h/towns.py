@@ -55,7 +55,18 @@ LISTS = {
     "race-and-ethnicity-codes.txt": CODES,
     "race-and-ethnicity-code-to-iteration.txt": MAP,
 }
-KINDS = ("USA", "STATE", "COUNTY", "TRACT", "PLACE", "AIANNH", "PR-STATE", "PR-COUNTY", "PR-TRACT", "PR-PLACE")
+KINDS = (
+    "USA",
+    "STATE",
+    "COUNTY",
+    "TRACT",
+    "PLACE",
+    "AIANNH",
+    "PR-STATE",
+    "PR-COUNTY",
+    "PR-TRACT",
+    "PR-PLACE",
+)
 FINE = ("USA", "STATE", "PR-STATE")
 COMMON = {1: ("A1", "B1", "E1"), 2: ("A2", "B2", "E2")}
 T3_CELLS = (
@@ -114,7 +125,9 @@ def iterations(races: tuple[str, ...], ethnicity: str, kind: str) -> set[str]:
         flag = row[-1] if kind in FINE else row[-2]
         return row[2] != "0" and flag != "True"
 
-    alone = [{to for to, code in leads if code == race and rows.get(to, [""] * 4)[3] == "True"} for race in races]
+    alone = [
+        {to for to, code in leads if code == race and rows.get(to, [""] * 4)[3] == "True"} for race in races
+    ]
     found = set.intersection(*alone) if alone else set()
     found |= {to for to, code in leads if code in races and to in rows and rows[to][3] == "False"}
     found |= {to for to, code in leads if code == ethnicity and to in ethnic}

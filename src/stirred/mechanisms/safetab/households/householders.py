@@ -43,7 +43,7 @@ def household_counts(
         found = tally.expanded(collected(tally.grouped(frame), streaming=True))
         return [GroupCounts(keys, counts, tally.cells.number) for keys, counts in found]
     flow = engine.records(census, record_type, columns)
-    chosen = flow.map(Chosen(tally), flow.schema)
+    chosen = flow.map(HouseholdersOfBatch(tally), flow.schema)
     parts = engine.parts_for(size)
     placed = Placed((link,), parts)
     met = engine.exchange(chosen.map(placed, placed.schema(flow.schema)), by=PART, parts=parts)
@@ -69,7 +69,7 @@ def single(frame: pl.LazyFrame, tally: Tally, link: str) -> pl.LazyFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class HouseholdersOfBatch:
     """The householders of a batch."""
 
     tally: Tally
