@@ -15,6 +15,7 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.safetab.persons import SafeTabP
+from stirred.mechanisms.safetab.households import SafeTabH
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -28,6 +29,7 @@ from stirred.mechanisms.swapping import (
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.workload import Workload
 
+TOTALS = Path(__file__).resolve().parents[1] / "data" / "safetab_h"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -131,6 +133,23 @@ VARIANTS = [
     Case("noisy-tables", lambda: NoisyTables(**SWAP, tables=[["tract", "tenure"]], sigma_squared="4")),
     Case("cell-key", lambda: CellKey(tables=[["county", "tenure"]], without_guarantee="a test")),
     Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
+    Case(
+        "safetab-h",  # a household with exactly one woman is hers
+        lambda: SafeTabH(
+            totals=TOTALS / "t1.txt",
+            codes=TOTALS / "codes",
+            preset="",
+            budget={"STATE-1": "1", "COUNTY-1": "1"},
+            thresholds={"STATE-1": "10,20,30", "COUNTY-1": "10,20,30"},
+            races=["sex"],
+            ethnicity="",
+            householder="sex",
+            householders=["f"],
+            household_type="size",
+            types={"1": "4", "2": "1", "3": "5"},
+            tenures={"own": "2", "rent": "3"},
+        ),
+    ),
 ]
 
 EVERY = [*CASES, *VARIANTS]

@@ -21,6 +21,7 @@ from stirred.mechanisms.safetab.groups import (
     ROWS,
     SET,
     GroupCounts,
+    KeySums,
     Tally,
     group_counts,
 )
@@ -47,11 +48,13 @@ def household_counts(
     parts = engine.parts_for(size)
     placed = Placed((link,), parts)
     met = engine.exchange(chosen.map(placed, placed.schema(flow.schema)), by=PART, parts=parts)
-    rows = frame_of(met.map(CountedPart(tally, link), ROWS).gathered())
-    summed = rows.group_by(SET, GROUP).agg(pl.col("count").sum()).sort(SET, GROUP)
+    counted = met.map(CountedPart(tally, link), ROWS)
+    placed = Placed((SET, GROUP), parts)
+    spread = engine.exchange(counted.flow().map(placed, placed.schema(ROWS)), by=PART, parts=parts)
+    rows = frame_of(spread.map(KeySums(), ROWS).gathered()).sort(SET, GROUP)
     result = []
     for place in range(len(tally.sets)):
-        own = summed.filter(pl.col(SET) == place)
+        own = rows.filter(pl.col(SET) == place)
         result.append(GroupCounts(own[GROUP].to_numpy(), own["count"].to_numpy(), tally.cells.number))
     return result
 
