@@ -34,7 +34,9 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments: those of every mechanism, and the settings of this one."""
     kind = registration(name)
     parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{__doc__}"
-    parser.add_argument("census", type=Path, help="census.toml, or the folder it lies in")
+    parser.add_argument(
+        "census", type=Path, help="census.toml, its folder, or a folder in the Census Bureau's format"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the packet to write; must not exist")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")
     parser.add_argument("--check", action="store_true", help="print what would be promised and stop")
@@ -103,11 +105,15 @@ def _coded(config: "MechanismConfig", census: Path) -> "MechanismConfig":
     from stirred.census.codebook import parse
     from stirred.census.codebook.labels import coder
 
-    return config.coded(coder(parse.load(census)))
+    return config.coded(coder(parse.load(census / "census.toml" if census.is_dir() else census)))
 
 
 def _census(path: Path) -> Path:
-    return path / "census.toml" if path.is_dir() else path
+    """The census.toml of a folder, or the folder itself where its files have a known format of their own."""
+    if not path.is_dir():
+        return path
+    described = path / "census.toml"
+    return described if described.exists() else path.resolve()
 
 
 def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool, language: str) -> int:
