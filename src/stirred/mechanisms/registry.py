@@ -97,6 +97,12 @@ OWN = (
         settings="stirred.mechanisms.safetab.households.config:SafeTabHConfig",
     ),
     Registration(
+        name="safetab-h",
+        target="stirred.mechanisms.safetab.households.mechanism:SafeTabH",
+        summary="households of detailed groups by type and tenure: SafeTab-H",
+        settings="stirred.mechanisms.safetab.households.config:SafeTabHConfig",
+    ),
+    Registration(
         name="swapping-varying-rates",
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",
