@@ -114,14 +114,15 @@ def _whole(name: str, column: str, levels: Levels, label: str) -> VariableSchema
 
 
 def _codes() -> tuple[VariableSchema, ...]:
-    """The detailed codes of race and ethnicity, which are numbers of four digits; Null stands for none."""
+    """The detailed codes of race and ethnicity, which are numbers of four digits; Null stands for none.
+
+    The codes that mean something are in lists that the census does not have, so the schema leaves the levels open.
+    """
     none = Missing(policy="keep", codes=(NONE,))
     named = [
         (f"race_code_{i}", f"QRACE{i}", f"detailed race {i} (empty: none)") for i in range(1, MOST_CODES + 1)
     ]
     return tuple(
-        VariableSchema(
-            name=name, column=column, kind="integer", levels=range(10_000), label=label, missing=none
-        )
+        VariableSchema(name=name, column=column, kind="integer", label=label, missing=none)
         for name, column, label in (*named, ("ethnicity_code", "QSPAN", "detailed ethnicity"))
     )
