@@ -64,6 +64,8 @@ FLAGS = {
     "swapping-unit-matching": "--match size --swap county --rate 1/20 --loose size --alpha 1/2",
     "swapping-noisy-key": "--match size --swap county --rate 1/20 --noisy size --change 1/4",
     "swapping-noisy-tables": "--swap county --rate 1/20 --table county tenure --sigma-squared 4",
+    "safetab-h": "--totals t1 --codes lists --budget T3-STATE-2=2 --thresholds T3-STATE-2=1,2,3 --total 3 --clamp "
+    "--definition puredp --types couple=1 --races a b --epsilon inf",
 }
 
 

@@ -46,6 +46,8 @@ from stirred.spec.algebra.conversions import SAFETAB_H, Conversion
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
+PATHS = ("totals", "codes")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafeTabH(Mechanism):
@@ -86,13 +88,15 @@ class SafeTabH(Mechanism):
     def __post_init__(self) -> None:
         if isinstance(self.total, float):
             raise BudgetError("total is a float", why="floats are not exact", fix='total="8.9"')
+        for name in ("races", "householders"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         self.settled  # noqa: B018 - refuses settings that contradict themselves
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
         """The mechanism with these settings; two of them are paths."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
-        for name in ("totals", "codes"):
+        for name in PATHS:
             settings[name] = None if settings[name] is None else Path(settings[name])
         return cls(**settings)
 
@@ -123,9 +127,14 @@ class SafeTabH(Mechanism):
         return CodeLists.own() if self.codes is None else CodeLists.read(self.codes)
 
     def parameters(self) -> dict[str, object]:
-        """Every setting that the counts or the noise depend on; totals and lists by what they say."""
-        settings = {name: value for name, value in self.settings().items() if name not in ("totals", "codes")}
-        return settings | {"lists": self.lists.digest()}
+        """Every setting; totals and lists by the names of their files, wherever these lie."""
+        named = {name: None if (path := getattr(self, name)) is None else path.name for name in PATHS}
+        return self.settings() | named
+
+    def identity(self) -> dict[str, object]:
+        """What the key of a run is bound to: every setting that a count or its noise depends on, the lists by content."""
+        own = {name: value for name, value in self.parameters().items() if name not in PATHS}
+        return own | {"lists": self.lists.digest()}
 
     def settings(self) -> dict[str, object]:
         """The keys of a [[mechanism]]."""
@@ -352,7 +361,7 @@ class SafeTabH(Mechanism):
     def _bound(self, key: Key, totals: GroupTotals, counts: Sequence[GroupCounts]) -> Key:
         """The key of this run alone: of its settings, its totals and what was counted."""
         told = [part for item in counts for part in (item.keys.tobytes(), item.counts.tobytes())]
-        identity = json.dumps(self.parameters(), sort_keys=True)
+        identity = json.dumps(self.identity(), sort_keys=True)
         return key.bind(self.name, identity, totals.digest(), key.digest(*told))
 
     def _told(self, totals: GroupTotals) -> tuple[str, ...]:
