@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from stirred.census.readers.delimited import header_of
 from stirred.errors import DataError
+
+LONGEST = 1 << 20  # bytes of a header, as for every text file
 
 
 def require_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") -> None:
     """Raise one error if a file is empty, is not text, has no header, or lacks a column."""
-    header = header_of(path, separator)
+    header = _names(path, separator)
     example = separator.join(wanted)
     if header == [""]:
         raise DataError(
@@ -43,3 +44,11 @@ def require_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") 
             why="it cannot be told which column holds the values",
             fix="remove one of them",
         )
+
+
+def _names(path: Path, separator: str) -> list[str]:
+    """The names in the first line; read here without the library of tables, which light commands do not load."""
+    with path.open("rb") as stream:
+        line = stream.readline(LONGEST)
+    text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+    return [name.strip().strip('"') for name in text.split(separator)]

@@ -8,7 +8,6 @@ from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
-from stirred.census import bureau
 from stirred.census.codebook import presets
 from stirred.census.codebook.schema import (
     Area,
@@ -45,6 +44,8 @@ def load(path: Path) -> Schema:
     try:
         text = plain_text(path)
     except OSError as error:
+        from stirred.census import bureau  # the formats load libraries that a census.toml does not need
+
         known = bureau.described(path.parent) if path.name == bureau.NAME and not path.exists() else None
         if known is not None:
             return known
