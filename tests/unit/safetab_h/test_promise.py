@@ -175,6 +175,42 @@ def test_budgets_of_tables_that_cannot_be_made_are_not_spent(tmp_path: Path) -> 
     assert release.ledger.total == spec.budget
 
 
+def test_a_sum_has_the_variance_of_its_cells(tmp_path: Path) -> None:
+    write(tmp_path, [], {("COUNTY", "01001", "A1"): 99})
+    made = mechanism(tmp_path, epsilon=None, budget={"COUNTY-1": "1"})
+    release = made.release(st.read(tmp_path), key=KEY)
+    for table, terms in (("t3", [5, 3, 1, 2, 1, 1, 2, 1, 1]), ("t4", [3, 1, 1, 1])):
+        assert release.tables[table]["variance"].to_pylist() == [4.5 * number for number in terms]
+
+
+def test_a_household_costs_the_larger_program(tmp_path: Path) -> None:
+    write(tmp_path, town(1), all_totals(1))
+    census = st.read(tmp_path)
+    made = mechanism(tmp_path, epsilon=None, budget={"USA-1": "1", "PR-STATE-1": "3", "PR-COUNTY-2": "1"})
+    spec, release = made.specification(census), made.release(census, key=KEY)
+    assert spec.rho_squared == Budget.of(8)
+    assert release.ledger is not None
+    assert release.ledger.total == spec.budget
+
+
+def test_noise_is_never_used_for_two_censuses_or_two_tables_of_totals(tmp_path: Path) -> None:
+    households, totals = town(5), all_totals(5)
+    more = totals | {("STATE", "01", "A1"): 77}
+    made = []
+    for place, (some, given) in enumerate(
+        ((households, totals), (households[:-1], totals), (households, more))
+    ):
+        folder = write(tmp_path / str(place), some, given)
+        census = st.read(folder)
+        noisy, exact = (
+            mechanism(folder, epsilon=e).release(census, key=KEY).tables["t4"] for e in (None, "inf")
+        )
+        made.append(np.array(noisy["count"]) - np.array(exact["count"]))
+    assert len(made[0]) == len(made[1])
+    assert (made[0] != made[1]).mean() > 0.5
+    assert made[0][:20].tolist() != made[2][:20].tolist()
+
+
 def test_the_total_scales_every_budget() -> None:
     made = SafeTabH(total="2")
     assert made.spent == 2

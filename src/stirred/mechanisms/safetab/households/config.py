@@ -69,6 +69,11 @@ class SafeTabHConfig(MechanismConfig):
         description="what the promise compares: a household added or removed, as the production code counts, or changed",
         examples=["added-or-removed"],
     )
+    invariants: Literal["housing-units", "none"] = Field(
+        default="housing-units",
+        description="the promise is stated where housing units by area are known, as in the paper's table, or with none",
+        examples=["housing-units"],
+    )
     races: list[str] = Field(
         default=[f"race_code_{place}" for place in range(1, 9)],
         description="a list of the columns with the householder's detailed race codes",

@@ -74,6 +74,7 @@ class SafeTabH(Mechanism):
     clamp: bool = False
     most_codes: int = 8
     neighbours: statement.Compared = "added-or-removed"
+    invariants: statement.Known = "housing-units"
     races: Sequence[str] = tuple(f"race_code_{place}" for place in range(1, 9))
     ethnicity: str = "ethnicity_code"
     household_type: str = "type"
@@ -176,6 +177,7 @@ class SafeTabH(Mechanism):
             self._budgets(census),
             definition=self.definition,
             compared=self.neighbours,
+            known=self.invariants,
             record_type=self._source(census).record_type,
             notes=statement.notes(self.settled.budgets, self._places(census)),
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 Compared = Literal["added-or-removed", "changed"]
+Known = Literal["housing-units", "none"]
 HOUSEHOLD = "household"
 CHANGED = 2  # a changed household leaves at most s cells and enters at most s others (proof.md, Theorem 2)
 
@@ -44,7 +45,7 @@ def budget(definition: Definition, amount: Fraction | None) -> Budget:
 
 
 def housing_units(census: "Census") -> Multiverse:
-    """All housing units by the smallest area, where the census lists vacant ones too; else nothing is held exact."""
+    """All housing units by the smallest area, where the census lists vacant ones too; else nothing is taken as known."""
     schema = census.schema
     if HOUSEHOLD not in schema.record_types or not schema.spine:
         return Multiverse.none()
@@ -62,6 +63,7 @@ def specification(
     *,
     definition: Definition,
     compared: Compared,
+    known: Known,
     record_type: str,
     notes: Sequence[str],
 ) -> Specification:
@@ -73,7 +75,7 @@ def specification(
     unit = HOUSEHOLD if HOUSEHOLD in census.schema.record_types else record_type
     return Specification(
         domain=census.domain,
-        multiverse=housing_units(census),
+        multiverse=housing_units(census) if known == "housing-units" else Multiverse.none(),
         input_premetric=Hamming(unit) if changed else SymmetricDifference(unit),
         output_premetric=premetric(definition),
         budget=budget(definition, spent),
