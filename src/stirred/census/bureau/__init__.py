@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stirred.census.bureau import safetab
+from stirred.census.bureau import phsafe, safetab
 from stirred.census.codebook.schema import Schema
 from stirred.errors import InputError
 
@@ -25,6 +25,7 @@ FORMATS: tuple[BureauFormat, ...] = (
     BureauFormat("SafeTab-P and SafeTab-H", (safetab.PERSONS, safetab.HOUSEHOLDS, safetab.AREAS), safetab.schema),
     BureauFormat("SafeTab-P", (safetab.PERSONS, safetab.AREAS), safetab.schema),
     BureauFormat("SafeTab-H", (safetab.HOUSEHOLDS, safetab.AREAS), safetab.schema),
+    BureauFormat("PHSafe", (phsafe.PERSONS, phsafe.UNITS, phsafe.AREAS), phsafe.schema),
 )  # fmt: skip
 
 

@@ -20,6 +20,8 @@ FORMATS: dict[str, str] = {
     "pl94": "readers.pl94",
     "ppmf": "readers.ppmf",
     "grf-c": "bureau.grf",
+    "phsafe-units": "bureau.phsafe",
+    "phsafe-persons": "bureau.phsafe",
 }
 ENDINGS: dict[str, str] = {
     ".parquet": "parquet",
