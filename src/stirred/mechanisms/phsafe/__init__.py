@@ -1,0 +1,1 @@
+"""PHSafe: the Supplemental Demographic and Housing Characteristics File (persons joined to households)."""

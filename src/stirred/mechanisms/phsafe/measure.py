@@ -1,0 +1,178 @@
+"""Add noise to the complete tables, derive what follows from them, and state the uncertainty of every row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.mechanisms.phsafe.amounts import Measured
+from stirred.mechanisms.phsafe.counting.tables import (
+    ALL,
+    BY_NAME,
+    CODES,
+    ORIGIN,
+    ORIGINS,
+    RACE,
+    RACES,
+    STATE,
+    USA,
+)
+from stirred.mechanisms.phsafe.counting.tabulate import CELL, COUNT, TABLE
+from stirred.mechanisms.safetab.noise import CellNoise
+
+NATION = "1"  # the region of the United States
+REGION_TYPE, REGION, ITERATION, VARIANCE = "region_type", "region", "iteration", "variance"
+MEASURES = (COUNT, "estimate", "standard_error", "low", "high", VARIANCE)
+SHARE, Z95 = 0.95, 1.959963984540054
+FINE = 200  # standard deviations up to here are treated as laws of whole numbers
+DERIVED = {
+    "PH5_num": ("PH4", {2: 2, 3: 3}),
+    "PH8_num": ("PH7", {2: 2, 3: 2, 4: 3}),
+}  # cell of the source → cell
+ORDER = (
+    "PH1_num", "PH1_denom", "PH2", "PH3", "PH4", "PH5_num", "PH5_denom", "PH6", "PH7", "PH8_num", "PH8_denom",
+)  # fmt: skip
+Ints = NDArray[np.int64]
+
+
+def cell_column(table: str) -> str:
+    """The variable of a table's cells: each table has its own, so that its variables name it."""
+    return f"{table.lower()}_cell"
+
+
+def variables(table: str) -> tuple[str, ...]:
+    """The variables of a published table."""
+    source = DERIVED[table][0] if table in DERIVED else table
+    iteration = () if BY_NAME[source].levels == (ALL,) else (ITERATION,)
+    return (REGION_TYPE, REGION, *iteration, cell_column(table))
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The exact counts of one measurement: regions × iteration codes × cells, zeros included."""
+
+    measured: Measured
+    regions: tuple[str, ...]
+    counts: Ints
+
+    @classmethod
+    def of(cls, counts: pl.DataFrame, measured: Measured, states: Sequence[str]) -> "Answers":
+        """The complete table of one region type and iteration level."""
+        cells, codes = BY_NAME[measured.table].cells, CODES[measured.level]
+        regions = (NATION,) if measured.region_type == USA else tuple(states)
+        found = np.zeros((len(regions), len(codes), len(cells)), np.int64)
+        own = counts.filter(pl.col(TABLE) == measured.table)
+        group = {RACES: pl.col(RACE), ORIGINS: pl.col(ORIGIN)}.get(measured.level, pl.lit(0))
+        own = own.with_columns(group.alias("code")).drop_nulls("code")
+        place = {cell: position for position, cell in enumerate(cells)}
+        row = {state: 0 if measured.region_type == USA else i for i, state in enumerate(states)}
+        wanted = own.filter(pl.col(STATE.lower()).is_in(list(row)))
+        at = (
+            np.array([row[state] for state in wanted[STATE.lower()]], np.int64),
+            wanted["code"].to_numpy().astype(np.int64),
+            np.array([place[cell] for cell in wanted[CELL]], np.int64),
+        )
+        np.add.at(found, at, wanted[COUNT].to_numpy())
+        return cls(measured, regions, found)
+
+    def noisy(self, key: Key) -> Ints:
+        """The counts with noise; each has a draw of its own."""
+        numbers = np.arange(self.counts.size, dtype=np.uint64)
+        drawn = self.measured.noise.at(key, (self.measured.place,), numbers)
+        return np.asarray(self.counts + drawn.reshape(self.counts.shape))
+
+
+def published(answers: Sequence[Answers], key: Key) -> dict[str, pl.DataFrame]:
+    """All tables in the order of the S-DHC, those derived free of cost among them, sorted."""
+    rows: dict[str, list[pl.DataFrame]] = {}
+    for answer in answers:
+        noisy, wanted = answer.noisy(key), answer.measured
+        for table, cells in _targets(wanted.table).items():
+            rows.setdefault(table, []).append(_rows(answer, noisy, table, cells))
+    return {
+        name: pl.concat(rows[name]).select(*variables(name), *MEASURES).sort(_order(name))
+        for name in ORDER
+        if name in rows
+    }
+
+
+def _targets(table: str) -> dict[str, dict[int, int]]:
+    """The tables that one measured table makes, with the cell of each of its cells."""
+    own = {table: {cell: cell for cell in BY_NAME[table].cells}}
+    return own | {name: cells for name, (source, cells) in DERIVED.items() if source == table}
+
+
+def _rows(answer: Answers, noisy: Ints, table: str, cells: Mapping[int, int]) -> pl.DataFrame:
+    wanted = answer.measured
+    source, codes = BY_NAME[wanted.table].cells, CODES[wanted.level]
+    targets = sorted(set(cells.values()))
+    parts = [[i for i, cell in enumerate(source) if cells[cell] == target] for target in targets]
+    counts = np.stack([noisy[:, :, part].sum(axis=2) for part in parts], axis=2)
+    variance = [float(wanted.noise.variance) * len(part) for part in parts]
+    reach = [margin(wanted.noise, len(part)) for part in parts]
+    shape = counts.shape
+    region, code, cell = (axis.ravel() for axis in np.indices(shape))
+    column = {
+        REGION_TYPE: [wanted.region_type] * counts.size,
+        REGION: np.array(answer.regions, object)[region],
+        ITERATION: np.array(codes, object)[code],
+        cell_column(table): np.array(targets, np.int64)[cell],
+        COUNT: counts.ravel(),
+        VARIANCE: np.array(variance)[cell],
+        "reach": np.array(reach)[cell],
+    }
+    text = {REGION_TYPE: pl.String(), REGION: pl.String(), ITERATION: pl.String()}
+    frame = pl.DataFrame(column, schema_overrides=text)
+    estimate = pl.col(COUNT).cast(pl.Float64)
+    return frame.with_columns(
+        estimate=estimate,
+        standard_error=pl.col(VARIANCE).sqrt(),
+        low=estimate - pl.col("reach"),
+        high=estimate + pl.col("reach"),
+    )
+
+
+def _order(table: str) -> list[pl.Expr]:
+    """The nation first, then the states."""
+    names = [name for name in variables(table) if name != REGION_TYPE]
+    return [pl.col(REGION_TYPE) != USA, *(pl.col(name) for name in names)]
+
+
+@lru_cache(maxsize=256)
+def margin(noise: CellNoise, terms: int = 1) -> float:
+    """The smallest k with P(|sum of ``terms`` draws| ≤ k) ≥ 95 %: half of the interval of a count.
+
+    >>> from fractions import Fraction
+    >>> margin(CellNoise("zcdp", Fraction("0.016371"), Fraction(484)))
+    238.0
+    """
+    if noise.budget is None:
+        return 0.0
+    deviation = float(noise.variance) ** 0.5
+    if deviation > FINE:
+        return _smooth(noise, terms)
+    points = np.arange(-int(14 * deviation + 40), int(14 * deviation + 41))
+    if noise.definition == "zcdp":
+        weights = np.exp(-(points**2) / (2 * float(noise.variance)))
+    else:
+        weights = np.exp(-np.abs(points) / noise.scale)
+    law = weights / weights.sum()
+    total = law
+    for _ in range(terms - 1):
+        total = np.convolve(total, law)
+    both = total[len(total) // 2 :].copy()
+    both[1:] *= 2
+    return float(np.searchsorted(np.cumsum(both), SHARE))
+
+
+def _smooth(noise: CellNoise, terms: int) -> float:
+    """The same for a law so wide that its steps are of no account: that of a continuous one, rounded up."""
+    if noise.definition == "zcdp" or terms > 2:
+        return float(np.ceil(Z95 * (float(noise.variance) * terms) ** 0.5))
+    t = np.linspace(0, 30, 300_001)  # in units of the scale
+    beyond = np.exp(-t) * (1 if terms == 1 else 1 + t / 2)
+    return float(np.ceil(noise.scale * t[np.searchsorted(-beyond, SHARE - 1)]))
