@@ -16,6 +16,7 @@ from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.safetab.persons import SafeTabP
 from stirred.mechanisms.safetab.households import SafeTabH
+from stirred.mechanisms.phsafe.mechanism import PHSafe
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -150,6 +151,8 @@ VARIANTS = [
             tenures={"own": "2", "rent": "3"},
         ),
     ),
+    # the suite's censuses have neither race nor relationship: PH1 without iterations is what can be made
+    Case("phsafe", lambda: PHSafe(tau={"PH1_num": 2})),
 ]
 
 EVERY = [*CASES, *VARIANTS]

@@ -144,6 +144,12 @@ OWN = (
         summary="tables of a swapped file, each cell with noise",
         settings=f"{_SETTINGS}:NoisyTablesConfig",
     ),
+    Registration(
+        name="phsafe",
+        target="stirred.mechanisms.phsafe.mechanism:PHSafe",
+        summary="noisy counts of persons by household: the tables PH1 to PH8",
+        settings="stirred.mechanisms.phsafe.config:PHSafeConfig",
+    ),
 )
 
 
