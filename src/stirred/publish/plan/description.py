@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stirred.census import Census, Invalid, read
+from stirred.census.bureau import described
 from stirred.engine import Engine, Local
 from stirred.errors import PlanError
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
@@ -149,7 +150,7 @@ class Plan:
     def census(self, engine: Engine | None = None) -> Census:
         """The plan's census; the schema is read now, the records when they are needed."""
         path = self.folder / self.census_file
-        if not path.exists():
+        if not path.exists() and described(path.parent) is None:
             raise PlanError(
                 "the census is not there",
                 why=f"there is no file {self.census_file}, relative to the plan",
