@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.flags import add_flags, settings
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
-from stirred.cli.terminal.keys import key_file, key_for, nothing_left
+from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearses
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.cli.terminal.progress import bars, logged
@@ -73,7 +73,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     require_room(out)
     plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid, language=arguments.language)
     with chosen_engine(arguments) as engine:
-        ready = prepare(plan, out, engine)
+        ready = prepare(plan, out, engine, rehearsal=rehearses(out, arguments.key))
         tell_dropped(ready.census)
         log = out.with_name(out.name + ".log")
         with locked(out), nothing_left(key_file(out, arguments.key), log):

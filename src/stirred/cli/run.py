@@ -19,7 +19,7 @@ from pathlib import Path
 
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
-from stirred.cli.terminal.keys import key_file, key_for, nothing_left
+from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearses
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.cli.terminal.progress import bars, logged
@@ -50,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out)
     plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
     with chosen_engine(arguments, planned=plan.engine) as engine:
-        ready = prepare(plan, out, engine)  # all that can be refused is refused before a key is made
+        # all that can be refused is refused before a key is made
+        ready = prepare(plan, out, engine, rehearsal=rehearses(out, arguments.key))
         tell_dropped(ready.census)
         log = out.with_name(out.name + ".log")
         with locked(out), nothing_left(key_file(out, arguments.key), log):

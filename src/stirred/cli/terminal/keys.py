@@ -31,6 +31,14 @@ def nothing_left(*paths: Path) -> Iterator[None]:
         raise
 
 
+def rehearses(out: Path, given: str | None) -> bool:
+    """Whether the key file holds a key for tests, whose packets are marked as not private."""
+    from stirred.chance import Key
+
+    path = key_file(out, given)
+    return path.is_file() and path.stat().st_size > 0 and not Key.load(path).private
+
+
 def key_for(out: Path, given: str | None) -> "Key":
     """The key in its file, made there if absent; never inside the packet."""
     from stirred.chance import Key
