@@ -58,9 +58,8 @@ class CountKernel:
         homes = joined[HOME].to_numpy().astype(np.int64)
         read = [OWN[name] for name, _ in self.columns.person]
         values: list[Ints] = [joined[name].cast(pl.Int64).fill_null(-1).to_numpy() for name in read]
-        words = self.hasher.words(one(arrow_of(units.select(UNIT)).column(UNIT)))
-        least = min(tau for _, tau in self.tau)
-        ranks = ranked(words[homes], values, homes, units.height, least, self.hasher)
+        identifiers = one(arrow_of(units.select(UNIT)).column(UNIT))
+        ranks = ranked(identifiers, values, homes, min(tau for _, tau in self.tau), self.hasher)
         made = []
         for name, tau in self.tau:
             wanted = BY_NAME[name]

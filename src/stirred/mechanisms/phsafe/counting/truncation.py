@@ -8,6 +8,7 @@ and one who goes at most (proof.md, Lemma 1).
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance.words import Hasher, siphash
@@ -39,16 +40,19 @@ class Ranks:
         return result
 
 
-def ranked(units: Words, values: list[Ints], homes: Ints, count: int, least: int, hasher: Hasher) -> Ranks:
+def ranked(units: pa.Array, values: list[Ints], homes: Ints, least: int, hasher: Hasher) -> Ranks:
     """The order of the persons of every household with more than ``least`` of them.
 
-    ``units`` are the words of the households' identifiers, ``values`` all that is read of a person.
+    ``units`` are the identifiers of the households, ``values`` all that is read of a person, ``homes`` the positions of the
+    persons' households.
     """
-    large = np.bincount(homes, minlength=count) > least
+    large = np.bincount(homes, minlength=len(units)) > least
     rows = np.flatnonzero(large[homes])
-    if not len(rows):
+    if not len(rows):  # nothing is hashed where nobody can be left out
         return Ranks(rows, np.empty(0, np.uint64))
-    columns = [units[rows], *(column[rows].view(np.uint64) for column in values)]
+    word: Words = np.zeros(len(units), np.uint64)
+    word[large] = hasher.words(units.filter(pa.array(large)))
+    columns = [word[homes[rows]], *(column[rows].view(np.uint64) for column in values)]
     # equal records of one household are numbered: which of them has which number changes nothing
     order = np.lexsort(columns)
     sorted_columns = [column[order] for column in columns]
