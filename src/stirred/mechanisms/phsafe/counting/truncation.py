@@ -52,20 +52,19 @@ def ranked(units: pa.Array, values: list[Ints], homes: Ints, least: int, hasher:
         return Ranks(rows, np.empty(0, np.uint64))
     word: Words = np.zeros(len(units), np.uint64)
     word[large] = hasher.words(units.filter(pa.array(large)))
-    columns = [word[homes[rows]], *(column[rows].view(np.uint64) for column in values)]
+    own = homes[rows]
+    columns = [column[rows].view(np.uint64) for column in values]
     # equal records of one household are numbered: which of them has which number changes nothing
-    order = np.lexsort(columns)
-    sorted_columns = [column[order] for column in columns]
+    order = np.lexsort([*columns, own])
     new = np.ones(len(rows), bool)
-    new[1:] = np.any([column[1:] != column[:-1] for column in sorted_columns], axis=0)
+    new[1:] = np.any([column[order][1:] != column[order][:-1] for column in (own, *columns)], axis=0)
     start = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
-    number = np.empty(len(rows), np.uint64)
+    number: Words = np.empty(len(rows), np.uint64)
     number[order] = np.arange(len(rows)) - start
-    columns = [*columns, number]
-    hashed = _hashes(columns, hasher)
+    hashed = _hashes([word[own], *columns, number], hasher)
     # ties of the hash, if any, are broken by the values, never by the order of the file
-    by_hash = np.lexsort([*columns, hashed, columns[0]])
-    place = np.empty(len(rows), np.uint64)
+    by_hash = np.lexsort([number, *columns, hashed, own])
+    place: Words = np.empty(len(rows), np.uint64)
     place[by_hash] = np.arange(len(rows), dtype=np.uint64)
     return Ranks(rows, place)
 
