@@ -70,9 +70,7 @@ def moving_person() -> None:
             units = [(), *((row,) for row in UNITS if row[0] == name)]
             people = [row for row in PERSONS if row[0] == name]
             before = [data for data in contents(name, 3) if len(data[0]) <= 1]
-            pairs = [
-                (data, (some, (*data[1], who))) for data in before for some in units for who in people
-            ]
+            pairs = [(data, (some, (*data[1], who))) for data in before for some in units for who in people]
             made = vectors([data for pair in pairs for data in pair], tau)
             steps.append({place: rows[1::2] - rows[0::2] for place, rows in made.items()})
         for place, gone in steps[0].items():

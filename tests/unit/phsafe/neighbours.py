@@ -19,7 +19,9 @@ from unit.phsafe.small import census, frames, home, person
 
 Ints = NDArray[np.int64]
 PEOPLE, HOMES = ("PH1_num", "PH3", "PH7"), ("PH1_denom", "PH8_denom")
-Data = tuple[tuple[Any, ...], tuple[Any, ...]]  # unit rows, person rows; the same household has one name in all of them
+Data = tuple[
+    tuple[Any, ...], tuple[Any, ...]
+]  # unit rows, person rows; the same household has one name in all of them
 
 
 @dataclass(frozen=True)
@@ -75,17 +77,15 @@ def changes(rows: tuple[Any, ...], possible: Sequence[Any], most: int) -> list[t
     for number in range(1, most + 1):
         for added in range(number + 1):
             for gone in combinations(range(len(rows)), number - added):
-                for more in combinations_with_replacement(possible, added):
-                    found.append((*removed(rows, gone), *more))
+                left = removed(rows, gone)
+                found += [(*left, *more) for more in combinations_with_replacement(possible, added)]
     return found
 
 
 def code_neighbours(start: Data) -> list[Data]:
     """All censuses with one person row more or less at most, and any two unit rows more or less, as the code counts."""
     return [
-        (units, people)
-        for units in changes(start[0], UNITS, 2)
-        for people in changes(start[1], PERSONS, 1)
+        (units, people) for units in changes(start[0], UNITS, 2) for people in changes(start[1], PERSONS, 1)
     ]
 
 

@@ -121,7 +121,11 @@ def told(release: Release) -> dict[str, Counter[tuple[str, str, int]]]:
         rows = frame_of(table).iter_rows(named=True)
         cell = f"{name}_cell"
         found[name] = Counter(
-            {(row["region"], row.get("iteration", ""), row[cell]): row["count"] for row in rows if row["count"]}
+            {
+                (row["region"], row.get("iteration", ""), row[cell]): row["count"]
+                for row in rows
+                if row["count"]
+            }
         )
     return found
 

@@ -12,7 +12,7 @@ from stirred.mechanisms.phsafe.counting import tabulate, truncation
 from stirred.mechanisms.phsafe.counting.truncation import Ranks
 from stirred.mechanisms.phsafe.counting.variables import CensusColumns
 from unit.phsafe import checks
-from unit.phsafe.neighbours import PERSONS, START, UNITS, code_neighbours, squared, vectors
+from unit.phsafe.neighbours import START, code_neighbours, squared, vectors
 from unit.phsafe.small import home, person
 
 CHECKS = [
@@ -90,14 +90,22 @@ def unbound(self: Any, *context: Any) -> Any:
 MUTANTS: list[tuple[str, object, str, object, Callable[[], None]]] = [
     ("nobody is cut", Ranks, "kept", nobody_cut, checks.one_household),
     ("the order depends on other records", tabulate, "ranked", by_the_file, checks.additive),
-    ("a household may have two unit records", tabulate.CountKernel, "__call__", duplicates_kept, checks.one_household),
+    (
+        "a household may have two unit records",
+        tabulate.CountKernel,
+        "__call__",
+        duplicates_kept,
+        checks.one_household,
+    ),
     ("the sensitivity is too small", amounts, "sensitivity", too_little, checks.published_variance),
     ("tables share their noise", measure.Answers, "noisy", one_label, checks.noise_of_its_own),
     ("the key is not bound to the data", mechanism.Key, "bind", unbound, checks.noise_of_its_own),
 ]
 
 
-@pytest.mark.parametrize(("name", "place", "attribute", "wrong", "check"), MUTANTS, ids=[m[0] for m in MUTANTS])
+@pytest.mark.parametrize(
+    ("name", "place", "attribute", "wrong", "check"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
 def test_a_wrong_implementation_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -122,8 +130,12 @@ def test_equal_records_are_numbered_and_cut_alike() -> None:
 
 
 def test_residents_never_take_a_place() -> None:
-    columns = CensusColumns(state="state", unit="household_id", link="household_id", household=(), person=(("relationship", "relationship"),))  # fmt: skip
+    columns = CensusColumns(
+        state="state",
+        unit="household_id",
+        link="household_id",
+        household=(),
+        person=(("relationship", "relationship"),),
+    )
     rows = pl.DataFrame({"household_id": ["a", "a"], "relationship": [5, 18]})
     assert columns.persons(rows).height == 1
-    assert UNITS
-    assert PERSONS

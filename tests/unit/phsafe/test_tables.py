@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from unit.phsafe.small import census, home, person
 from stirred import Key, read
 from stirred.errors import BudgetError, InputError
 from stirred.frames import frame_of
@@ -15,7 +14,8 @@ from stirred.mechanisms.phsafe.exhibits import Average, averages
 from stirred.mechanisms.phsafe.mechanism import PHSafe
 from stirred.mechanisms.phsafe.presets import SDHC_2020
 from stirred.mechanisms.safetab.noise import CellNoise
-from stirred.spec import SymmetricDifference
+from stirred.spec import Hamming, SymmetricDifference
+from unit.phsafe.small import SCHEMA, census, home, person
 
 KEY = Key.for_tests(3)
 PEOPLE = ["PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"]
@@ -30,7 +30,9 @@ def released(homes: list[Any], persons: list[Any], **settings: Any) -> dict[str,
 def counted(tables: dict[str, pl.DataFrame], name: str) -> int:
     """All counts of the nation, over all races."""
     rows = tables[name].filter(pl.col("region_type") == "USA")
-    return int((rows.filter(pl.col("iteration") == "*") if "iteration" in rows.columns else rows)["count"].sum())
+    return int(
+        (rows.filter(pl.col("iteration") == "*") if "iteration" in rows.columns else rows)["count"].sum()
+    )
 
 
 def test_the_production_budgets_add_up() -> None:
@@ -61,12 +63,19 @@ def test_the_filter_comes_before_the_truncation() -> None:
 def test_variances_are_those_of_the_original() -> None:
     assert CellNoise("zcdp", Fraction(1), Fraction(16)).variance == 8  # τ = 1
     assert CellNoise("zcdp", Fraction(1), Fraction(4)).variance == 2  # households
-    assert CellNoise("puredp", Fraction(1), Fraction(16)).variance == pytest.approx(31.83385287773731, abs=1e-12)
+    assert CellNoise("puredp", Fraction(1), Fraction(16)).variance == pytest.approx(
+        31.83385287773731, abs=1e-12
+    )
     persons = [person("a")]
     release = PHSafe(
-        preset="", definition="puredp", budget={"PH3.usa_*": "1/2", "PH7.usa_*": "1"}, tau={"PH3": 5, "PH7": 1}
+        preset="",
+        definition="puredp",
+        budget={"PH3.usa_*": "1/2", "PH7.usa_*": "1"},
+        tau={"PH3": 5, "PH7": 1},
     ).release(census([home("a")], persons), key=KEY)
-    assert frame_of(release.tables["ph3"])["variance"].unique().to_list() == [pytest.approx(1151.83335, abs=5e-6)]
+    assert frame_of(release.tables["ph3"])["variance"].unique().to_list() == [
+        pytest.approx(1151.83335, abs=5e-6)
+    ]
     seventh = frame_of(release.tables["ph7"])["variance"].unique().to_list()
     assert seventh == [pytest.approx(31.83385287773731, abs=1e-12)]
     eighth = dict(frame_of(release.tables["ph8_num"]).select("ph8_num_cell", "variance").iter_rows())
@@ -105,12 +114,23 @@ def test_derived_tables_repeat_the_noise() -> None:
     assert owners["count"].to_list() == owners["count_right"].to_list()
     assert release.ledger is not None
     assert release.ledger.total == release.specification.budget
+    other = PHSafe(neighbours="household").release(census([home("a")], [person("a")]), key=KEY)
+    assert other.tables["ph1_num"].equals(
+        release.tables["ph1_num"]
+    )  # the words of the promise change no draw
+    assert other.ledger is not None
+    assert other.ledger.total == other.specification.budget
     assert not {entry.on for entry in release.ledger.entries} & {"PH5_num", "PH8_num"}
 
 
 def test_residents_of_group_quarters_are_never_counted() -> None:
     homes = [home("a"), home("q", kind=3)]
-    persons = [person("a"), person("a", relationship=30, age=20), person("q", relationship=30, age=20), person("q")]
+    persons = [
+        person("a"),
+        person("a", relationship=30, age=20),
+        person("q", relationship=30, age=20),
+        person("q"),
+    ]
     tables = released(homes, persons)
     assert counted(tables, "ph1_num") == counted(tables, "ph7") == 1
     assert counted(tables, "ph1_denom") == 1
@@ -167,6 +187,13 @@ def test_the_promise_is_per_person_added_or_removed() -> None:
         "which areas of level state hold a housing unit record"
     ]
     assert PHSafe(rho_squared="2").specification(census([home("a")], [person("a")])).rho_squared.exact == "2"
+    moving = PHSafe(neighbours="changed").specification(census([home("a")], [person("a")]))
+    assert (moving.input_premetric, moving.rho_squared.exact) == (
+        Hamming("person", link="free"),
+        "1257281/500000",
+    )
+    whole = PHSafe(neighbours="household").specification(census([home("a")], [person("a")]))
+    assert (whole.input_premetric, whole.rho_squared.exact) == (Hamming("household"), "1257281/2000000")
     (knob,) = PHSafe().knobs()
     assert sum(a for a in knob.turned(Fraction(3)).amounts.values()) == 3  # type: ignore[attr-defined]
 
@@ -192,11 +219,10 @@ def test_settings_that_cannot_be(settings: dict[str, Any], error: type[Exception
 
 def test_columns_may_be_called_otherwise() -> None:
     made = census([home("a")], [person("a")])
-    renamed = made.table("person").rename_columns(["household_id", "relationship", "years", "race", "hispanic"])
-    other = type(made).of(
-        {"geography": {"spine": ["state"]}, "record": {"household": {"id": "household_id"}, "person": {"household": "household_id", "of": "household"}}},
-        {"household": made.table("household"), "person": renamed},
-    )  # fmt: skip
+    renamed = made.table("person").rename_columns(
+        ["household_id", "relationship", "years", "race", "hispanic"]
+    )
+    other = type(made).of(SCHEMA, {"household": made.table("household"), "person": renamed})
     assert "ph1_num" not in PHSafe(epsilon="inf").release(other, key=KEY).tables
     assert "PH1_num" in " ".join(PHSafe().specification(other).notes)
     with_age = PHSafe(epsilon="inf", columns={"person.age": "years"}).release(other, key=KEY)
@@ -209,10 +235,14 @@ def test_averages_follow_with_an_interval() -> None:
     wide = Average.of(25_000.0, 121.6**2, 10_000.0, 121.6**2)
     assert wide.low is not None
     assert wide.high is not None
-    delta = 1.96 * 121.6 * (1 + 2.5**2) ** 0.5 / 10_000  # the delta method, close to Fieller where noise is small
+    delta = (
+        1.96 * 121.6 * (1 + 2.5**2) ** 0.5 / 10_000
+    )  # the delta method, close to Fieller where noise is small
     assert (wide.high - wide.low) / 2 == pytest.approx(delta, rel=1e-3)
     tables = released([home("a"), home("b", tenure=3)], [person("a"), person("a", age=4), person("b")])
-    upper = {name.upper().replace("_NUM", "_num").replace("_DENOM", "_denom"): t for name, t in tables.items()}
+    upper = {
+        name.upper().replace("_NUM", "_num").replace("_DENOM", "_denom"): t for name, t in tables.items()
+    }
     found = {(name, region): average.value for name, region, average in averages(upper)}
     assert found["household", "USA 1"] == 1.5
     assert (found["owner", "STATE 01"], found["renter", "STATE 01"]) == (2.0, 1.0)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from stirred.errors import BudgetError, InputError, did_you_mean
 from stirred.mechanisms.phsafe.counting.tables import BY_NAME, STATE, TABULATIONS, USA
@@ -26,7 +27,7 @@ class Measured:
     @property
     def noise(self) -> CellNoise:
         """The law of the noise on each of its counts."""
-        return CellNoise(self.definition, self.budget, Fraction(self.sensitivity) ** 2)
+        return _noise(self.definition, self.budget, self.sensitivity)
 
     @property
     def place(self) -> str:
@@ -36,6 +37,12 @@ class Measured:
         'PH3.state_A-G'
         """
         return f"{self.table}.{self.region_type.lower()}_{self.level}"
+
+
+@lru_cache(maxsize=256)
+def _noise(definition: Definition, budget: Fraction | None, sensitivity: int) -> CellNoise:
+    """The law, made once: tables with the same budget share what its sampler prepares."""
+    return CellNoise(definition, budget, Fraction(sensitivity) ** 2)
 
 
 def sensitivity(table: str, tau: Mapping[str, int]) -> int:

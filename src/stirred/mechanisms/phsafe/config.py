@@ -36,15 +36,22 @@ class PHSafeConfig(MechanismConfig):
         "geometric",
         examples=["zcdp"],
     )
+    neighbours: Literal["added-or-removed", "changed", "household"] = Field(
+        default="added-or-removed",
+        description="what the promise is about, at the same noise: a person added or removed (as the original counts), a "
+        "person changed who may move to another household (ρ² times 2), or a whole household changed (ρ² times 1/2)",
+        examples=["added-or-removed"],
+    )
     rho_squared: Exact | None = Field(
         default=None,
-        description="the total ρ² (zcdp) that all budgets are scaled to, an exact text, never a float",
+        description="the total ρ² (zcdp) that all budgets are scaled to, per person added or removed; an exact text, never "
+        "a float",
         examples=["1.257281"],
     )
     epsilon: ExactOrInfinite | None = Field(
         default=None,
-        description="the total ε (puredp) that all budgets are scaled to; inf: no noise, for a rehearsal that is never "
-        "published",
+        description="the total ε (puredp) that all budgets are scaled to, per person added or removed; inf: no noise, for a "
+        "rehearsal that is never published",
         examples=["2"],
     )
     budget: dict[str, ExactOrInfinite] | None = Field(

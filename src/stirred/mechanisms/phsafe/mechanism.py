@@ -14,31 +14,32 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.chance.words import Hasher
 from stirred.engine import Engine, Local, Progress, silent
-from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
+from stirred.errors import InputError, require_kind
 from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.phsafe import exhibits, files, statement
+from stirred.mechanisms.phsafe import exhibits, files, refusals, statement
 from stirred.mechanisms.phsafe.amounts import Measured, budgets, measured
 from stirred.mechanisms.phsafe.config import PHSafeConfig
-from stirred.mechanisms.phsafe.counting.tables import BY_NAME, TABULATIONS
-from stirred.mechanisms.phsafe.counting.tabulate import COUNT, CountKernel, regions, tabulated
+from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
+from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, regions, tabulated
 from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
 from stirred.mechanisms.phsafe.measure import MEASURES, ORDER, Answers, published, variables
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.phsafe.proposal import propose
+from stirred.mechanisms.phsafe.statement import Neighbours
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Specification
+from stirred.spec.algebra.conversions import PHSAFE, Conversion
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-PUERTO_RICO = "72"
 SHOWN = tuple(name for name in MEASURES if name != "variance")
 
 
@@ -54,9 +55,11 @@ class PHSafe(Mechanism):
     name: ClassVar[str] = "phsafe"
     Config: ClassVar[type[MechanismConfig]] = PHSafeConfig
     seconds_per_million: ClassVar[float] = 2.0
+    conversion: ClassVar[Conversion | None] = PHSAFE
 
     preset: str = "sdhc-2020"
     definition: Definition = "zcdp"
+    neighbours: Neighbours = "added-or-removed"
     rho_squared: str | None = None
     epsilon: str | None = None
     budget: Mapping[str, str] | None = None
@@ -66,65 +69,13 @@ class PHSafe(Mechanism):
     columns: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rho_squared", "epsilon"):
-            value = getattr(self, name)
-            if isinstance(value, float):
-                raise BudgetError(f"{name} is a float", why="floats are not exact", fix=f'{name}="2"')
-            if value is not None and str(value) != "inf" and Fraction(str(value)) <= 0:
-                raise BudgetError(
-                    f"{name} must be positive",
-                    why="with a budget of 0 nothing can be measured",
-                    fix=f'{name}="2"',
-                )
-        require_kind("state", self.state, str, wanted="a name", fix='state="state"')
-        self._require_settings()
         object.__setattr__(self, "states", tuple(self.states))
-
-    def _require_settings(self) -> None:
-        """Refuse settings that contradict each other; the budgets and every τ are computed once, which checks them."""
-        given = "rho_squared" if self.definition == "puredp" else "epsilon"
-        if getattr(self, given) is not None and not self.noiseless:
-            other = "epsilon" if given == "rho_squared" else "rho_squared"
-            raise BudgetError(
-                f"{given} is not the budget of {self.definition}",
-                why="zcdp counts ρ², puredp counts ε",
-                fix=f"give {other}, or change definition",
-            )
-        if self.definition == "puredp" and self.preset and self.epsilon is None:
-            raise BudgetError(
-                "the preset's budgets are no ε",
-                why=f"{self.preset} states ρ², which zcdp counts",
-                fix='give the total: epsilon = "2", or preset = "" with every budget',
-            )
-        for name in self.tau or {}:
-            if name not in BY_NAME or not BY_NAME[name].persons:
-                persons = [table.name for table in TABULATIONS if table.persons]
-                raise InputError(
-                    f"there is no τ of {name!r}",
-                    why="it names no table of persons",
-                    fix=did_you_mean(name, persons),
-                )
-        for name in self.columns or {}:
-            known = [*HOUSEHOLD, *(f"person.{item}" for item in PERSON)]
-            if name not in known:
-                raise InputError(
-                    f"there is no variable {name!r}",
-                    why="PHSafe does not read it",
-                    fix=did_you_mean(name, known),
-                )
-        if PUERTO_RICO in self.states and len(self.states) > 1:
-            raise InputError(
-                "Puerto Rico is a run of its own",
-                why="it is not part of the nation, whose total would include it",
-                fix=f'states = ["{PUERTO_RICO}"], and another run for the states',
-            )
-        lacking = sorted({t for t, _ in self.amounts if BY_NAME[t].persons} - set(self.taus))
-        if lacking:
-            raise InputError(
-                f"{lacking[0]} has no τ",
-                why="how many persons of a household count decides the noise",
-                fix=f"tau = {{ {lacking[0]} = 10 }}",
-            )
+        require_kind("state", self.state, str, wanted="a name", fix='state="state"')
+        refusals.require_totals(
+            self.definition, preset=self.preset, rho_squared=self.rho_squared, epsilon=self.epsilon
+        )
+        refusals.require_names(tau=self.tau or {}, columns=self.columns or {}, states=self.states)
+        refusals.require_tau(self.amounts, self.taus)
 
     @property
     def noiseless(self) -> bool:
@@ -146,7 +97,7 @@ class PHSafe(Mechanism):
     @property
     def nation(self) -> bool:
         """Whether the nation is tabulated: not in a run for Puerto Rico."""
-        return self.states != (PUERTO_RICO,)
+        return self.states != (refusals.PUERTO_RICO,)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
@@ -163,6 +114,7 @@ class PHSafe(Mechanism):
         return {
             "preset": self.preset,
             "definition": self.definition,
+            "neighbours": self.neighbours,
             "rho_squared": None if self.rho_squared is None else str(Fraction(str(self.rho_squared))),
             "epsilon": None if self.epsilon is None else str(self.epsilon),
             "budget": None if self.budget is None else dict(sorted(self.budget.items())),
@@ -187,9 +139,7 @@ class PHSafe(Mechanism):
         """The promise per person added or removed, with the household's own unit record."""
         require_inputs(census, engine)
         columns = self._columns(census)
-        return statement.specification(
-            census, columns, self._measured(columns), self.definition, nation=self.nation
-        )
+        return self._stated(census, columns)
 
     def release(
         self,
@@ -224,10 +174,12 @@ class PHSafe(Mechanism):
         counts = tabulated(census, kernel, place)
         report("noise", 1, 2)
         answers = [Answers.of(counts, item, states) for item in wanted]
-        settings = json.dumps(self.parameters(), sort_keys=True)
+        # the words of the promise change no draw
+        same = {name: value for name, value in self.parameters().items() if name != "neighbours"}
+        settings = json.dumps(same, sort_keys=True)
         truth = key.digest(*(answer.counts.tobytes() for answer in answers), repr(states).encode())
         made = published(answers, key.bind(self.name, settings, truth))
-        promise = statement.specification(census, columns, wanted, self.definition, nation=self.nation)
+        promise = self._stated(census, columns)
         report("noise", 2, 2)
         return Release(
             mechanism=self.name,
@@ -245,7 +197,7 @@ class PHSafe(Mechanism):
                     numbers=len(states),
                 ),
             ),
-            ledger=statement.ledger(wanted, self.definition),
+            ledger=statement.ledger(wanted, self.definition, self.neighbours),
             notes=(Phrase("phsafe.note.noiseless"),) if promise.budget.is_finite is False else (),
             input_digest=truth.hex(),
             private=key.private and promise.budget.is_finite,
@@ -301,27 +253,18 @@ class PHSafe(Mechanism):
         )
 
     def _columns(self, census: "Census") -> CensusColumns:
-        for name in ("household", "person"):
-            if name not in census.schema.record_types:
-                raise InputError(
-                    f"the census has no {name} records",
-                    why="PHSafe counts persons by their household",
-                    fix="give a census with both, and a link from persons to households",
-                )
-        if not census.schema.record("household").id or not census.schema.record("person").household:
-            raise InputError(
-                "persons are not linked to households",
-                why="PHSafe counts persons by their household",
-                fix='name the columns in census.toml: id = "…" of households, household = "…" of persons',
-            )
-        there = census.columns("household")
-        if self.state not in there:
-            raise InputError(
-                f"household records have no {self.state}",
-                why="PHSafe tabulates states, and the sum of them",
-                fix=did_you_mean(self.state, there),
-            )
+        refusals.require_records(census, self.state)
         return CensusColumns.of(census, self.columns or {}, state=self.state)
+
+    def _stated(self, census: "Census", columns: CensusColumns) -> Specification:
+        return statement.specification(
+            census,
+            columns,
+            self._measured(columns),
+            self.definition,
+            neighbours=self.neighbours,
+            nation=self.nation,
+        )
 
     def _measured(self, columns: CensusColumns) -> tuple[Measured, ...]:
         return self._measured_of(columns.available)
@@ -331,28 +274,4 @@ class PHSafe(Mechanism):
 
     def _states(self, census: "Census", columns: CensusColumns) -> tuple[str, ...]:
         """The states that are tabulated, from the public file of areas or from the invariant."""
-        found = regions(census, columns)
-        unknown = [name for name in self.states if name not in found]
-        if unknown:
-            raise InputError(
-                f"no housing unit lies in {unknown[0]}",
-                why="states names it, and the census has no such state",
-                fix=did_you_mean(unknown[0], found),
-            )
-        chosen = tuple(name for name in found if name in self.states) if self.states else found
-        if not chosen:
-            raise InputError(
-                "there is no state to tabulate",
-                why="no household record has one",
-                fix="give a census that has households",
-            )
-        if not self.states and PUERTO_RICO in chosen and len(chosen) > 1:
-            raise InputError(
-                "the census holds states and Puerto Rico",
-                why="Puerto Rico is a run of its own, and is not part of the nation",
-                fix="--states with the states, and another run with --states 72",
-            )
-        return chosen
-
-
-__all__ = ["COUNT", "PHSafe"]
+        return refusals.chosen_states(regions(census, columns), self.states)

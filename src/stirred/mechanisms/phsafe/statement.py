@@ -1,8 +1,8 @@
 """State the promise of PHSafe: its specification, its ledger and its notes, from the settings and the schema alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.phsafe.amounts import Measured
@@ -14,6 +14,7 @@ from stirred.spec import (
     AtLeast,
     Budget,
     Evidence,
+    Hamming,
     Ledger,
     Margin,
     Multiplicative,
@@ -22,9 +23,24 @@ from stirred.spec import (
     Specification,
     SymmetricDifference,
 )
+from stirred.spec.ledger import Entry
+from stirred.spec.premetrics import RecordPremetric
 
 if TYPE_CHECKING:
     from stirred.census import Census
+
+
+Neighbours = Literal["added-or-removed", "changed", "household"]
+UNITS: Final[Mapping[Neighbours, RecordPremetric]] = {
+    "added-or-removed": SymmetricDifference("person"),
+    "changed": Hamming("person", link="free"),
+    "household": Hamming("household"),
+}
+# what a budget per person added or removed is multiplied by (proof.md, Theorem 2)
+FACTORS: Final[Mapping[Definition, Mapping[Neighbours, Fraction]]] = {
+    "zcdp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1, 2)},
+    "puredp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1)},
+}
 
 
 def premetric(definition: Definition) -> NormalizedRenyi | Multiplicative:
@@ -58,15 +74,17 @@ def specification(
     measured: Sequence[Measured],
     definition: Definition,
     *,
+    neighbours: Neighbours,
     nation: bool,
 ) -> Specification:
     """ρ-DP(X, D_c, d_Sym(person), D_nor), or ε under D_mult: the budgets of all measurements together."""
+    whole, factor = total(measured), FACTORS[definition][neighbours]
     return Specification(
         domain=census.domain,
         multiverse=Multiverse.of(some_unit(census, columns)),
-        input_premetric=SymmetricDifference("person"),
+        input_premetric=UNITS[neighbours],
         output_premetric=premetric(definition),
-        budget=budget_of(total(measured), definition),
+        budget=budget_of(None if whole is None else whole * factor, definition),
         evidence=Evidence(status="proved", source=Phrase("phsafe.source")),
         notes=(*notes(columns, measured, definition, nation=nation), *census.notes),
     )
@@ -101,9 +119,15 @@ def _shown(value: Fraction) -> str:
     return str(Budget.of(value))
 
 
-def ledger(measured: Sequence[Measured], definition: Definition) -> Ledger:
+def ledger(measured: Sequence[Measured], definition: Definition, neighbours: Neighbours) -> Ledger:
     """The account of a run: one line for each table, region type and iteration level."""
-    account = Ledger(limit=budget_of(total(measured), definition), output_premetric=premetric(definition))
-    for item in measured:
-        account = account.spend("phsafe", item.place, budget_of(item.budget, definition))
-    return account
+    factor = FACTORS[definition][neighbours]
+    amounts = [(item.place, None if item.budget is None else item.budget * factor) for item in measured]
+    whole = total(measured)
+    return Ledger(
+        limit=budget_of(None if whole is None else whole * factor, definition),
+        output_premetric=premetric(definition),
+        entries=tuple(
+            Entry(by="phsafe", on=place, budget=budget_of(amount, definition)) for place, amount in amounts
+        ),
+    )
