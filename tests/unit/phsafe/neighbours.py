@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stirred.chance.words import Hasher, Words
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.phsafe.amounts import Measured, measured
+from stirred.mechanisms.phsafe.amounts import MeasuredTable, measured
 from stirred.mechanisms.phsafe.counting import tabulate
 from stirred.mechanisms.phsafe.counting.tables import BY_NAME
 from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
@@ -51,7 +51,9 @@ def vectors(data: Sequence[Data], tau: int) -> dict[str, Ints]:
     amounts = dict.fromkeys(
         ((t, f"state_{level}") for t in (*PEOPLE, *HOMES) for level in BY_NAME[t].levels), None
     )
-    wanted: Iterable[Measured] = measured(amounts, dict.fromkeys(PEOPLE, tau), "zcdp", every, nation=False)
+    wanted: Iterable[MeasuredTable] = measured(
+        amounts, dict.fromkeys(PEOPLE, tau), "zcdp", every, nation=False
+    )
     from stirred.mechanisms.phsafe.measure import Answers  # a mutant may stand there
 
     return {item.place: Answers.of(found, item, states).counts.reshape(len(data), -1) for item in wanted}

@@ -210,6 +210,12 @@ def test_the_promise_is_per_person_added_or_removed() -> None:
         ({"budget": {"PH2": "-1"}}, BudgetError, "negative"),
         ({"columns": {"sexe": "sex"}}, InputError, "did you mean"),
         ({"preset": "", "budget": {"PH2": "1"}}, InputError, "has no τ"),
+        ({"preset": "sdhc"}, InputError, "none of the choices"),
+        ({"states": "06"}, InputError, "not a list"),
+        ({"tau": {"PH3": 0}}, InputError, "at least 1"),
+        ({"budget": {"PH2": 0.5}}, InputError, "a text"),
+        ({"budget": {"PH2": "half"}}, BudgetError, "no exact number"),
+        ({"rho_squared": 0.5}, BudgetError, "float"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -14,7 +14,7 @@ REGIONS = {"usa": USA, "state": STATE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredTable:
     """One table of one region type and one iteration level, with its budget (None: infinite) and its sensitivity."""
 
     table: str
@@ -33,7 +33,7 @@ class Measured:
     def place(self) -> str:
         """Its name in the settings.
 
-        >>> Measured(table="PH3", region_type="STATE", level="A-G", budget=None, sensitivity=14, definition="zcdp").place
+        >>> MeasuredTable(table="PH3", region_type="STATE", level="A-G", budget=None, sensitivity=14, definition="zcdp").place
         'PH3.state_A-G'
         """
         return f"{self.table}.{self.region_type.lower()}_{self.level}"
@@ -99,7 +99,14 @@ def _places(name: str) -> list[tuple[str, str]]:
 
 
 def _amount(name: str, text: str) -> Fraction:
-    amount = Fraction(text)
+    try:
+        amount = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise BudgetError(
+            f"the budget {name} is no exact number",
+            why="a budget is a text such as 1/2 or 0.5",
+            fix=f'budget = {{ "{name}" = "0.5" }}',
+        ) from None
     if amount < 0:
         raise BudgetError(
             f"the budget {name} is negative",
@@ -116,7 +123,7 @@ def measured(
     available: frozenset[str],
     *,
     nation: bool,
-) -> tuple[Measured, ...]:
+) -> tuple[MeasuredTable, ...]:
     """What a census with these variables has measured, in the order of the tables; the rest costs nothing."""
     found = []
     for table in TABULATIONS:
@@ -125,7 +132,7 @@ def measured(
             region, _, level = name.partition("_")
             if (table.name, name) in amounts and level in possible and (nation or region != "usa"):
                 found.append(
-                    Measured(
+                    MeasuredTable(
                         table=table.name,
                         region_type=REGIONS[region],
                         level=level,

@@ -7,7 +7,7 @@ import polars as pl
 
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing
-from stirred.mechanisms.phsafe.amounts import Measured
+from stirred.mechanisms.phsafe.amounts import MeasuredTable
 from stirred.mechanisms.phsafe.counting.tables import ALL
 from stirred.mechanisms.phsafe.measure import (
     ITERATION,
@@ -54,7 +54,7 @@ class Average:
         return cls(top / bottom, middle - reach, middle + reach)
 
 
-def noise_exhibit(measured: Sequence[Measured], tau: Mapping[str, int]) -> Exhibit:
+def noise_exhibit(measured: Sequence[MeasuredTable], tau: Mapping[str, int]) -> Exhibit:
     """The standard deviation and the margin of error of every table, by region type and iteration level."""
     rows = [
         (

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.mechanisms.phsafe.amounts import Measured
+from stirred.mechanisms.phsafe.amounts import MeasuredTable
 from stirred.mechanisms.phsafe.counting.tables import (
     ALL,
     BY_NAME,
@@ -55,12 +55,12 @@ def variables(table: str) -> tuple[str, ...]:
 class Answers:
     """The exact counts of one measurement: regions × iteration codes × cells, zeros included."""
 
-    measured: Measured
+    measured: MeasuredTable
     regions: tuple[str, ...]
     counts: Ints
 
     @classmethod
-    def of(cls, counts: pl.DataFrame, measured: Measured, states: Sequence[str]) -> "Answers":
+    def of(cls, counts: pl.DataFrame, measured: MeasuredTable, states: Sequence[str]) -> "Answers":
         """The complete table of one region type and iteration level."""
         cells, codes = BY_NAME[measured.table].cells, CODES[measured.level]
         regions = (NATION,) if measured.region_type == USA else tuple(states)

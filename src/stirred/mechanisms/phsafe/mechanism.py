@@ -14,14 +14,14 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.chance.words import Hasher
 from stirred.engine import Engine, Local, Progress, silent
-from stirred.errors import InputError, require_kind
+from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.phsafe import exhibits, files, refusals, statement
-from stirred.mechanisms.phsafe.amounts import Measured, budgets, measured
+from stirred.mechanisms.phsafe.amounts import MeasuredTable, budgets, measured
 from stirred.mechanisms.phsafe.config import PHSafeConfig
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
 from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, regions, tabulated
@@ -29,7 +29,7 @@ from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, Cens
 from stirred.mechanisms.phsafe.measure import MEASURES, ORDER, Answers, published, variables
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.phsafe.proposal import propose
-from stirred.mechanisms.phsafe.statement import Neighbours
+from stirred.mechanisms.phsafe.statement import PromisedUnit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.noise import Definition
@@ -59,7 +59,7 @@ class PHSafe(Mechanism):
 
     preset: str = "sdhc-2020"
     definition: Definition = "zcdp"
-    neighbours: Neighbours = "added-or-removed"
+    neighbours: PromisedUnit = "added-or-removed"
     rho_squared: str | None = None
     epsilon: str | None = None
     budget: Mapping[str, str] | None = None
@@ -69,8 +69,15 @@ class PHSafe(Mechanism):
     columns: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
+        refusals.require_kinds(
+            preset=self.preset,
+            definition=self.definition,
+            neighbours=self.neighbours,
+            states=self.states,
+            state=self.state,
+        )
+        refusals.require_tables(budget=self.budget, tau=self.tau, columns=self.columns)
         object.__setattr__(self, "states", tuple(self.states))
-        require_kind("state", self.state, str, wanted="a name", fix='state="state"')
         refusals.require_totals(
             self.definition, preset=self.preset, rho_squared=self.rho_squared, epsilon=self.epsilon
         )
@@ -266,10 +273,10 @@ class PHSafe(Mechanism):
             nation=self.nation,
         )
 
-    def _measured(self, columns: CensusColumns) -> tuple[Measured, ...]:
+    def _measured(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:
         return self._measured_of(columns.available)
 
-    def _measured_of(self, available: frozenset[str]) -> tuple[Measured, ...]:
+    def _measured_of(self, available: frozenset[str]) -> tuple[MeasuredTable, ...]:
         return measured(self.amounts, self.taus, self.definition, available, nation=self.nation)
 
     def _states(self, census: "Census", columns: CensusColumns) -> tuple[str, ...]:

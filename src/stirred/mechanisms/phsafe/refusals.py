@@ -4,15 +4,59 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from stirred.errors import BudgetError, InputError, did_you_mean
+from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
 from stirred.mechanisms.phsafe.counting.tables import BY_NAME, TABULATIONS
 from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON
+from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.safetab.noise import Definition
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 PUERTO_RICO = "72"
+
+
+def require_kinds(
+    *, preset: object, definition: object, neighbours: object, states: object, state: object
+) -> None:
+    """Refuse settings of a wrong type, and names that are not among the choices."""
+    choices = (
+        ("preset", preset, tuple(PRESETS)),
+        ("definition", definition, ("zcdp", "puredp")),
+        ("neighbours", neighbours, ("added-or-removed", "changed", "household")),
+    )
+    for name, value, known in choices:
+        if value not in known:
+            raise InputError(
+                f"{name} is none of the choices",
+                why=f"it is one of {', '.join(map(repr, known))}",
+                fix=f"{name}={known[0]!r}",
+            )
+    require_kind("state", state, str, wanted="a name", fix='state="state"')
+    if (
+        isinstance(states, str)
+        or not isinstance(states, Sequence)
+        or not all(isinstance(name, str) for name in states)
+    ):
+        raise InputError(
+            "states is not a list of texts", why="it lists the states that are tabulated", fix='states=["06"]'
+        )
+
+
+def require_tables(*, budget: object, tau: object, columns: object) -> None:
+    """Refuse budgets, τ and columns that are no tables of names with the values that they need."""
+    examples = {"budget": '{"PH2": "0"}', "tau": '{"PH3": 6}', "columns": '{"person.age": "years"}'}
+    for name, value in (("budget", budget), ("tau", tau), ("columns", columns)):
+        fits = _whole if name == "tau" else _text
+        good = isinstance(value, Mapping) and all(_text(key) and fits(item) for key, item in value.items())
+        if value is not None and not good:
+            raise InputError(
+                f"{name} is not as it should be",
+                why="it gives a whole number of at least 1 for each table"
+                if name == "tau"
+                else "it gives a text for each name",
+                fix=f"{name}={examples[name]}",
+            )
 
 
 def require_totals(
@@ -22,7 +66,7 @@ def require_totals(
     for name, value in (("rho_squared", rho_squared), ("epsilon", epsilon)):
         if isinstance(value, float):
             raise BudgetError(f"{name} is a float", why="floats are not exact", fix=f'{name}="2"')
-        if value is not None and str(value) != "inf" and Fraction(str(value)) <= 0:
+        if value is not None and str(value) != "inf" and _exact(name, value) <= 0:
             raise BudgetError(
                 f"{name} must be positive",
                 why="with a budget of 0 nothing can be measured",
@@ -128,3 +172,20 @@ def chosen_states(found: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, .
             fix="--states with the states, and another run with --states 72",
         )
     return chosen
+
+
+def _exact(name: str, value: object) -> Fraction:
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise BudgetError(
+            f"{name} is no exact number", why="a budget is a text such as 1/2 or 0.5", fix=f'{name}="2"'
+        ) from None
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal
 
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.phsafe.amounts import Measured
+from stirred.mechanisms.phsafe.amounts import MeasuredTable
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
 from stirred.mechanisms.phsafe.counting.tabulate import housing_units
 from stirred.mechanisms.phsafe.counting.variables import CensusColumns
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
-Neighbours = Literal["added-or-removed", "changed", "household"]
-UNITS: Final[Mapping[Neighbours, RecordPremetric]] = {
+PromisedUnit = Literal["added-or-removed", "changed", "household"]
+UNITS: Final[Mapping[PromisedUnit, RecordPremetric]] = {
     "added-or-removed": SymmetricDifference("person"),
     "changed": Hamming("person", link="free"),
     "household": Hamming("household"),
 }
 # what a budget per person added or removed is multiplied by (proof.md, Theorem 2)
-FACTORS: Final[Mapping[Definition, Mapping[Neighbours, Fraction]]] = {
+FACTORS: Final[Mapping[Definition, Mapping[PromisedUnit, Fraction]]] = {
     "zcdp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1, 2)},
     "puredp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1)},
 }
@@ -55,7 +55,7 @@ def budget_of(amount: Fraction | None, definition: Definition) -> Budget:
     return Budget.sqrt(amount) if definition == "zcdp" else Budget.of(amount)
 
 
-def total(measured: Sequence[Measured]) -> Fraction | None:
+def total(measured: Sequence[MeasuredTable]) -> Fraction | None:
     """What all measurements cost together; None: infinite."""
     amounts = [item.budget for item in measured]
     return None if None in amounts else sum((a for a in amounts if a is not None), Fraction(0))
@@ -71,10 +71,10 @@ def some_unit(census: "Census", columns: CensusColumns) -> AtLeast:
 def specification(
     census: "Census",
     columns: CensusColumns,
-    measured: Sequence[Measured],
+    measured: Sequence[MeasuredTable],
     definition: Definition,
     *,
-    neighbours: Neighbours,
+    neighbours: PromisedUnit,
     nation: bool,
 ) -> Specification:
     """ρ-DP(X, D_c, d_Sym(person), D_nor), or ε under D_mult: the budgets of all measurements together."""
@@ -91,7 +91,7 @@ def specification(
 
 
 def notes(
-    columns: CensusColumns, measured: Sequence[Measured], definition: Definition, *, nation: bool
+    columns: CensusColumns, measured: Sequence[MeasuredTable], definition: Definition, *, nation: bool
 ) -> tuple[str, ...]:
     """What the promise is about, what a changed record costs, and which tables are not made."""
     said: list[str] = [Phrase("phsafe.note.unit"), Phrase("phsafe.note.truncated")]
@@ -119,7 +119,7 @@ def _shown(value: Fraction) -> str:
     return str(Budget.of(value))
 
 
-def ledger(measured: Sequence[Measured], definition: Definition, neighbours: Neighbours) -> Ledger:
+def ledger(measured: Sequence[MeasuredTable], definition: Definition, neighbours: PromisedUnit) -> Ledger:
     """The account of a run: one line for each table, region type and iteration level."""
     factor = FACTORS[definition][neighbours]
     amounts = [(item.place, None if item.budget is None else item.budget * factor) for item in measured]
