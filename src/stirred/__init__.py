@@ -15,6 +15,7 @@ if _TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism as Mechanism
     from stirred.mechanisms.base import Release as Release
     from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
+    from stirred.mechanisms.phsafe.mechanism import PHSafe as PHSafe
     from stirred.mechanisms.swapping import ImputedStay as ImputedStay
     from stirred.mechanisms.swapping import NearPlaces as NearPlaces
     from stirred.mechanisms.swapping import NoisyKey as NoisyKey
@@ -74,6 +75,7 @@ _HOMES: dict[str, str] = {
     "NoisyKey": "stirred.mechanisms.swapping",
     "NoisyTables": "stirred.mechanisms.swapping",
     "NormalizedRenyi": "stirred.spec",
+    "PHSafe": "stirred.mechanisms.phsafe.mechanism",
     "Packet": "stirred.publish",
     "PermutationSwapping": "stirred.mechanisms.swapping",
     "Plan": "stirred.publish",

@@ -66,6 +66,8 @@ FLAGS = {
     "swapping-noisy-tables": "--swap county --rate 1/20 --table county tenure --sigma-squared 4",
     "safetab-h": "--totals t1 --codes lists --budget T3-STATE-2=2 --thresholds T3-STATE-2=1,2,3 --total 3 --clamp "
     "--definition puredp --types couple=1 --races a b --epsilon inf",
+    "phsafe": "--preset sdhc-2020 --definition puredp --epsilon 2 --budget PH2=0 PH3.state_A-G=1/4 --tau PH3=5 "
+    "--states 06 44 --state state --columns person.age=years --neighbours household",
 }
 
 
