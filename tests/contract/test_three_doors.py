@@ -55,6 +55,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "topdown+classic": {"workload": "workload.toml", "mode": "classic", "replicates": 0, "keep_nmf": True},
     "swapping-varying-rates+rarity": SWAP | {"rarity": ["tract", "size"], "rare": "1/2", "counts_up_to": 250},
     "swapping-noisy-tables": SWAP | {"tables": [["tract", "tenure"]], "sigma_squared": "4"},
+    "phsafe": {"tau": {"PH1_num": 2}, "rho_squared": "1", "states": ["0"]},
 }
 PUBLISHED = [name for name in SETTINGS if name != "swapping-noisy-key"]  # of which no finite bound is known
 

@@ -74,6 +74,11 @@ class Mechanism(ABC):
         """Why the release may be published though no budget is finite; without a reason it is refused then."""
         return ""
 
+    @property
+    def noiseless(self) -> bool:
+        """Whether its settings ask for no noise at all: a rehearsal, which is written with a key for tests alone."""
+        return False
+
     @abstractmethod
     def parameters(self) -> dict[str, object]:
         """JSON-able and canonical: what goes into the receipt and into the names of the streams."""

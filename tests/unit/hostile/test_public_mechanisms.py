@@ -21,6 +21,7 @@ from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import StirredError
 from stirred.mechanisms.exact_margins import mechanism as margins
+from stirred.mechanisms.phsafe.measure import Answers
 from stirred.mechanisms.registry import find, registered
 from stirred.mechanisms.safetab.households.measure import Measurement
 from stirred.mechanisms.safetab.households.mechanism import SafeTabH
@@ -220,6 +221,34 @@ def test_exact_margins_with_the_same_table_have_the_same_bytes(
     assert here == there
 
 
+def test_phsafe_with_the_same_counts_has_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The noise of the second run is what leads from its counts to the first release; ages and sexes are others."""
+    noisy, seen, truths = Answers.noisy, {}, []
+
+    def leading(self: Answers, key: Key) -> Any:
+        truths.append(self.counts)
+        return seen.setdefault(self.measured.place, noisy(self, key))
+
+    monkeypatch.setattr(Answers, "noisy", leading)
+    settings, order = "tau = { PH1_num = 2 }\n", np.arange(ROWS)
+    here = released(town(tmp_path / "one", "phsafe", settings, tract=TRACT, order=order))
+    request.getfixturevalue("elsewhere")
+    other = town(tmp_path / "other", "phsafe", settings, tract=TRACT, order=order[::-1], seed=5)
+    persons = (other / "person.csv").read_text().splitlines()
+    (other / "person.csv").write_text("\n".join([persons[0], *persons[40:]]) + "\n")  # fewer persons
+    there = released(other)
+    half = len(truths) // 2
+    assert any((a != b).any() for a, b in zip(truths[:half], truths[half:], strict=True))
+    told: list[Any] = [json.loads(part.pop("receipt.json")) for part in (here, there)]
+    digests = [part["mechanisms"][0].pop("input_digest") for part in told]
+    assert digests[0] != digests[1], "the censuses differ; keyed, the digest is a random number"
+    assert told[0] == told[1]
+    assert [file for file in here if here[file] != there.get(file)] == ["checksums.txt"]
+    assert here.keys() == there.keys()
+
+
 @pytest.mark.parametrize("mode", ["gls", "classic"])
 def test_topdown_with_the_same_measurements_has_the_same_bytes(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -329,7 +358,8 @@ def test_households_of_groups_with_the_same_counts_have_the_same_bytes(
 
 def test_every_mechanism_is_here() -> None:
     """One without a finite bound publishes nothing."""
-    here = {*VARIANTS, "exact-margins", "topdown", "swapping-noisy-key", "safetab-p", "safetab-h"}
+    finite = {*VARIANTS, "exact-margins", "topdown", "safetab-p", "safetab-h", "phsafe"}
+    here = {*finite, "swapping-noisy-key"}
     assert here == {name for name, item in registered().items() if item.target.startswith("stirred.")}
 
 

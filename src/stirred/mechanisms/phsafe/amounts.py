@@ -33,7 +33,8 @@ class MeasuredTable:
     def place(self) -> str:
         """Its name in the settings.
 
-        >>> MeasuredTable(table="PH3", region_type="STATE", level="A-G", budget=None, sensitivity=14, definition="zcdp").place
+        >>> parts = {"region_type": "STATE", "level": "A-G", "budget": None, "sensitivity": 14, "definition": "zcdp"}
+        >>> MeasuredTable(table="PH3", **parts).place
         'PH3.state_A-G'
         """
         return f"{self.table}.{self.region_type.lower()}_{self.level}"

@@ -49,7 +49,7 @@ class PHSafe(Mechanism):
 
     >>> mechanism = PHSafe()
     >>> mechanism.amounts["PH3", "state_A-G"], mechanism.taus["PH3"]
-    (Fraction(20718, 31250), 6)
+    (Fraction(10359, 15625), 6)
     """
 
     name: ClassVar[str] = "phsafe"

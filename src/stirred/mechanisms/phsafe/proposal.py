@@ -2,18 +2,18 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas
+from stirred.mechanisms.proposal import Proposal, areas, root
 
 
 def propose(schema: Schema) -> Proposal:
     """The production settings, with the coarsest level of areas as the states."""
+    level = areas(schema, root(schema))[0]
     if not {"household", "person"} <= set(schema.record_types) or not schema.record("person").household:
         raise PlanError(
             "this mechanism cannot be proposed for this census",
             why="it counts persons by their household, and needs both with a link",
             fix='link the persons in census.toml: [record.person] household = "household_id"',
         )
-    level = areas(schema, schema.record("household"))[0]
     return Proposal(
         settings={"preset": "sdhc-2020", "state": level},
         reasons={

@@ -33,18 +33,19 @@ class ReadyPlan:
 def prepare(plan: Plan, out: Path, engine: Engine | None = None, *, rehearsal: bool = False) -> ReadyPlan:
     """Refuse what can be refused, without writing anything; what is left can be run.
 
-    A ``rehearsal`` is run with a key for tests: its packet is marked as not private, so it may have no noise at all.
+    A ``rehearsal`` is run with a key for tests, and its packet is marked as not private: there a mechanism may be told to
+    add no noise at all.
     """
     require_room(out)
     place = engine or engine_named(plan.engine)
     census = plan.checked_census(place)
     require_variables(plan, census)
     promise = _noted(stated(plan, census, place), census)
-    if not rehearsal:
-        for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):
+    for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):
+        if not (rehearsal and mechanism.noiseless):
             require_finite(part, mechanism.published_without_guarantee)
-        if all(part.budget.is_finite for part in promise.parts):
-            require_finite(promise.whole)
+    if all(part.budget.is_finite for part in promise.parts):
+        require_finite(promise.whole)
     return ReadyPlan(census=census, promise=promise, engine=place)
 
 
