@@ -264,3 +264,7 @@ def test_exhibits_say_what_is_noisy_and_what_is_left_out() -> None:
         "Average sizes of households and families",
     ]
     assert "not published" in str(mechanism.exhibits(release)[1].note)
+    only = PHSafe(budget=dict.fromkeys(SDHC_2020.amounts, "0") | {"PH3.state_H,I": "1"})
+    release = only.release(census([home("a")], [person("a")]), key=KEY)
+    (listing,) = only.exhibits(release)[0].parts
+    assert [row[:3] for row in listing.rows] == [("PH3", "STATE", "H,I")]

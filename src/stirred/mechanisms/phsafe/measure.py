@@ -100,6 +100,15 @@ def published(answers: Sequence[Answers], key: Key) -> dict[str, pl.DataFrame]:
     }
 
 
+def has(tables: Mapping[str, pl.DataFrame], item: MeasuredTable) -> bool:
+    """Whether released tables hold a measurement; a census may lack what it needs."""
+    if item.table not in tables:
+        return False
+    rows = tables[item.table].filter(pl.col(REGION_TYPE) == item.region_type)
+    codes = rows[ITERATION].unique() if ITERATION in rows.columns else [ALL]
+    return rows.height > 0 and CODES[item.level][0] in codes
+
+
 def _targets(table: str) -> dict[str, dict[int, int]]:
     """The tables that one measured table makes, with the cell of each of its cells."""
     own = {table: {cell: cell for cell in BY_NAME[table].cells}}

@@ -26,7 +26,7 @@ from stirred.mechanisms.phsafe.config import PHSafeConfig
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
 from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, regions, tabulated
 from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
-from stirred.mechanisms.phsafe.measure import MEASURES, ORDER, Answers, published, variables
+from stirred.mechanisms.phsafe.measure import MEASURES, ORDER, Answers, has, published, variables
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.phsafe.proposal import propose
 from stirred.mechanisms.phsafe.statement import PromisedUnit
@@ -233,16 +233,15 @@ class PHSafe(Mechanism):
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """The noise by table and region, the averages that follow, and what truncation leaves out."""
-        measured_tables = None if release is None else {n for n in ORDER if n.lower() in release.tables}
         every = frozenset([*HOUSEHOLD, *(f"person.{name}" for name in PERSON)])
-        shown = [m for m in self._measured_of(every) if measured_tables is None or m.table in measured_tables]
-        tau = {name: value for name, value in self.taus.items() if name in {item.table for item in shown}}
-        found = [exhibits.noise_exhibit(shown, tau), exhibits.truncation_exhibit(tau)]
+        shown, tables = self._measured_of(every), {}
         if release is not None:
-            tables = {name: frame_of(release.tables[name.lower()]) for name in measured_tables or ()}
-            more = exhibits.averages_exhibit(tables)
-            found += [more] if more is not None else []
-        return found
+            tables = {n: frame_of(release.tables[n.lower()]) for n in ORDER if n.lower() in release.tables}
+            shown = tuple(item for item in shown if has(tables, item))
+        tau = {name: value for name, value in self.taus.items() if name in {item.table for item in shown}}
+        averages = exhibits.averages_exhibit(tables)
+        found = (exhibits.noise_exhibit(shown, tau), exhibits.truncation_exhibit(tau))
+        return found if averages is None else (*found, averages)
 
     def knobs(self) -> Sequence[Knob]:
         """The total budget, which all tables share in proportion."""
