@@ -129,6 +129,18 @@ class Mechanism(ABC):
         In ``state`` a mechanism may keep what it finished; the same run, interrupted, takes it up from there.
         """
 
+    def tabulated(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """The same tables and records of a file that is public already; here a run of settings that add no noise."""
+        return self.release(census, key=key, engine=engine, out=out, progress=progress)
+
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:  # noqa: ARG002
         """Raise if tables cannot be weighted by this variable; called before a key exists, for each weighted table."""
         raise unweighted(self.name)

@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
-from stirred.errors import BudgetError, InputError, PrivacyError
+from stirred.errors import BudgetError, InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
@@ -27,7 +27,7 @@ from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
 from stirred.mechanisms.topdown.proposal import propose
 from stirred.mechanisms.topdown.rules.agreement import promise
-from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.run.plain import plain
 from stirred.mechanisms.topdown.run.release import run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.workload.histogram import column
@@ -38,7 +38,11 @@ from stirred.spec import Specification
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-FAMILIES = {"pl94": ("pl94-persons", "pl94-units"), "dhc": ("dhc-persons", "dhc-units")}
+FAMILIES = {
+    "pl94": ("pl94-persons", "pl94-units"),
+    "dhc": ("dhc-persons", "dhc-units"),
+    "dhc-light": ("dhc-light-persons", "dhc-light-units"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +275,7 @@ class TopDown(Mechanism):
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
                 progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
                 replicates=self.replicates, keep_nmf=self.keep_nmf,
-                approve=partial(_approve, specification),
+                approve=partial(statement.approve, specification),
             )  # fmt: skip
             made = run(task)
             microdata[workload.record] = made.microdata
@@ -295,6 +299,28 @@ class TopDown(Mechanism):
             settings=self.settings(),
             notes=(Phrase("topdown.note.noiseless"),) if self.noiseless else (),
             input_digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
+            private=key.private and not self.noiseless,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def tabulated(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,  # noqa: ARG002
+        out: Path | None = None,
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> Release:
+        """The histogram of every workload as records, without measurements, constraints or a solve."""
+        bureau = self.names == "bureau"
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=self.specification(census),
+            microdata={w.record: plain(census, w, out=out, bureau=bureau) for w in self.workloads},
+            settings=self.settings(),
             private=key.private and not self.noiseless,
             schema=census.schema,
             folder=census.folder,
@@ -358,20 +384,4 @@ class TopDown(Mechanism):
                 settings=accounting.totals_to_try(start),
                 turned=lambda total: replace(self, rho_squared=total, replicates=0),
             ),
-        )
-
-
-def _approve(stated: Specification, checks: tuple[Check, ...], record: Record) -> None:
-    """Refuse a run that used more invariants than it states, or that did not keep one."""
-    more = set(record.multiverse) - set(stated.multiverse)
-    if more:
-        raise PrivacyError(
-            "the run used an invariant that its specification does not list",
-            why="; ".join(sorted(i.words() for i in more)),
-            fix="report this; nothing was released",
-        )
-    broken = [check.invariant for check in checks if not check.kept]
-    if broken:
-        raise PrivacyError(
-            "an invariant was not kept", why=broken[0], fix="report this; nothing was released"
         )

@@ -3,9 +3,11 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from stirred.errors import PrivacyError
 from stirred.languages import Phrase
+from stirred.mechanisms.release import Check
 from stirred.mechanisms.topdown.accounting import by_level
-from stirred.mechanisms.topdown.rules.record import declared
+from stirred.mechanisms.topdown.rules.record import Record, declared
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
@@ -76,3 +78,19 @@ def ledger(workloads: list[tuple[Workload, Fraction | None]], limit: Budget) -> 
             if part:
                 account = account.spend("topdown", f"{workload.name}: {level}", Budget.sqrt(part))
     return account
+
+
+def approve(stated: Specification, checks: tuple[Check, ...], record: Record) -> None:
+    """Refuse a run that used more invariants than it states, or that did not keep one."""
+    more = set(record.multiverse) - set(stated.multiverse)
+    if more:
+        raise PrivacyError(
+            "the run used an invariant that its specification does not list",
+            why="; ".join(sorted(i.words() for i in more)),
+            fix="report this; nothing was released",
+        )
+    broken = [check.invariant for check in checks if not check.kept]
+    if broken:
+        raise PrivacyError(
+            "an invariant was not kept", why=broken[0], fix="report this; nothing was released"
+        )
