@@ -34,6 +34,7 @@ RESERVED = frozenset(
         "memory",
         "scratch",
         "help",
+        "from",
     )
 )  # flags of every command
 
@@ -44,7 +45,8 @@ class MechanismConfig(StrictModel):
     The first line of the docstring is the help of the command. In ``json_schema_extra`` a field may say its ``flag``
     (where that is not its name), ``path`` (a text that names a file, relative to the plan; ``".toml"``: only a text with
     this ending does) and ``continues`` (a path of an earlier packet, or the label of an earlier [[mechanism]], whose
-    promise is then part of the specification) and ``levels_of`` (the setting that names the variable whose levels it
+    promise is then part of the specification), ``reads`` (the same, of a release that is read as public data: its promise
+    is stated apart) and ``levels_of`` (the setting that names the variable whose levels it
     lists: a label of the codebook is then as good as a code).
     """
 
@@ -92,8 +94,15 @@ class MechanismConfig(StrictModel):
         return self.model_copy(update=found) if found else self
 
     def continued(self) -> str | None:
-        """The setting that names an earlier packet or [[mechanism]], where one is given."""
-        names = (name for name, field in type(self).model_fields.items() if extra(field).get("continues"))
+        """The setting that names an earlier packet or [[mechanism]] whose promise is included, where one is given."""
+        return self._naming("continues")
+
+    def linked(self) -> str | None:
+        """The setting that names an earlier packet or [[mechanism]], continued or only read, where one is given."""
+        return self._naming("continues") or self._naming("reads")
+
+    def _naming(self, kind: str) -> str | None:
+        names = (name for name, field in type(self).model_fields.items() if extra(field).get(kind))
         return next((name for name in names if getattr(self, name) is not None), None)
 
 

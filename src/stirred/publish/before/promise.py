@@ -7,6 +7,7 @@ from stirred.census import Census
 from stirred.engine import Engine
 from stirred.engine.scratch import scratch_folder
 from stirred.errors import BudgetError, PrivacyError
+from stirred.publish.before.composition import Share, compared, composed
 from stirred.publish.plan.description import Plan
 from stirred.spec import Budget, NormalizedRenyi, Specification
 from stirred.spec.files import save
@@ -20,20 +21,25 @@ class PlanPromise:
 
     parts: tuple[Specification, ...]
     whole: Specification
+    published: Specification  # by published factors where a proof is lacking; else the whole
+    shares: tuple[Share, ...]  # what each mechanism adds
 
 
 def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanPromise:
     """Let every mechanism refuse what it can, then state its specification; the whole stays within the plan's limit.
 
     The specification of a mechanism that continues an earlier one includes the earlier promise, which is therefore not
-    composed a second time.
+    composed a second time. A mechanism that tabulates released records has their promise, which it does not weaken.
     """
     found: list[Specification] = []
     with scratch_folder() as place:
         for number, step in enumerate(plan.steps):
             mechanism = step.mechanism
-            if step.continues is not None:
-                earlier = continued(place / str(number), found[step.continues])
+            if step.source is not None:
+                found.append(found[step.source].post_processed(step.label))
+                continue
+            if step.earlier is not None:
+                earlier = continued(place / str(number), found[step.earlier])
                 (earlier / DATA).mkdir()
                 mechanism = step.after(earlier, plan.folder)
             mechanism.refuse(census, engine)
@@ -41,13 +47,11 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
             mechanism.refuse_stated(census, found[-1], engine)
             if step.continues is not None:
                 _require_included(found[step.continues], found[-1], step.label)
-    included = {step.continues for step in plan.steps}
-    alone = [part for number, part in enumerate(found) if number not in included]
-    whole = alone[0]
-    for part in alone[1:]:
-        whole = whole + part
-    _require_within(plan, whole)
-    return PlanPromise(parts=tuple(found), whole=whole)
+    together = composed(plan, found)
+    _require_within(plan, together.whole)
+    return PlanPromise(
+        parts=tuple(found), whole=together.whole, published=together.published, shares=together.shares
+    )
 
 
 def promise(plan: Plan, census: Census, engine: Engine | None = None) -> Specification:
@@ -65,7 +69,7 @@ def continued(place: Path, specification: Specification) -> Path:
 def spent(specification: Specification) -> tuple[str, Budget]:
     """The symbol and the budget that people compare: ρ² for zCDP, else ε."""
     zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
-    return ("ρ²", specification.rho_squared) if zcdp else ("ε", specification.budget)
+    return "ρ²" if zcdp else "ε", compared(specification)
 
 
 def _require_included(earlier: Specification, later: Specification, label: str) -> None:

@@ -1,7 +1,7 @@
 """All that is refused before a key, a folder or a file exists, whichever way a packet is asked for."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -104,11 +104,11 @@ def require_variables(plan: Plan, census: Census) -> None:
     """The tables and the questions of a plan name variables that exist and that will be released."""
     told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
     for table in plan.tables:
-        check_variables(census, table)
+        check_variables(census, table, own=_own_variables(told, table.record_type))
         able = [
             mechanism
-            for mechanism, found in zip(plan.mechanisms, told, strict=True)
-            if found is None or _has(found, table, census)
+            for number, (mechanism, found) in enumerate(zip(plan.mechanisms, told, strict=True))
+            if table.source in (None, number) and (found is None or _has(found, table, census))
         ]
         if not able:
             raise PlanError(
@@ -146,9 +146,9 @@ def weighed(plan: Plan, census: Census) -> int | None:
     return number
 
 
-def check_variables(census: Census, table: TablePlan) -> None:
-    """A table's record type and variables must exist."""
-    known = _known(census, table.record_type)
+def check_variables(census: Census, table: TablePlan, *, own: Collection[str] = ()) -> None:
+    """A table's record type and variables must exist in the census, or be ones that a mechanism makes of its own."""
+    known = {*known_variables(census, table.record_type), *own}
     for name in table.variables:
         if name not in known:
             raise PlanError(
@@ -158,7 +158,11 @@ def check_variables(census: Census, table: TablePlan) -> None:
             )
 
 
-def _known(census: Census, record_type: str) -> set[str]:
+def _own_variables(told: Sequence[Mapping[str, Sequence[str]] | None], record_type: str) -> set[str]:
+    return {name for found in told if found is not None for name in found.get(record_type, ())}
+
+
+def known_variables(census: Census, record_type: str) -> set[str]:
     """The variables of a record type, of its household, and the areas beside the spine."""
     record = census.schema.record(record_type)
     known = set(census.columns(record_type))
@@ -185,7 +189,7 @@ def _check_questions(questions: Questions, census: Census, mechanism: Mechanism)
             why="the census has no such record type",
             fix=did_you_mean(record_type, census.schema.record_types),
         )
-    known = _known(census, record_type)
+    known = known_variables(census, record_type)
     released = mechanism.publishes(census)
     for name in questions.variables():
         asked = TablePlan(name=name, record_type=record_type, by=(name,))

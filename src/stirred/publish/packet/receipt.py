@@ -23,12 +23,18 @@ def versions() -> dict[str, str]:
 
 
 def receipt(
-    plan: Plan, releases: Sequence[Release], *, tables: Mapping[str, str], engine: str
+    plan: Plan,
+    releases: Sequence[Release],
+    *,
+    tables: Mapping[str, str],
+    engine: str,
+    account: Ledger | None = None,
 ) -> dict[str, object]:
     """What was run, with which settings, what it spent, and that its invariants were verified.
 
     ``tables`` are the published tables with the record type that each counts. An ``input_digest`` is keyed with the key
-    of its run: only the holder of the key learns from it whether the input was the same.
+    of its run: only the holder of the key learns from it whether the input was the same. ``account`` is what all
+    mechanisms of a plan spend together, each in the unit of the whole.
     """
     return {
         "format": FORMAT,
@@ -39,6 +45,7 @@ def receipt(
         "engine": engine,
         "versions": versions(),
         "tables": dict(tables),
+        **({} if account is None else {"ledger": ledger_entries(account)}),
         "mechanisms": [
             {
                 "name": release.mechanism,

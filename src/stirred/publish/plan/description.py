@@ -11,8 +11,9 @@ from stirred.census import Census, Invalid, read
 from stirred.census.bureau import described
 from stirred.engine import Engine, Local
 from stirred.errors import PlanError
+from stirred.frames import frame_of
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
-from stirred.mechanisms.released import weigh
+from stirred.mechanisms.released import finished, weigh
 from stirred.spec import Budget
 
 
@@ -25,6 +26,10 @@ class TablePlan:
     by: tuple[str, ...]
     weight: str = ""
     calibrated: bool = False  # whether the weight is made after the release, from public totals
+    source: int | None = (
+        None  # the number of the [[mechanism]] whose release it is made of; None: the first that has it
+    )
+    own: str = ""  # the name of a table that the release has with its uncertainty: it is published as it is
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -34,6 +39,8 @@ class TablePlan:
 
     def made(self, release: Release, mechanism: Mechanism, *, engine: Engine | None = None) -> pa.Table:
         """The table with all that the mechanism knows about the uncertainty of its cells."""
+        if self.own:
+            return finished(frame_of(release.tables[self.own]), self.by)
         if self.calibrated:
             place = engine or Local()
             return weigh(release, self.by, weight=self.weight, record_type=self.record_type, engine=place)
@@ -51,6 +58,14 @@ class WeightsPlan:
     recalibrate_to: tuple[str, ...]
     column: str
     record_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retabulation:
+    """A product that is computed from a release of the plan alone: post-processing, which costs nothing."""
+
+    name: str
+    source: int  # the number of the [[mechanism]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +114,21 @@ class PlannedMechanism:
     config: MechanismConfig
     mechanism: Mechanism
     continues: int | None = None  # the number of the earlier [[mechanism]] whose release it agrees with
+    reads: int | None = None  # of the one whose release it reads as public data
+    source: int | None = None  # of the one whose released records it tabulates in the place of the census
+
+    @property
+    def earlier(self) -> int | None:
+        """The number of the earlier [[mechanism]] whose release it needs, continued or read."""
+        return self.reads if self.continues is None else self.continues
 
     def settings(self) -> dict[str, object]:
         """Every setting, those with their default included: what the receipt names."""
         return self.config.model_dump()
 
     def after(self, packet: Path, folder: Path) -> Mechanism:
-        """The mechanism that continues a release, which lies in ``packet``."""
-        setting = self.config.continued()
+        """The mechanism that continues or reads a release, which lies in ``packet``."""
+        setting = self.config.linked()
         found = self.config.located(folder)
         if setting is not None:
             found = found.model_copy(update={setting: str(packet)})
@@ -136,6 +158,7 @@ class Plan:
     invalid: Invalid = "refuse"  # what is done with records that break the schema
     weights: WeightsPlan | None = None
     language: str = "en"  # of the card and of the reports
+    retabulations: tuple[Retabulation, ...] = ()
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

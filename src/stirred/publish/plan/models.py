@@ -24,6 +24,18 @@ class TableConfig(StrictModel):
         "column of [weights]: totals without intervals",
         examples=["weight"],
     )
+    of: str = Field(
+        default="",
+        description="the label of the [[mechanism]] whose release is counted; the first that has the variables unless named",
+        examples=["dhc"],
+    )
+
+
+class RetabulationConfig(StrictModel):
+    """[[retabulation]]: a product that is computed from a release of the plan alone; it costs no budget."""
+
+    name: str = Field(description="what the product is called", examples=["Demographic Profile"])
+    of: str = Field(description="the label of the [[mechanism]] that it is computed from", examples=["dhc"])
 
 
 class PublishConfig(StrictModel):
@@ -160,6 +172,9 @@ class PlanConfig(StrictModel):
         min_length=1, description="one or more mechanisms, each with its name and its settings"
     )
     table: list[TableConfig] = Field(default=[], description="tables to publish")
+    retabulation: list[RetabulationConfig] = Field(
+        default=[], description="products that are computed from what is released"
+    )
     weights: WeightsConfig = WeightsConfig()
     publish: PublishConfig = PublishConfig()
     reason: list[ReasonConfig] = Field(default=[], description="why numbers are exact")

@@ -12,7 +12,15 @@ from stirred.languages import Language
 from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
-from stirred.publish.plan.description import Plan, PlannedMechanism, Questions, Reason, TablePlan, WeightsPlan
+from stirred.publish.plan.description import (
+    Plan,
+    PlannedMechanism,
+    Questions,
+    Reason,
+    Retabulation,
+    TablePlan,
+    WeightsPlan,
+)
 from stirred.spec import Budget
 from stirred.toml_text import TomlError, plain_text, toml_of
 
@@ -51,13 +59,15 @@ def parse(text: str, *, folder: Path) -> Plan:
     config = parsed(models.PlanConfig, document, what="the plan", kind=PlanError)
     _check_tables(config)
     _check_reasons(config)
+    steps = _steps(config.mechanism, folder, config.census)
+    labels = [step.label for step in steps]
     return Plan(
         title=config.title,
         text=text,
         folder=folder,
         census_file=config.census,
         engine=config.engine,
-        steps=_steps(config.mechanism, folder, config.census),
+        steps=steps,
         tables=tuple(
             TablePlan(
                 name=t.name,
@@ -65,6 +75,7 @@ def parse(text: str, *, folder: Path) -> Plan:
                 by=tuple(t.by),
                 weight=t.weight,
                 calibrated=bool(config.weights.recalibrate_to) and t.weight == config.weights.column,
+                source=_labelled(t.of, labels, f"table {t.name}") if t.of else None,
             )
             for t in config.table
         ),
@@ -80,6 +91,10 @@ def parse(text: str, *, folder: Path) -> Plan:
         invalid=config.invalid,
         weights=_weights(config.weights),
         language=config.language,
+        retabulations=tuple(
+            Retabulation(name=item.name, source=_labelled(item.of, labels, f"the retabulation {item.name}"))
+            for item in config.retabulation
+        ),
     )
 
 
@@ -217,20 +232,36 @@ def _step(
             fix='label = "first"',
         )
     kind = find(name)
-    settings = {key: value for key, value in values.items() if key not in ("name", "label")}
+    settings = {key: value for key, value in values.items() if key not in ("name", "label", "from")}
     config = parsed(kind.Config, settings, what="the plan", where=f"mechanism.{name}", kind=PlanError)
     if config.names_levels() and (folder / census).is_file():
         config = config.coded(coder(codebook.load(folder / census)))
-    setting = config.continued()
-    continues = None
-    if setting is not None and (given := getattr(config, setting)) in earlier:
-        if earlier.count(given) > 1:
-            raise PlanError(
-                f"two [[mechanism]] entries are called {given}",
-                why=f"{setting} must name one of them",
-                fix='give each its own label, such as label = "first"',
-            )
-        continues = earlier.index(given)
+    setting, from_ = config.linked(), values.get("from")
+    given = None if setting is None else getattr(config, setting)
+    earlier_one = _labelled(given, earlier, setting) if given in earlier else None
+    continued = setting is not None and setting == config.continued()
     return PlannedMechanism(
-        label=label, config=config, mechanism=kind.of(config.located(folder)), continues=continues
+        label=label,
+        config=config,
+        mechanism=kind.of(config.located(folder)),
+        continues=earlier_one if continued else None,
+        reads=None if continued else earlier_one,
+        source=None if from_ is None else _labelled(from_, earlier, f"from in mechanism.{name}"),
     )
+
+
+def _labelled(label: object, labels: Sequence[str], who: str | None) -> int:
+    """The number of the [[mechanism]] with a label, which must be one."""
+    if label not in labels:
+        raise PlanError(
+            f"{who} names no [[mechanism]] that comes before it",
+            why="it is made from the release of another one",
+            fix=did_you_mean(str(label), labels) if labels else 'label = "first" in an earlier [[mechanism]]',
+        )
+    if labels.count(str(label)) > 1:
+        raise PlanError(
+            f"two [[mechanism]] entries are called {label}",
+            why=f"{who} must name one of them",
+            fix='give each its own label, such as label = "first"',
+        )
+    return labels.index(str(label))

@@ -12,7 +12,9 @@ from stirred.engine import Engine
 from stirred.extras import absent, missing
 from stirred.languages import Language, Phrase
 from stirred.mechanisms.base import Release
+from stirred.publish.before.promise import PlanPromise
 from stirred.publish.compare.answers import assessment
+from stirred.publish.compare.products import together
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import SCRIPT
 from stirred.publish.packet.receipt import versions
@@ -50,6 +52,7 @@ class Papers:
         tables: Shown,
         engine: Engine,
         language: Language | None = None,
+        promise: PlanPromise | None = None,
     ) -> "Papers":
         """Everything that is computed from the releases alone."""
         ground = ground_of(schema, plan.folder / plan.census_file, releases)
@@ -58,7 +61,9 @@ class Papers:
             subtitle=Phrase("report.subtitle"),
             audience="public",
             private=all(release.private for release in releases),
-            sections=tuple(public_sections(plan, schema, specification, releases, tables, engine, ground)),
+            sections=tuple(
+                public_sections(plan, schema, specification, releases, tables, engine, ground, promise)
+            ),
             first=first_screen({"": specification}, tables={"": tables}, labels=labels_of(schema).variables),
             language=language or Language.of(plan.language),
         )
@@ -148,6 +153,7 @@ def public_sections(
     tables: Shown,
     engine: Engine,
     ground: Ground,
+    promise: PlanPromise | None = None,
 ) -> list[Section]:
     """The sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
@@ -155,10 +161,14 @@ def public_sections(
         sections.promise(specification),
         sections.exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
     ]
+    if promise is not None and len(plan.steps) > 1:
+        parts += [
+            exhibited(exhibit) for exhibit in together(plan, promise, {n: t for n, (_, t) in tables.items()})
+        ]
     if (module := absent("report")) is not None:
         return [*parts, _undrawn(module), sections.method(_method(plan))]
-    for number, (mechanism, release) in enumerate(zip(plan.mechanisms, releases, strict=True), 1):
-        shown_of = mechanism.exhibits(release, engine=engine)
+    for number, (step, release) in enumerate(zip(plan.steps, releases, strict=True), 1):
+        shown_of = () if step.source is not None else step.mechanism.exhibits(release, engine=engine)
         parts += [exhibited(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
     parts.append(published(tables, labels=labels_of(schema), ground=ground))
     parts.append(sections.method(_method(plan)))

@@ -4,6 +4,7 @@ Everything is built in ``OUT.part``, which is renamed to ``OUT`` at the end.
 """
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from stirred.publish.plan.reading import load
 from stirred.publish.plan.totals import public_totals
 from stirred.publish.run.lock import locked
 from stirred.publish.run.state import Unfinished
+from stirred.publish.run.tabulate import tabulated
 from stirred.publish.run.weights import recalibrated
 from stirred.publish.run.writer import Content, data_folder, write
 
@@ -62,15 +64,16 @@ def _run(
     unfinished.begin(plan, key, ready.census)
     try:
         unfinished.clear(data_folder(plan, number) for number in range(len(plan.steps)))
-        releases = [
-            _release(plan, number, ready, key, unfinished, report) for number in range(len(plan.steps))
-        ]
+        releases: list[Release] = []
+        for number in range(len(plan.steps)):
+            releases.append(_release(plan, number, ready, key, unfinished, report, releases))
         content = Content(
             plan=plan,
             schema=ready.census.schema,
             specification=ready.specification,
             releases=tuple(releases),
             engine=ready.engine,
+            promise=ready.promise,
         )
         truth = ready.census if internal and plan.utility else None
         write(content, unfinished.part, progress=report, truth=truth)
@@ -85,7 +88,13 @@ def _run(
 
 
 def _release(
-    plan: Plan, number: int, ready: ReadyPlan, key: Key, unfinished: Unfinished, progress: Progress
+    plan: Plan,
+    number: int,
+    ready: ReadyPlan,
+    key: Key,
+    unfinished: Unfinished,
+    progress: Progress,
+    before: Sequence[Release],
 ) -> Release:
     """Run one mechanism, or take up what it finished before."""
     place = unfinished.part / PUBLIC / data_folder(plan, number)
@@ -95,9 +104,15 @@ def _release(
     if release is None:
         work = unfinished.work(place)
         levels = unfinished.state / f"{place.name}.levels"  # what the mechanism finished, and takes up again
-        release = mechanism.release(
-            ready.census, key=key, engine=ready.engine, out=work, state=levels, progress=progress
-        )
+        source = plan.steps[number].source
+        if source is None:
+            release = mechanism.release(
+                ready.census, key=key, engine=ready.engine, out=work, state=levels, progress=progress
+            )
+        else:
+            release = tabulated(
+                mechanism, before[source], ready.census, specification, key=key, out=work, progress=progress
+            )
         if release.specification != specification:
             raise PrivacyError(
                 f"{mechanism.name} promises something else after its run",
@@ -113,13 +128,13 @@ def _release(
 
 
 def _mechanism(plan: Plan, number: int, ready: ReadyPlan, unfinished: Unfinished) -> Mechanism:
-    """The mechanism of a plan; one that continues an earlier release finds it in the state of the run."""
+    """The mechanism of a plan; one that continues or reads an earlier release finds it in the state of the run."""
     step = plan.steps[number]
-    if step.continues is None:
+    if step.earlier is None:
         return step.mechanism
     place = unfinished.state / f"continued-{number + 1}"
     shutil.rmtree(place, ignore_errors=True)
-    continued(place, ready.promise.parts[step.continues])
-    earlier = unfinished.part / PUBLIC / data_folder(plan, step.continues)
+    continued(place, ready.promise.parts[step.earlier])
+    earlier = unfinished.part / PUBLIC / data_folder(plan, step.earlier)
     (place / DATA).symlink_to(earlier.resolve(), target_is_directory=True)
     return step.after(place, plan.folder)

@@ -13,6 +13,8 @@ from stirred.engine import Engine, Progress
 from stirred.file_names import file_name, path_in
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import lazy, own_table
+from stirred.publish.before.account import account
+from stirred.publish.before.promise import PlanPromise
 from stirred.publish.before.refusals import require_kept
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
 from stirred.publish.packet.labels import write_labels
@@ -33,6 +35,7 @@ class Content:
     specification: Specification
     releases: tuple[Release, ...]
     engine: Engine
+    promise: PlanPromise | None = None  # of a plan with several mechanisms: what each of them adds
 
 
 def data_folder(plan: Plan, number: int) -> str:
@@ -60,12 +63,26 @@ def write(content: Content, part: Path, *, progress: Progress, truth: Census | N
     counted = {table.name: table.record_type for table, _ in tables}
     write_json(
         public / "receipt.json",
-        receipt(plan, content.releases, tables=counted, engine=content.engine.name),
+        receipt(
+            plan,
+            content.releases,
+            tables=counted,
+            engine=content.engine.name,
+            account=account(plan, content.promise),
+        ),
     )
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
     write_labels(public, content.schema)
     shown = {table.name: (table.by, made[table.name]) for table, _ in tables}
-    papers = Papers.of(plan, content.schema, content.specification, content.releases, shown, content.engine)
+    papers = Papers.of(
+        plan,
+        content.schema,
+        content.specification,
+        content.releases,
+        shown,
+        content.engine,
+        promise=content.promise,
+    )
     papers.write_public(public)
     seal(public)
     if truth is not None:
@@ -79,17 +96,25 @@ def write(content: Content, part: Path, *, progress: Progress, truth: Census | N
 
 def all_tables(content: Content) -> list[tuple[TablePlan, int]]:
     """The plan's tables and those that the mechanisms counted themselves, each with the number of its mechanism."""
-    found = [(table, _source(content.releases, table)) for table in content.plan.tables]
+    found = [
+        (table, _source(content.releases, table) if table.source is None else table.source)
+        for table in content.plan.tables
+    ]
     names = {table.name for table in content.plan.tables}
-    stated = {frozenset(table.by) for table in content.plan.tables}
-    for number, (mechanism, release) in enumerate(
-        zip(content.plan.mechanisms, content.releases, strict=True)
-    ):
-        for name, by in mechanism.counted(release).items():
-            table = TablePlan(name=file_name(name), record_type=mechanism.record_type, by=by)
-            if frozenset(by) not in stated and table.name not in names:
-                found.append((table, number))
-                names.add(table.name)
+    stated = {frozenset(table.by) for table in content.plan.tables if table.source is None}
+    for number, (step, release) in enumerate(zip(content.plan.steps, content.releases, strict=True)):
+        for name, by in step.mechanism.counted(release).items():
+            own = step.source is not None or "standard_error" in release.tables[name].column_names
+            if frozenset(by) in stated and not own:
+                continue
+            file = file_name(name)
+            called = file if file not in names else file_name(f"{step.label}-{name}")
+            if called not in names:
+                record_type = step.mechanism.record_type
+                found.append(
+                    (TablePlan(name=called, record_type=record_type, by=by, own=name if own else ""), number)
+                )
+                names.add(called)
     return found
 
 

@@ -1,0 +1,114 @@
+"""How the promises of a plan's mechanisms add up to one, each restated per changed record where it counts added ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stirred.languages import Phrase
+from stirred.publish.plan.description import Plan
+from stirred.spec import Budget, NormalizedRenyi, Specification, compose
+from stirred.spec.algebra.accounting import account
+from stirred.spec.algebra.conversions import Conversion, Figure
+from stirred.spec.algebra.statement import Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one mechanism adds to the budget of a plan; budgets are those that people compare (ρ² for zCDP, else ε)."""
+
+    label: str
+    unit: str  # the input premetric that its promise is stated in
+    counted: Budget  # as it states its promise
+    conversion: Conversion | None
+    published: Budget  # in the unit of the whole, by the published factor
+    proved: Budget  # the same, by the factor that has a proof
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """The promise of a whole plan, by factors that are proved, and the figure that published factors would give."""
+
+    whole: Specification
+    published: Specification
+    shares: tuple[Share, ...]
+
+
+def composed(plan: Plan, parts: Sequence[Specification]) -> Composed:
+    """The composition of a plan's promises, stated in the order of the plan.
+
+    A promise that includes an earlier one replaces it, and what is computed from released records adds nothing. A promise
+    that stands alone stays as it is stated.
+    """
+    included = {step.continues for step in plan.steps}
+    charged = [n for n, step in enumerate(plan.steps) if step.source is None]
+    alone = [n for n in charged if n not in included]
+    if len(alone) == 1:
+        whole = parts[alone[0]]
+        return Composed(whole=whole, published=whole, shares=_shares(plan, parts, charged, whole, whole))
+    proved, published = (
+        compose([_restated(plan, parts, n, figure) for n in alone]) for figure in ("proved", "published")
+    )
+    shares = _shares(plan, parts, charged, proved, published)
+    if compared(published) != compared(proved):
+        figure = Phrase(
+            "composed.note.published", budget=published.shown_budget, exact=compared(published).exact
+        )
+        proved = replace(proved, notes=tuple(sorted({*proved.notes, figure})))
+    return Composed(whole=proved, published=published, shares=shares)
+
+
+def compared(specification: Specification) -> Budget:
+    """The budget that people compare: ρ² for zCDP, else ε."""
+    zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
+    return specification.rho_squared if zcdp else specification.budget
+
+
+def _restated(plan: Plan, parts: Sequence[Specification], number: int, figure: Figure) -> Specification:
+    conversion = plan.steps[number].mechanism.conversion
+    return parts[number] if conversion is None else conversion.restated(parts[number], figure=figure)
+
+
+def _shares(
+    plan: Plan,
+    parts: Sequence[Specification],
+    charged: Sequence[int],
+    proved: Specification,
+    published: Specification,
+) -> tuple[Share, ...]:
+    return tuple(
+        Share(
+            label=plan.steps[n].label,
+            unit=str(parts[n].input_premetric),
+            counted=_own(plan, parts, n, parts[n], "proved", alone=True),
+            conversion=plan.steps[n].mechanism.conversion,
+            published=_own(plan, parts, n, published, "published"),
+            proved=_own(plan, parts, n, proved, "proved"),
+        )
+        for n in charged
+    )
+
+
+def _own(
+    plan: Plan,
+    parts: Sequence[Specification],
+    number: int,
+    whole: Specification,
+    figure: Figure,
+    *,
+    alone: bool = False,
+) -> Budget:
+    """What a mechanism spends beyond the release that it continues, in the flavor of the whole."""
+    told = parts[number] if alone or whole == parts[number] else _restated(plan, parts, number, figure)
+    own: list[Part] = list(told.statements)
+    earlier = plan.steps[number].continues
+    for part in () if earlier is None else parts[earlier].statements:
+        own.remove(part)
+    if not own:
+        return Budget.zero()
+    budget, _ = account(
+        own,
+        domain=whole.domain,
+        multiverse=whole.multiverse,
+        input_premetric=whole.input_premetric,
+        output_premetric=whole.output_premetric,
+    )
+    return budget.squared() if isinstance(whole.output_premetric, NormalizedRenyi) else budget
