@@ -91,10 +91,6 @@ OWN = (
         target="stirred.mechanisms.safetab.persons.mechanism:SafeTabP",
         summary="totals, and sex by age, of detailed population groups: SafeTab-P",
         settings="stirred.mechanisms.safetab.persons.config:SafeTabPConfig",
-        name="safetab-h",
-        target="stirred.mechanisms.safetab.households.mechanism:SafeTabH",
-        summary="households of detailed groups by type and tenure: SafeTab-H",
-        settings="stirred.mechanisms.safetab.households.config:SafeTabHConfig",
     ),
     Registration(
         name="safetab-h",

@@ -54,6 +54,7 @@ class PHSafe(Mechanism):
 
     name: ClassVar[str] = "phsafe"
     Config: ClassVar[type[MechanismConfig]] = PHSafeConfig
+    conversion: ClassVar[Conversion | None] = PHSAFE
     seconds_per_million: ClassVar[float] = 2.0
     conversion: ClassVar[Conversion | None] = PHSAFE
 

@@ -38,6 +38,7 @@ from stirred.mechanisms.safetab.regions import (
 )
 from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Specification
+from stirred.spec.algebra.conversions import SAFETAB_P, Conversion
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -59,6 +60,7 @@ class SafeTabP(Mechanism):
     Config: ClassVar[type[MechanismConfig]] = SafeTabPConfig
     seconds_per_million: ClassVar[float] = 20.0
     bytes_per_record: ClassVar[int] = 200
+    conversion: ClassVar[Conversion | None] = SAFETAB_P
 
     preset: str = "ddhc-a-2020"
     codes: Path | str | None = None
