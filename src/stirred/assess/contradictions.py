@@ -18,11 +18,19 @@ ALL = "*"  # the iteration code of all persons or households
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Sums of a published table: rows where columns have one of these values, by the columns of ``by`` in their order."""
+    """Sums of a published table: rows where columns have one of these values, by the columns of ``by`` in their order.
+
+    A cell that a ``complete`` table does not have is 0; elsewhere it may have been suppressed.
+    """
 
     table: str
     by: tuple[str, ...]
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the table counts released records, all of which it has."""
+        return self.table.startswith(("pl-", "dhc-"))
 
     def sums(self, tables: Mapping[str, pa.Table]) -> pl.DataFrame | None:
         """The sums by ``by``, whose columns are numbered; None where the table or a column is not published."""
@@ -178,11 +186,7 @@ def contradictions(
         if first is None or second is None:
             continue
         keys = [name for name in first.columns if name != COUNT]
-        both = (
-            first.join(second, on=keys, how="inner", suffix="_")
-            if keys
-            else pl.concat([first, second.rename({COUNT: f"{COUNT}_"})], how="horizontal")
-        )
+        both = _paired(first, second, keys, quantity)
         if both.is_empty():
             continue
         apart = (both[COUNT].cast(pl.Float64) - both[f"{COUNT}_"].cast(pl.Float64)).abs()
@@ -195,3 +199,17 @@ def contradictions(
             )
         )
     return tuple(found)
+
+
+def _paired(
+    first: pl.DataFrame, second: pl.DataFrame, keys: Sequence[str], quantity: Quantity
+) -> pl.DataFrame:
+    """The numbers that stand on both sides."""
+    other = f"{COUNT}_"
+    if not keys:
+        return pl.concat([first, second.rename({COUNT: other})], how="horizontal")
+    both = first.join(second, on=keys, how="full", suffix="_", coalesce=True)
+    for name, side in ((COUNT, quantity.first), (other, quantity.second)):
+        if side.complete:
+            both = both.with_columns(pl.col(name).fill_null(0))
+    return both.drop_nulls()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stirred.census import Invalid
     from stirred.mechanisms.base import Mechanism
     from stirred.mechanisms.config import MechanismConfig
+    from stirred.publish import Plan
     from stirred.spec import Specification
 
 
@@ -34,29 +35,37 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments: those of every mechanism, and the settings of this one."""
     kind = registration(name)
     parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{__doc__}"
+    add_places(parser)
+    add_flags(parser, kind.Config)
+    add_ways(parser)
+    parser.set_defaults(run=partial(run, name))
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the census, the packet and the key: the arguments that every command of a release begins with."""
     parser.add_argument(
         "census", type=Path, help="census.toml, its folder, or a folder in the Census Bureau's format"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the packet to write; must not exist")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")
     parser.add_argument("--check", action="store_true", help="print what would be promised and stop")
-    add_flags(parser, kind.Config)
+
+
+def add_ways(parser: argparse.ArgumentParser) -> None:
+    """Add what every command of a release ends with: invalid records, language, engine and JSON."""
     add_invalid_argument(parser, default="refuse")
     add_language_argument(parser)
     add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.set_defaults(run=partial(run, name))
 
 
 def run(name: str, arguments: argparse.Namespace) -> int:
     """State the promise; or make the plan of this command and run it."""
-    from stirred.publish import run as run_plan
-    from stirred.publish.before.refusals import prepare, require_room
+    from stirred.publish.before.refusals import require_room
     from stirred.publish.plan.writing import plan_of
-    from stirred.publish.run.lock import locked
 
     kind = find(name)
-    path, out = _census(arguments.census), arguments.out
+    path, out = census_file(arguments.census), arguments.out
     mechanism = kind.of(_coded(settings(arguments, kind.Config), path))
     invalid: Invalid = arguments.invalid or "refuse"
     if arguments.check:
@@ -72,6 +81,15 @@ def run(name: str, arguments: argparse.Namespace) -> int:
         )
     require_room(out)
     plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid, language=arguments.language)
+    return release(plan, out, arguments)
+
+
+def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
+    """Run a plan that a command made, and say what was promised and kept."""
+    from stirred.publish import run as run_plan
+    from stirred.publish.before.refusals import prepare
+    from stirred.publish.run.lock import locked
+
     with chosen_engine(arguments) as engine:
         ready = prepare(plan, out, engine, rehearsal=rehearses(out, arguments.key))
         tell_dropped(ready.census)
@@ -108,7 +126,7 @@ def _coded(config: "MechanismConfig", census: Path) -> "MechanismConfig":
     return config.coded(coder(parse.load(census / "census.toml" if census.is_dir() else census)))
 
 
-def _census(path: Path) -> Path:
+def census_file(path: Path) -> Path:
     """The census.toml of a folder, or the folder itself where its files have a known format of their own."""
     if not path.is_dir():
         return path

@@ -4,6 +4,8 @@
   stirred plan new plan.toml --mechanism topdown     the same without asking
   stirred plan new --census census.toml --out plan.toml
                                                      a plan proposed from the schema, with its reasons; reads no record
+  stirred plan new das2020 --census census.toml --out plan.toml
+                                                     a plan that has a name: the products of the 2020 census
   stirred plan check plan.toml                       the whole promise and cost; writes nothing
   stirred plan tune plan.toml --target "mape county×tenure <= 2%"
                                                      the smallest loss that reaches it, on a stand-in
@@ -33,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = verbs.add_parser("new", help="write a commented plan")
-    new.add_argument("plan", nargs="?", help="the file to write; must not exist")
+    new.add_argument(
+        "plan", nargs="?", help="the file to write, which must not exist; or the name of a plan (das2020)"
+    )
     new.add_argument("--out", metavar="FILE", help="the same (default: plan.toml)")
     new.add_argument("--mechanism", metavar="NAME", help="do not ask: permutation-swapping, topdown, …")
     new.add_argument(
@@ -93,6 +97,8 @@ def _new(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.registry import OWN, registration
     from stirred.publish.plan.templates import new_plan, questions
 
+    if arguments.plan and not arguments.plan.endswith(".toml") and "/" not in arguments.plan:
+        return _named(arguments)
     path = Path(arguments.out or arguments.plan or "plan.toml")
     if arguments.census:
         return _propose(path, arguments)
@@ -111,6 +117,27 @@ def _new(arguments: argparse.Namespace) -> int:
         print_json({"plan": str(path), "files": [], "choices": [], "undecided": []})
     else:
         console().print(f"wrote {path}: edit it, then stirred plan check {path}")
+    return 0
+
+
+def _named(arguments: argparse.Namespace) -> int:
+    """Write a plan that has a name; with a census its swap and its tables fit the schema."""
+    import os
+
+    from stirred.publish.plan.named import Choices, named, schema_of
+    from stirred.publish.plan.proposing import ProposedPlan
+
+    plan, path = named(arguments.plan), Path(arguments.out or "plan.toml")
+    choices = Choices()
+    if arguments.census:
+        file = Path(arguments.census)
+        file = file / "census.toml" if file.is_dir() else file
+        choices = Choices(census=os.path.relpath(file, path.parent), schema=schema_of(file))
+    ProposedPlan(text=plan.text(choices), files={}, choices=(), undecided=()).write(path)
+    if arguments.json:
+        print_json({"plan": str(path), "files": [], "choices": [], "undecided": []})
+    else:
+        console().print(f"wrote {path} ({plan.summary}): edit it, then stirred plan check {path}")
     return 0
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 import polars as pl
 
 from stirred.assess.assessment import Assessment, on_same_cells
+from stirred.assess.contradictions import contradictions
 from stirred.errors import InputError
 from stirred.extras import require
+from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import as_error
 from stirred.publish.packet.folder import Packet
-from stirred.publish.packet.lookup import NUMBERS
+from stirred.publish.packet.lookup import MEASURES
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
 from stirred.report.document import Audience, Block, table
@@ -20,6 +22,8 @@ from stirred.report.together import together
 from stirred.spec import Specification, compare
 from stirred.spec.card import Card
 from stirred.spec.files import load
+
+_CONTRADICTED = ("quantity", "compared", "differ", "largest")
 
 
 def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str] = ()) -> Path:
@@ -44,7 +48,11 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
             tables={label: tables_of(packet) for label, packet in zip(labels, packets, strict=True)},
             together=together(dict(zip(labels, specifications, strict=True))),
         ),
-        sections=(*comparison_sections(labels, specifications), _numbers(labels, packets)),
+        sections=(
+            *comparison_sections(labels, specifications),
+            _numbers(labels, packets),
+            *_contradictions(labels, packets),
+        ),
     )
     temporary = out.with_name(out.name + ".part")
     temporary.write_text(render(report), encoding="utf-8")
@@ -55,7 +63,7 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
 def tables_of(packet: Packet) -> Tables:
     """The published tables of a packet with their variables."""
     return {
-        name: ([column for column in table.column_names if column not in NUMBERS], table)
+        name: ([column for column in table.column_names if column not in MEASURES], table)
         for name, table in packet.read_tables().items()
     }
 
@@ -135,6 +143,33 @@ def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
             )
         )
     return Section(title="Published numbers side by side", lead=lead, blocks=tuple(blocks))
+
+
+def _contradictions(labels: Sequence[str], packets: Sequence[Packet]) -> list[Section]:
+    """How often each release publishes one number with two values, where it publishes numbers twice."""
+    found = {
+        label: contradictions(packet.read_tables()) for label, packet in zip(labels, packets, strict=True)
+    }
+    if not any(found.values()):
+        return []
+    columns = ["release", *(Phrase(f"composed.contradiction.{name}") for name in _CONTRADICTED)]
+    rows = [
+        [label, Phrase(f"composed.quantity.{one.quantity.name}"), one.compared, one.differ, one.largest]
+        for label, ones in found.items()
+        for one in ones
+    ]
+    told = (
+        f"{label} {sum(one.differ for one in ones):,} of {sum(one.compared for one in ones):,}"
+        for label, ones in found.items()
+    )
+    return [
+        Section(
+            title=Phrase("composed.contradiction.title"),
+            lead=f"Numbers that stand in two tables with two values: {'; '.join(told)}.",
+            blocks=(table(Phrase("composed.contradiction.caption"), columns, rows, numeric=columns[2:]),),
+            chapter="accuracy",
+        )
+    ]
 
 
 def comparison_report(
