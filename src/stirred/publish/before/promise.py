@@ -35,14 +35,14 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
     with scratch_folder() as place:
         for number, step in enumerate(plan.steps):
             mechanism = step.mechanism
-            if step.source is not None:
-                found.append(found[step.source].post_processed(step.label))
-                continue
             if step.earlier is not None:
                 earlier = continued(place / str(number), found[step.earlier])
                 (earlier / DATA).mkdir()
                 mechanism = step.after(earlier, plan.folder)
             mechanism.refuse(census, engine)
+            if step.source is not None:
+                found.append(found[step.source].post_processed(step.label))
+                continue
             found.append(mechanism.specification(census, engine=engine))
             mechanism.refuse_stated(census, found[-1], engine)
             if step.continues is not None:
