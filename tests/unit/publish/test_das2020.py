@@ -1,0 +1,107 @@
+"""``stirred das2020`` from census to packet: noisy and swapped, the same tables, contradictions in one of them alone."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stirred.assess.contradictions import Contradiction, contradictions
+from stirred.census.synthetic import write_preset
+from stirred.cli.main import main
+from stirred.publish import Packet, load, verify
+from stirred.spec.files import load as load_specification
+
+PRODUCTS = {"t1", "t2", "t3", "t4", "ph1_num", "ph8_denom", "pl-persons-by-state", "dhc-units-by-county"}
+
+
+class Worlds:
+    """One census, released with noise and swapped."""
+
+    def __init__(self, place: Path, *, households: int | None = None) -> None:
+        sized = {} if households is None else {"households": households}
+        write_preset("demo", place / "census", **sized)
+        self.place = place
+        common = ["das2020", str(place / "census"), "--light", "--json"]
+        assert main([*common, "--out", str(place / "noisy")]) == 0
+        assert main([*common, "--swapped", "--out", str(place / "swapped")]) == 0
+        self.noisy, self.swapped = Packet(place / "noisy"), Packet(place / "swapped")
+
+
+def differing(packet: Packet) -> tuple[Contradiction, ...]:
+    return tuple(one for one in contradictions(packet.read_tables()) if one.differ)
+
+
+def check(worlds: Worlds) -> None:
+    """What holds in every census: sealed packets, the same tables, one promise each, and who contradicts itself."""
+    for packet in (worlds.noisy, worlds.swapped):
+        assert verify(packet.folder) == []
+        assert set(packet.table_names()) >= PRODUCTS
+        assert packet.receipt()["private"] is True
+    assert worlds.noisy.table_names() == worlds.swapped.table_names()
+    assert str(load_specification(worlds.noisy.public / "spec.json").input_premetric) == "d_Ham(person)"
+    assert str(load_specification(worlds.swapped.public / "spec.json").output_premetric) == "D_mult"
+    assert differing(worlds.noisy)
+    assert differing(worlds.swapped) == ()
+    assert len(contradictions(worlds.swapped.read_tables())) >= 15
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
+    return Worlds(tmp_path_factory.mktemp("das2020"), households=200)
+
+
+def test_both_worlds(worlds: Worlds, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    check(worlds)
+    report = worlds.noisy.public / "report.html"
+    assert "The products together" in report.read_text()
+    assert "Numbers that are published twice" in report.read_text()
+
+
+def test_swapped_tables_have_counts_and_no_intervals(worlds: Worlds) -> None:
+    for name in ("t1", "ph1_num", "t4"):
+        noisy, swapped = worlds.noisy.frame(name), worlds.swapped.frame(name)
+        assert {"standard_error", "low", "high"} <= set(noisy.columns)
+        assert "standard_error" not in swapped.columns
+        assert "count" in swapped.columns
+
+
+def test_swapped_tables_are_those_of_the_swapped_file(worlds: Worlds) -> None:
+    persons = pl.read_parquet(worlds.swapped.public / "data-1" / "person.parquet")
+    homes = pl.read_parquet(worlds.swapped.public / "data-1" / "household.parquet")
+    lived = persons.join(homes.select("household_id", "county"), on="household_id")
+    found = worlds.swapped.frame("pl-persons-by-county").group_by("county").agg(pl.col("count").sum())
+    wanted = lived.group_by(pl.col("county").cast(pl.String)).agg(pl.len().cast(pl.Int64).alias("count"))
+    assert found.cast({"count": pl.Int64}).sort("county").equals(wanted.sort("county"))
+
+
+def test_the_ledger_has_every_product(worlds: Worlds) -> None:
+    lines = worlds.noisy.receipt()["ledger"]
+    assert isinstance(lines, list)
+    assert [line["by"] for line in lines][:5] == ["pl", "dhc", "ddhc-a", "ddhc-b", "sdhc"]
+    assert {line["budget"] for line in lines[5:]} == {"0"}
+
+
+def test_the_written_plan_is_what_the_command_runs(
+    worlds: Worlds, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    census, file = worlds.place / "census" / "census.toml", tmp_path / "plan.toml"
+    assert main(["plan", "new", "das2020", "--census", str(census), "--out", str(file), "--json"]) == 0
+    capsys.readouterr()
+    wanted = load(worlds.noisy.public / "plan.toml")
+    assert [step.label for step in load(file).steps] == [step.label for step in wanted.steps]
+    assert load(file).tables == wanted.tables
+    assert main(["plan", "new", "das2021"]) == 2
+
+
+def test_check_states_the_products(worlds: Worlds, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["das2020", str(worlds.place / "census"), "--light", "--check", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [line["product"] for line in told["products"]] == ["pl", "dhc", "ddhc-a", "ddhc-b", "sdhc"]
+
+
+@pytest.mark.slow
+def test_the_demo_census(tmp_path: Path) -> None:
+    check(Worlds(tmp_path))
