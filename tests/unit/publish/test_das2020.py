@@ -19,8 +19,7 @@ class Worlds:
     """One census, released with noise and swapped."""
 
     def __init__(self, place: Path, *, households: int | None = None) -> None:
-        sized = {} if households is None else {"households": households}
-        write_preset("demo", place / "census", **sized)
+        write_preset("demo", place / "census", households=households)
         self.place = place
         common = ["das2020", str(place / "census"), "--light", "--json"]
         assert main([*common, "--out", str(place / "noisy")]) == 0

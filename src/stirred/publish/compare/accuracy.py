@@ -21,7 +21,7 @@ from stirred.chance import Key, discrete_laplace
 from stirred.errors import IncompatibleError, InputError
 from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
-from stirred.publish.packet.lookup import NUMBERS
+from stirred.publish.packet.lookup import MEASURES
 from stirred.publish.packet.receipt import write_json
 from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Specification
 from stirred.spec.files import load, save
@@ -92,7 +92,7 @@ def publish_accuracy(
     found = []
     for name, record_type in tables.items():
         frame = pl.read_parquet(packet.public / "tables" / f"{name}.parquet")
-        by = [column for column in frame.columns if column not in NUMBERS]
+        by = [column for column in frame.columns if column not in MEASURES]
         pair = TablePair.align(truth.counts(record_type, by), frame.select(*by, "count").to_arrow(), by=by)
         reference, protected = pair.arrays()
         error = int(np.abs(protected - reference).sum())

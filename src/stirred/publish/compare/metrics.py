@@ -9,7 +9,7 @@ from stirred.assess.assessment import assess_tables
 from stirred.census import Census
 from stirred.errors import InputError, MissingExtraError
 from stirred.publish.packet.folder import Packet
-from stirred.publish.packet.lookup import NUMBERS
+from stirred.publish.packet.lookup import MEASURES
 
 
 def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:
@@ -17,7 +17,7 @@ def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:
     tables = {}
     for name, record_type in packet.tables().items():
         table = pq.read_table(packet.public / "tables" / f"{name}.parquet")
-        by = [column for column in table.column_names if column not in NUMBERS]
+        by = [column for column in table.column_names if column not in MEASURES]
         tables[name] = (record_type, by, table)
     return assess_tables(str(packet.receipt().get("title", "")), truth, tables).summary()
 

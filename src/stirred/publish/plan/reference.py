@@ -22,7 +22,12 @@ def schema() -> dict[str, Any]:
             "type": "string",
             "description": "what a later [[mechanism]] calls this one (default: its name)",
         }
-        own["properties"] = {"name": {"const": name}, "label": label, **own.get("properties", {})}
+        source = {
+            "type": "string",
+            "description": "the label of an earlier [[mechanism]] whose released records are read in the place of the census",
+        }
+        fixed = {"name": {"const": name}, "label": label, "from": source}
+        own["properties"] = {**fixed, **own.get("properties", {})}
         own["required"] = ["name", *own.get("required", [])]
         own["title"] = name
         known.append(own)
