@@ -3,7 +3,7 @@
   python benchmarks/das2020.py [CENSUS.toml] [--households 400000] [--full] [--codes DIR]
 
 Every product runs in a process of its own, so that its peak memory is its own. The floor is reading the census once: counts
-of persons by state and of households by county. ``--full`` has the DHC of the production, which takes minutes for each state;
+of persons by state and of households by county. ``--full`` has the DHC of the production, which takes minutes;
 without it the small one (``dhc-light``). Compiled kernels are warm if the benchmark ran before.
 """
 

@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from stirred.assess.contradictions import Contradiction, contradictions
 from stirred.census.synthetic import write_preset
+from stirred.chance import Key
 from stirred.cli.main import main
-from stirred.publish import Packet, load, verify
+from stirred.mechanisms.phsafe.mechanism import PHSafe
+from stirred.publish import Packet, load, parse, run, verify
 from stirred.spec.files import load as load_specification
 
 PRODUCTS = {"t1", "t2", "t3", "t4", "ph1_num", "ph8_denom", "pl-persons-by-state", "dhc-units-by-county"}
@@ -104,3 +107,27 @@ def test_check_states_the_products(worlds: Worlds, capsys: pytest.CaptureFixture
 @pytest.mark.slow
 def test_the_demo_census(tmp_path: Path) -> None:
     check(Worlds(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_interrupted_run_gives_the_same_bytes(
+    worlds: Worlds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: bool
+) -> None:
+    """Stopped before PHSafe, which reads what comes before it from the state of the run."""
+    made = worlds.swapped if swapped else worlds.noisy
+    plan = parse((made.public / "plan.toml").read_text(), folder=worlds.place / "census")
+    key = Key.for_tests(7)
+    whole = run(plan, tmp_path / "whole", key=key)
+    release = PHSafe.release
+
+    def interrupted(*words: Any, **named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as once:
+        once.setattr(PHSafe, "release", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(plan, tmp_path / "again", key=key)
+    assert PHSafe.release is release
+    again = run(plan, tmp_path / "again", key=key)
+    assert (whole.public / "checksums.txt").read_text() == (again.public / "checksums.txt").read_text()

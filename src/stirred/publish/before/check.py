@@ -94,7 +94,11 @@ def explain(
         warning=card.warning(),
         specification=whole,
         kept=kept,
-        parts=tuple(_part(step.label, part) for step, part in zip(plan.steps, promise.parts, strict=True)),
+        parts=tuple(
+            _part(step.label, part)
+            for step, part in zip(plan.steps, promise.parts, strict=True)
+            if step.source is None  # tables of released records spend nothing
+        ),
         unexplained=unexplained,
         records=records,
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),

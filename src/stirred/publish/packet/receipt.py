@@ -49,6 +49,7 @@ def receipt(
         "mechanisms": [
             {
                 "name": release.mechanism,
+                **({} if step.source is None else {"from": plan.steps[step.source].label}),
                 "settings": step.settings(),
                 "parameters": dict(release.parameters),
                 "ledger": ledger_entries(release.ledger),

@@ -24,7 +24,7 @@ def schema() -> dict[str, Any]:
         }
         source = {
             "type": "string",
-            "description": "the label of an earlier [[mechanism]] whose released records are read in the place of the census",
+            "description": "the label of an earlier [[mechanism]] whose released records take the place of the census",
         }
         fixed = {"name": {"const": name}, "label": label, "from": source}
         own["properties"] = {**fixed, **own.get("properties", {})}
