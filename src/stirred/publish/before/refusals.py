@@ -148,7 +148,7 @@ def weighed(plan: Plan, census: Census) -> int | None:
 
 def check_variables(census: Census, table: TablePlan, *, own: Collection[str] = ()) -> None:
     """A table's record type and variables must exist in the census, or be ones that a mechanism makes of its own."""
-    known = {*known_variables(census, table.record_type), *own}
+    known = {*_known(census, table.record_type), *own}
     for name in table.variables:
         if name not in known:
             raise PlanError(
@@ -162,7 +162,7 @@ def _own_variables(told: Sequence[Mapping[str, Sequence[str]] | None], record_ty
     return {name for found in told if found is not None for name in found.get(record_type, ())}
 
 
-def known_variables(census: Census, record_type: str) -> set[str]:
+def _known(census: Census, record_type: str) -> set[str]:
     """The variables of a record type, of its household, and the areas beside the spine."""
     record = census.schema.record(record_type)
     known = set(census.columns(record_type))
@@ -189,7 +189,7 @@ def _check_questions(questions: Questions, census: Census, mechanism: Mechanism)
             why="the census has no such record type",
             fix=did_you_mean(record_type, census.schema.record_types),
         )
-    known = known_variables(census, record_type)
+    known = _known(census, record_type)
     released = mechanism.publishes(census)
     for name in questions.variables():
         asked = TablePlan(name=name, record_type=record_type, by=(name,))

@@ -23,7 +23,6 @@ from stirred.engine import Engine, Local
 from stirred.errors import PlanError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.released import counted, joined, taking_part
-from stirred.publish.before.refusals import known_variables
 from stirred.publish.plan import Plan, Questions
 
 
@@ -89,12 +88,7 @@ def assessment(
     engine: Engine | None = None,
 ) -> Assessment:
     """The published tables and the plan's questions against the truth."""
-    # a variable that a mechanism makes of its own has no true counts in the census
-    wanted = {
-        table.name: (table.record_type, table.by, tables[table.name])
-        for table in plan.tables
-        if set(table.by) <= known_variables(census, table.record_type)
-    }
+    wanted = {table.name: (table.record_type, table.by, tables[table.name]) for table in plan.tables}
     found = assess_tables(plan.title, census, wanted)
     relations: list[RelationAssessment] = []
     conclusions = Conclusions()
