@@ -14,9 +14,9 @@ from typing import Any
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
-from stirred.mechanisms.safetab.persons import SafeTabP
-from stirred.mechanisms.safetab.households import SafeTabH
 from stirred.mechanisms.phsafe.mechanism import PHSafe
+from stirred.mechanisms.safetab.households import SafeTabH
+from stirred.mechanisms.safetab.persons import SafeTabP
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -155,10 +155,6 @@ VARIANTS = [
     Case("phsafe", lambda: PHSafe(tau={"PH1_num": 2})),
 ]
 
-EVERY = [*CASES, *VARIANTS]
-# no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
-UNBOUNDED = {"swapping-noisy-key", "cell-key"}
-LISTS = Path(__file__).parent / "code_lists"  # of two codes, which are levels of tenure
 LISTS = Path(__file__).parent / "code_lists"  # its codes are levels of tenure
 DETAILED = [
     Case(
@@ -177,6 +173,5 @@ DETAILED = [
 ]
 
 EVERY = [*CASES, *VARIANTS, *DETAILED]
-UNBOUNDED = {
-    "swapping-noisy-key"
-}  # no finite bound is known: the budget is infinite, and nothing is published
+# no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
+UNBOUNDED = {"swapping-noisy-key", "cell-key"}

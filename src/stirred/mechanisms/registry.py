@@ -82,11 +82,6 @@ OWN = (
         settings="stirred.mechanisms.exact_margins.config:ExactMarginsConfig",
     ),
     Registration(
-        name="cell-key",
-        target="stirred.mechanisms.cell_key.mechanism:CellKey",
-        summary="tables with bounded noise that follows their records (no finite bound)",
-        verb="cellkey",
-        settings="stirred.mechanisms.cell_key.config:CellKeyConfig",
         name="safetab-p",
         target="stirred.mechanisms.safetab.persons.mechanism:SafeTabP",
         summary="totals, and sex by age, of detailed population groups: SafeTab-P",
@@ -97,6 +92,19 @@ OWN = (
         target="stirred.mechanisms.safetab.households.mechanism:SafeTabH",
         summary="households of detailed groups by type and tenure: SafeTab-H",
         settings="stirred.mechanisms.safetab.households.config:SafeTabHConfig",
+    ),
+    Registration(
+        name="phsafe",
+        target="stirred.mechanisms.phsafe.mechanism:PHSafe",
+        summary="noisy counts of persons by household: the tables PH1 to PH8",
+        settings="stirred.mechanisms.phsafe.config:PHSafeConfig",
+    ),
+    Registration(
+        name="cell-key",
+        target="stirred.mechanisms.cell_key.mechanism:CellKey",
+        summary="tables with bounded noise that follows their records (no finite bound)",
+        verb="cellkey",
+        settings="stirred.mechanisms.cell_key.config:CellKeyConfig",
     ),
     Registration(
         name="swapping-varying-rates",
@@ -139,12 +147,6 @@ OWN = (
         target=f"{_NOISE}:NoisyTables",
         summary="tables of a swapped file, each cell with noise",
         settings=f"{_SETTINGS}:NoisyTablesConfig",
-    ),
-    Registration(
-        name="phsafe",
-        target="stirred.mechanisms.phsafe.mechanism:PHSafe",
-        summary="noisy counts of persons by household: the tables PH1 to PH8",
-        settings="stirred.mechanisms.phsafe.config:PHSafeConfig",
     ),
 )
 

@@ -56,7 +56,6 @@ class PHSafe(Mechanism):
     Config: ClassVar[type[MechanismConfig]] = PHSafeConfig
     conversion: ClassVar[Conversion | None] = PHSAFE
     seconds_per_million: ClassVar[float] = 2.0
-    conversion: ClassVar[Conversion | None] = PHSAFE
 
     preset: str = "sdhc-2020"
     definition: Definition = "zcdp"

@@ -86,8 +86,8 @@ def require_finite(specification: Specification, reason: str = "") -> None:
             "the plan protects nothing",
             why="its protection loss budget is infinite",
             fix="a swap rate lies strictly between 0 and 1, and ρ² is finite; a method that has no finite budget has the "
-            "setting without_guarantee, for the reason why it is published; a rehearsal without noise needs a key for tests, "
-            'which marks its packet: Key.for_tests(1).save("tests.key"), then --key tests.key',
+            "setting without_guarantee, for the reason why it is published; a rehearsal without noise needs a key for "
+            'tests, which marks its packet: Key.for_tests(1).save("tests.key"), then --key tests.key',
         )
 
 
