@@ -89,7 +89,9 @@ PURE = ("determined", "different_pair")  # functions of their arguments, asked t
 def asked_once() -> Iterator[None]:
     """Let the library answer a question about the same invariants once; a changed function answers afresh."""
     modules = [m for path, m in sys.modules.items() if path.startswith("stirred.spec")]
-    had = [(module, name, getattr(module, name)) for name in PURE for module in modules if hasattr(module, name)]
+    had = [
+        (module, name, getattr(module, name)) for name in PURE for module in modules if hasattr(module, name)
+    ]
     once = {function: cache(function) for _, _, function in had}
     try:
         for module, name, function in had:

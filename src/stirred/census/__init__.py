@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stirred.census.expand import expand as expand
     from stirred.census.validation import Problem as Problem
     from stirred.census.validation import Problems as Problems
-    from stirred.census.validation import check as check
+    from stirred.census.validation.check import check as check
     from stirred.census.validation import validate as validate
 
 __all__ = [

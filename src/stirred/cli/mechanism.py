@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.flags import add_flags, settings
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
-from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearses
+from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearsal_key, rehearses
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.cli.terminal.progress import bars, logged
@@ -91,11 +91,12 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
     from stirred.publish.run.lock import locked
 
     with chosen_engine(arguments) as engine:
-        ready = prepare(plan, out, engine, rehearsal=rehearses(out, arguments.key))
+        alone = arguments.key is None and all(mechanism.noiseless for mechanism in plan.mechanisms)
+        ready = prepare(plan, out, engine, rehearsal=alone or rehearses(out, arguments.key))
         tell_dropped(ready.census)
         log = out.with_name(out.name + ".log")
         with locked(out), nothing_left(key_file(out, arguments.key), log):
-            key = key_for(out, arguments.key)
+            key = rehearsal_key() if alone else key_for(out, arguments.key)
             with bars(quiet=arguments.json) as bar, logged(log, bar) as progress:
                 packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)
     told = packet.receipt()

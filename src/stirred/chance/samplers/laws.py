@@ -23,7 +23,9 @@ class Steps(NamedTuple):
 
 
 class Law(Protocol):
-    """A probability law on the whole numbers."""
+    """A probability law on the whole numbers; tables of it are kept, so it must be hashable."""
+
+    def __hash__(self) -> int: ...
 
     def steps(self, bits: int) -> Steps:
         """Enclose the distribution function; the values left out have a total probability below about 2^-bits."""
