@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred.census import Census
+from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
 from stirred.frames import frame_of
@@ -23,8 +24,9 @@ from stirred.mechanisms.safetab.persons.ages import coarser
 from stirred.mechanisms.safetab.persons.mechanism import SafeTabP
 from stirred.mechanisms.safetab.persons.presets import DDHC_A_2020
 from stirred.mechanisms.safetab.regions import PUERTO_RICO, UNITED_STATES
-from stirred.publish import save
+from stirred.publish import load, save
 from stirred.publish.packet.lookup import look_up
+from stirred.publish.plan.proposing import proposed
 from stirred.spec import Hamming, SymmetricDifference
 
 F = Fraction
@@ -423,3 +425,11 @@ def test_a_row_that_is_not_shown_is_not_looked_up_as_zero(lists: Path, tmp_path:
     assert look_up(tmp_path / "packet", {"region_type": "STATE", "region": "01", "iteration": "7"}).variance
     with pytest.raises(InputError, match="not a count of 0"):
         look_up(tmp_path / "packet", {**where, "iteration": "7"})  # nobody has it
+
+
+def test_a_plan_is_proposed_for_a_synthetic_census(tmp_path: Path) -> None:
+    write_preset("demo", tmp_path / "census", households=200)
+    found = proposed(SafeTabP, tmp_path / "census", tmp_path / "plan.toml")
+    found.write(tmp_path / "plan.toml")
+    assert any("race_code_8" in choice for choice in found.choices)
+    assert isinstance(load(tmp_path / "plan.toml").mechanisms[0], SafeTabP)

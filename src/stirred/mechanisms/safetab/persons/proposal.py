@@ -1,14 +1,20 @@
 """The settings of SafeTab-P that the schema of a census suggests."""
 
 from stirred.census.codebook.schema import Schema
-from stirred.mechanisms.proposal import Proposal
+from stirred.errors import PlanError
+from stirred.mechanisms.proposal import Proposal, areas, root
 
 
-def propose(schema: Schema) -> Proposal | None:
-    """The 2020 product, where persons have detailed race codes; else nothing."""
+def propose(schema: Schema) -> Proposal:
+    """The 2020 product, where persons have detailed race codes; refused where they have none."""
+    areas(schema, root(schema))
     person = next((record for record in schema.records if record.name == "person"), None)
     if person is None or "race_code_1" not in person.names:
-        return None
+        raise PlanError(
+            "this mechanism cannot be proposed for this census",
+            why="it counts groups by detailed race codes, and persons have no variable race_code_1",
+            fix='write the plan by hand and name the columns with codes: races = ["…"]',
+        )
     races = [name for place in range(1, 9) if (name := f"race_code_{place}") in person.names]
     ethnicity = "ethnicity_code" if "ethnicity_code" in person.names else ""
     return Proposal(
