@@ -16,6 +16,7 @@ if _TYPE_CHECKING:
     from stirred.mechanisms.base import Release as Release
     from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
     from stirred.mechanisms.phsafe.mechanism import PHSafe as PHSafe
+    from stirred.mechanisms.safetab.persons import SafeTabP as SafeTabP
     from stirred.mechanisms.swapping import ImputedStay as ImputedStay
     from stirred.mechanisms.swapping import NearPlaces as NearPlaces
     from stirred.mechanisms.swapping import NoisyKey as NoisyKey
@@ -80,6 +81,7 @@ _HOMES: dict[str, str] = {
     "PermutationSwapping": "stirred.mechanisms.swapping",
     "Plan": "stirred.publish",
     "Release": "stirred.mechanisms.base",
+    "SafeTabP": "stirred.mechanisms.safetab.persons",
     "Spark": "stirred.engine",
     "Specification": "stirred.spec",
     "SymmetricDifference": "stirred.spec",

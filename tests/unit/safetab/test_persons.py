@@ -397,6 +397,14 @@ def test_strange_values_are_dropped_and_nobody_is_told(lists: Path) -> None:
         ({"most_codes": 1}, InputError, "most_codes"),
         ({"regions": {"NOWHERE": "x"}}, InputError, "region type"),
         ({"races": [], "ethnicity": ""}, InputError, "no column holds codes"),
+        ({"races": "race_code_1"}, InputError, "races"),
+        ({"total": 1.5}, BudgetError, "float"),
+        ({"budget": {"STATE-2": 2.0}}, BudgetError, "float"),
+        ({"budget": {"STATE-2": "much"}}, BudgetError, "budget"),
+        ({"budget": "2"}, InputError, "budget"),
+        ({"definition": "dp"}, InputError, "definition of SafeTab-P"),
+        ({"epsilon": "1"}, InputError, "epsilon of SafeTab-P"),
+        ({"codes": 5}, InputError, "codes"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(

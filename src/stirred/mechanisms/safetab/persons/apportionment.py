@@ -12,6 +12,7 @@ from stirred.mechanisms.safetab.noise import CellNoise, Definition
 from stirred.mechanisms.safetab.persons.measure import Stages
 from stirred.mechanisms.safetab.persons.presets import DetailedSettings, Place, Thresholds, place
 from stirred.mechanisms.safetab.regions import RegionType
+from stirred.spec.numbers.numerals import fraction_of
 
 Amounts = dict[Place, tuple[Fraction, Thresholds]]
 
@@ -78,7 +79,7 @@ def budgets(
     own: Table[str, str], usual: Table[Place, Fraction], total: Fraction | None
 ) -> dict[Place, Fraction]:
     """The budget of every region type and level that has one, scaled to a total where one is given."""
-    found = dict(usual) | {place(name): Fraction(value) for name, value in own.items()}
+    found = dict(usual) | {place(name): fraction_of(value, "budget") for name, value in own.items()}
     if any(value < 0 for value in found.values()):
         raise BudgetError(
             "a budget is negative", why="it is spent", fix='0 leaves a table out: budget = {"TRACT-1" = "0"}'
@@ -112,7 +113,7 @@ def thresholds(own: Table[str, str], usual: Table[Place, Thresholds]) -> dict[Pl
 
 def _three(name: str, text: str) -> Thresholds:
     try:
-        low, middle, high = (int(part) for part in text.split(","))
+        low, middle, high = (int(part) for part in str(text).split(","))
     except ValueError:
         low, middle, high = 1, 0, 0
     if not low <= middle <= high:

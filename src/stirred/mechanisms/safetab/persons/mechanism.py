@@ -21,7 +21,7 @@ from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.groups import GroupSet, Tally, group_counts
 from stirred.mechanisms.safetab.noise import Definition
-from stirred.mechanisms.safetab.persons import apportionment, output, running, statement
+from stirred.mechanisms.safetab.persons import apportionment, arguments, output, running, statement
 from stirred.mechanisms.safetab.persons.ages import SexByAge
 from stirred.mechanisms.safetab.persons.apportionment import Apportionment
 from stirred.mechanisms.safetab.persons.config import SafeTabPConfig
@@ -39,6 +39,7 @@ from stirred.mechanisms.safetab.regions import (
 from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import SAFETAB_P, Conversion
+from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -85,46 +86,30 @@ class SafeTabP(Mechanism):
     puerto_rico: str = "72"
 
     def __post_init__(self) -> None:
-        if len(self.sexes) != 2:
-            raise InputError(
-                "sexes are not two levels", why="T2 has a part for each of two", fix='sexes = ["1", "2"]'
-            )
-        if not self.races and not self.ethnicity:
-            raise InputError(
-                "no column holds codes", why="groups are found by codes", fix='races = ["race_code_1"]'
-            )
-        if len(self.races) > self.most_codes:
-            raise InputError(
-                f"{len(self.races)} columns of race codes are more than most_codes",
-                why="the noise is made for persons with at most that many codes",
-                fix=f"most_codes = {len(self.races)}",
-            )
-        if not 0 < self._first_stage < 1:
-            raise InputError(
-                "first_stage lies outside 0 to 1",
-                why="both the first look and what follows it need a part of the budget",
-                fix='first_stage = "1/10"',
-            )
-        if not 0 <= self._suppression < 1:
-            raise InputError(
-                "suppression is not below 1",
-                why="no bound hides every row without persons",
-                fix='suppression = "0.9999", or "0" to show all',
-            )
-        unknown = [name for name in self.regions or {} if name not in REGION_TYPES]
-        if unknown:
-            raise InputError(
-                f"{unknown[0]!r} is no region type",
-                why="types are fixed",
-                fix=f"one of {', '.join(REGION_TYPES)}",
-            )
+        columns = ("preset", "ethnicity", "sex", "age", "record", "puerto_rico")
+        choices = ("definition", "neighbours", "invariants", "epsilon")
+        arguments.require_kinds(
+            codes=self.codes,
+            columns={name: getattr(self, name) for name in columns},
+            lists={"races": self.races, "sexes": self.sexes},
+            tables={"budget": self.budget, "thresholds": self.thresholds, "regions": self.regions},
+            choices={name: getattr(self, name) for name in choices},
+        )
+        arguments.require_sense(
+            races=self.races,
+            ethnicity=self.ethnicity,
+            most_codes=self.most_codes,
+            sexes=self.sexes,
+            regions=self.regions or {},
+            first_stage=self._first_stage,
+            suppression=self._suppression,
+        )
         self._amounts()
 
     def _amounts(self) -> apportionment.Amounts:
         """Budgets and thresholds by region type and level."""
-        usual = preset(self.preset)
-        total = None if self.total is None else Fraction(str(self.total))
-        return apportionment.amounts(self.budget or {}, self.thresholds or {}, usual, total)
+        total = None if self.total is None else fraction_of(self.total, "total")
+        return apportionment.amounts(self.budget or {}, self.thresholds or {}, preset(self.preset), total)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
@@ -149,12 +134,12 @@ class SafeTabP(Mechanism):
     @property
     def _first_stage(self) -> Fraction:
         given = preset(self.preset).first_stage if self.first_stage is None else self.first_stage
-        return Fraction(str(given))
+        return fraction_of(given, "first_stage")
 
     @property
     def _suppression(self) -> Fraction:
         given = preset(self.preset).suppression if self.suppression is None else self.suppression
-        return Fraction(str(given))
+        return fraction_of(given, "suppression")
 
     def kinds(self) -> tuple[RegionType, ...]:
         """All region types, with the columns of the settings."""
