@@ -441,3 +441,32 @@ def test_a_plan_is_proposed_for_a_synthetic_census(tmp_path: Path) -> None:
     found.write(tmp_path / "plan.toml")
     assert any("race_code_8" in choice for choice in found.choices)
     assert isinstance(load(tmp_path / "plan.toml").mechanisms[0], SafeTabP)
+
+
+def test_the_noise_of_shown_rows_has_the_stated_variance(lists: Path) -> None:
+    """Among groups without persons every published number is noise: its variance is the column's, its mean 0."""
+    one = {
+        "state": "01",
+        "county": "01001",
+        "sex": 1,
+        "age": 9,
+        "race_code_1": 55,
+        "race_code_2": 0,
+        "ethnicity_code": 99,
+    }
+    people = [{**one, "county": f"01{number:03d}"} for number in range(1, 250)]
+    for definition in ("zcdp", "puredp"):
+        run = mechanism(
+            lists,
+            definition=definition,
+            suppression="0",
+            thresholds={f"COUNTY-{level}": "-9999999,9999999,9999999" for level in (1, 2)},
+        )
+        release = run.release(census(people), key=KEY)
+        for table in ("t1", "t2"):
+            frame = frame_of(release.tables[table]).filter(region_type="COUNTY")
+            for (variance,), rows in frame.group_by("variance"):
+                number, scaled = rows.height, rows["count"].to_numpy() / variance**0.5
+                assert number > 400
+                assert abs(scaled.mean()) < 6 / number**0.5  # false alarm below 1e-8 each
+                assert abs((scaled**2).mean() - 1) < 6 * (5 / number) ** 0.5  # a kurtosis of 6 at most
