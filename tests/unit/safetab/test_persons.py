@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from stirred.census import Census
+from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
@@ -470,3 +470,21 @@ def test_the_noise_of_shown_rows_has_the_stated_variance(lists: Path) -> None:
                 assert number > 400
                 assert abs(scaled.mean()) < 6 / number**0.5  # false alarm below 1e-8 each
                 assert abs((scaled**2).mean() - 1) < 6 * (5 / number) ** 0.5  # a kurtosis of 6 at most
+
+
+def test_a_census_of_persons_alone_has_no_housing_units(lists: Path, tmp_path: Path) -> None:
+    """The persons that are protected must never become an invariant."""
+    (tmp_path / "areas.csv").write_text("code,parent\n01,\n01001,01\n01003,01\n")
+    people = [{**person(random.Random(seed)), "state": "01", "county": "01001"} for seed in range(9)]
+    pl.DataFrame(people).write_csv(tmp_path / "person.csv")
+    (tmp_path / "census.toml").write_text(
+        '[geography]\nspine = ["state", "county"]\ntype = "text"\n[geography.areas]\nfiles = ["areas.csv"]\n'
+        '[record.person]\nfiles = ["person.csv"]\n'
+    )
+    run = mechanism(lists)
+    assert list(run.specification(read(tmp_path)).multiverse) == []
+    shown = frame_of(run.release(read(tmp_path), key=KEY).tables["t1"])
+    assert set(shown["region_type"]) >= {"USA", "STATE"}
+    assert (
+        list(mechanism(lists, invariants="none").specification(census(people)).multiverse) != []
+    )  # no file of areas

@@ -32,7 +32,7 @@ Compared = Literal["added-or-removed", "changed"]
 PROVED, PUBLISHED = 2, 4
 
 
-def housing_units(census: "Census") -> tuple[Margin, ...]:
+def housing_units(census: "Census", counted: str) -> tuple[Margin, ...]:
     """Housing units by the lowest level of areas: the invariant that the paper's table lists for SafeTab.
 
     Nothing is computed from them, and no table shows them; the promise also holds without them (``invariants = "none"``).
@@ -40,6 +40,8 @@ def housing_units(census: "Census") -> tuple[Margin, ...]:
     if not census.schema.spine:
         return ()
     record, leaf = root(census.schema), census.schema.spine[-1]
+    if record.name == counted:  # a census of persons alone has no housing units
+        return ()
     where = None
     if record.kinds is not None:
         homes = (*record.kinds.occupied, *record.kinds.vacant, *record.kinds.housing_units)
@@ -73,7 +75,7 @@ def specification(
     spent, definition = allotment.spent(), allotment.definition
     paid = spent * PROVED if changed and spent is not None else spent
     premetric: RecordPremetric = Hamming(record) if changed else SymmetricDifference(record)
-    homes = housing_units(census) if stated == "housing-units" else ()
+    homes = housing_units(census, record) if stated == "housing-units" else ()
     source = "safetab.source.changed" if changed else "safetab.source.added"
     return Specification(
         domain=census.domain,
