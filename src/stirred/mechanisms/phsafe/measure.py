@@ -100,6 +100,11 @@ def published(answers: Sequence[Answers], key: Key) -> dict[str, pl.DataFrame]:
     }
 
 
+def shown(table: pl.DataFrame) -> set[str]:
+    """The states that a table shows."""
+    return set(table.filter(pl.col(REGION_TYPE) == STATE)[REGION].unique())
+
+
 def has(tables: Mapping[str, pl.DataFrame], item: MeasuredTable) -> bool:
     """Whether released tables hold a measurement; a census may lack what it needs."""
     if item.table not in tables:

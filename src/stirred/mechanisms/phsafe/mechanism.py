@@ -26,7 +26,16 @@ from stirred.mechanisms.phsafe.config import PHSafeConfig
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
 from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, regions, tabulated
 from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
-from stirred.mechanisms.phsafe.measure import MEASURES, ORDER, Answers, has, published, variables
+from stirred.mechanisms.phsafe.measure import (
+    DERIVED,
+    MEASURES,
+    ORDER,
+    Answers,
+    has,
+    published,
+    shown,
+    variables,
+)
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.phsafe.proposal import propose
 from stirred.mechanisms.phsafe.statement import PromisedUnit
@@ -39,8 +48,6 @@ from stirred.spec.algebra.conversions import PHSAFE, Conversion
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
-
-SHOWN = tuple(name for name in MEASURES if name != "variance")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +141,7 @@ class PHSafe(Mechanism):
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where records or states are missing, or where no table can be made."""
         columns = self._columns(census)
-        if not self._measured(columns):
-            raise InputError(
-                "PHSafe would make no table",
-                why="every budget is 0, or the census lacks the variables of the tables that have one",
-                fix="give a budget, or name the columns: --columns person.age=years",
-            )
+        self._wanted(columns)
         self._states(engine.census(census) if engine else census, columns)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
@@ -164,9 +166,8 @@ class PHSafe(Mechanism):
         place, report = engine or Local(), progress or silent
         census = census.checked()
         census = engine.census(census) if engine else census
-        self.refuse(census)
         columns = self._columns(census)
-        wanted, states = self._measured(columns), self._states(census, columns)
+        wanted, states = self._wanted(columns), self._states(census, columns)
         report("counting", 0, 2)
         # the order of truncation must not depend on the data, so this key is not bound to them
         order = Hasher.of(key.bind(self.name, "truncation"), "order")
@@ -200,7 +201,7 @@ class PHSafe(Mechanism):
             checks=(
                 Check(
                     invariant=str(statement.some_unit(census, columns)),
-                    kept=states == self._states(census, columns),
+                    kept=all(shown(table) <= set(states) for table in made.values()),
                     numbers=len(states),
                 ),
             ),
@@ -225,22 +226,28 @@ class PHSafe(Mechanism):
         name = next((t for t in ORDER if set(variables(t)) == set(by) and t.lower() in release.tables), "")
         if not name or weight:
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
-        return finished(frame_of(release.tables[name.lower()]).select(*by, *SHOWN), by)
+        return finished(frame_of(release.tables[name.lower()]).select(*by, *MEASURES), by)
 
     def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:
         """All of its tables."""
         return {name.lower(): variables(name) for name in ORDER if name.lower() in release.tables}
 
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """The variables of its tables: regions, iterations and cells, none of which is a column of the census."""
+        made = {item.table for item in self._measured(self._columns(census))}
+        names = [name for name in ORDER if DERIVED.get(name, (name,))[0] in made]
+        return {self.record_type: tuple(dict.fromkeys(v for name in names for v in variables(name)))}
+
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """The noise by table and region, the averages that follow, and what truncation leaves out."""
         every = frozenset([*HOUSEHOLD, *(f"person.{name}" for name in PERSON)])
-        shown, tables = self._measured_of(every), {}
+        listed, tables = self._measured_of(every), {}
         if release is not None:
             tables = {n: frame_of(release.tables[n.lower()]) for n in ORDER if n.lower() in release.tables}
-            shown = tuple(item for item in shown if has(tables, item))
-        tau = {name: value for name, value in self.taus.items() if name in {item.table for item in shown}}
+            listed = tuple(item for item in listed if has(tables, item))
+        tau = {name: value for name, value in self.taus.items() if name in {item.table for item in listed}}
         averages = exhibits.averages_exhibit(tables)
-        found = (exhibits.noise_exhibit(shown, tau), exhibits.truncation_exhibit(tau))
+        found = (exhibits.noise_exhibit(listed, tau), exhibits.truncation_exhibit(tau))
         return found if averages is None else (*found, averages)
 
     def knobs(self) -> Sequence[Knob]:
@@ -271,6 +278,16 @@ class PHSafe(Mechanism):
             neighbours=self.neighbours,
             nation=self.nation,
         )
+
+    def _wanted(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:
+        found = self._measured(columns)
+        if not found:
+            raise InputError(
+                "PHSafe would make no table",
+                why="every budget is 0, or the census lacks the variables of the tables that have one",
+                fix="give a budget, or name the columns: --columns person.age=years",
+            )
+        return found
 
     def _measured(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:
         return self._measured_of(columns.available)
