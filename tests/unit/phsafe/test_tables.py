@@ -194,6 +194,8 @@ def test_the_promise_is_per_person_added_or_removed() -> None:
     )
     whole = PHSafe(neighbours="household").specification(census([home("a")], [person("a")]))
     assert (whole.input_premetric, whole.rho_squared.exact) == (Hamming("household"), "1257281/2000000")
+    assert "one household changed" in whole.notes[0]
+    assert "Theorem 2" in whole.evidence.source
     (knob,) = PHSafe().knobs()
     assert sum(a for a in knob.turned(Fraction(3)).amounts.values()) == 3  # type: ignore[attr-defined]
 
@@ -268,3 +270,19 @@ def test_exhibits_say_what_is_noisy_and_what_is_left_out() -> None:
     release = only.release(census([home("a")], [person("a")]), key=KEY)
     (listing,) = only.exhibits(release)[0].parts
     assert [row[:3] for row in listing.rows] == [("PH3", "STATE", "H,I")]
+
+
+def test_the_noise_has_the_variance_that_is_published() -> None:
+    """Forty states of one household: 1,960 counts of PH3 with one law."""
+    homes = [home(f"{n}", state=f"{n:02d}") for n in range(1, 41)]
+    release = PHSafe(rho_squared="1/2").release(census(homes, [person("1")]), key=KEY)
+    rows = frame_of(release.tables["ph3"]).filter(
+        (pl.col("region_type") == "STATE") & pl.col("iteration").is_in(list("ABCDEFG"))
+    )
+    assert rows.height == 40 * 7 * 7
+    drawn = rows["count"].to_numpy().astype(float)
+    wanted = rows["variance"][0]
+    assert 0.85 < (drawn**2).mean() / wanted < 1.15  # five standard deviations
+    inside = ((rows["low"] <= 0) & (rows["high"] >= 0)).mean()
+    assert isinstance(inside, float)
+    assert 0.92 < inside < 0.98

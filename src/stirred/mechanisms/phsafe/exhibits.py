@@ -63,7 +63,7 @@ def noise_exhibit(measured: Sequence[MeasuredTable], tau: Mapping[str, int]) -> 
             item.level,
             tau.get(item.table, "–"),
             item.sensitivity,
-            "∞" if item.budget is None else str(float(item.budget)),
+            "∞" if item.budget is None else f"{float(item.budget):.8f}".rstrip("0").rstrip("."),
             round(float(item.noise.variance) ** 0.5, 2),
             margin(item.noise),
         )

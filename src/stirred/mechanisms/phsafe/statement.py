@@ -1,6 +1,7 @@
 """State the promise of PHSafe: its specification, its ledger and its notes, from the settings and the schema alone."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -85,16 +86,25 @@ def specification(
         input_premetric=UNITS[neighbours],
         output_premetric=premetric(definition),
         budget=budget_of(None if whole is None else whole * factor, definition),
-        evidence=Evidence(status="proved", source=Phrase("phsafe.source")),
-        notes=(*notes(columns, measured, definition, nation=nation), *census.notes),
+        evidence=Evidence(status="proved", source=Phrase(_named("source", neighbours))),
+        notes=(
+            Phrase(_named("unit", neighbours)),
+            *notes(columns, measured, definition, nation=nation),
+            *census.notes,
+        ),
     )
+
+
+def _named(part: str, neighbours: PromisedUnit) -> str:
+    """The key of what is said about one kind of neighbours."""
+    return f"phsafe.{part}.{neighbours.replace('-', '_')}"
 
 
 def notes(
     columns: CensusColumns, measured: Sequence[MeasuredTable], definition: Definition, *, nation: bool
 ) -> tuple[str, ...]:
-    """What the promise is about, what a changed record costs, and which tables are not made."""
-    said: list[str] = [Phrase("phsafe.note.unit"), Phrase("phsafe.note.truncated")]
+    """What is left out, what a changed record costs, and which tables are not made."""
+    said: list[str] = [Phrase("phsafe.note.truncated")]
     whole = total(measured)
     if whole is not None and definition == "zcdp":
         said.append(
@@ -115,8 +125,9 @@ def notes(
     return tuple(said)
 
 
-def _shown(value: Fraction) -> str:
-    return str(Budget.of(value))
+def _shown(value: Fraction) -> Decimal:
+    """Rounded up, as budgets are shown."""
+    return Decimal(str(Budget.of(value)))
 
 
 def ledger(measured: Sequence[MeasuredTable], definition: Definition, neighbours: PromisedUnit) -> Ledger:
