@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from contract.registry import LISTS, WORKLOAD
+from contract.registry import LISTS, TOTALS, WORKLOAD
 from contract.test_contract import census
 from contract.test_third_party import TOML
 from stirred.census import read
@@ -55,7 +55,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "topdown+classic": {"workload": "workload.toml", "mode": "classic", "replicates": 0, "keep_nmf": True},
     "swapping-varying-rates+rarity": SWAP | {"rarity": ["tract", "size"], "rare": "1/2", "counts_up_to": 250},
     "swapping-noisy-tables": SWAP | {"tables": [["tract", "tenure"]], "sigma_squared": "4"},
+    "cell-key": {"tables": [["county", "tenure"]], "without_guarantee": "a test"},
     "phsafe": {"tau": {"PH1_num": 2}, "rho_squared": "1", "states": ["0"]},
+    "safetab-h": {
+        "totals": "totals/t1.txt",
+        "codes": "totals/codes",
+        "preset": "",
+        "races": ["sex"],
+        "ethnicity": "",
+        "householder": "sex",
+        "householders": ["f"],
+        "household_type": "size",
+        "types": {"1": "4", "2": "1", "3": "5"},
+        "tenures": {"own": "2", "rent": "3"},
+        "budget": {"STATE-1": "1", "COUNTY-1": "1"},
+        "thresholds": {"STATE-1": "10,20,30", "COUNTY-1": "10,20,30"},
+    },
 }
 PUBLISHED = [name for name in SETTINGS if name != "swapping-noisy-key"]  # of which no finite bound is known
 
@@ -72,6 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "census.toml").write_text(TOML)
     (tmp_path / "workload.toml").write_text(WORKLOAD)
     shutil.copytree(LISTS, tmp_path / "lists")
+    shutil.copytree(TOTALS, tmp_path / "totals")
     Key.for_tests(5).save(tmp_path / "test.key")
     monkeypatch.chdir(tmp_path)
     return tmp_path
