@@ -90,6 +90,14 @@ def test_settings_that_contradict_themselves_are_refused() -> None:
         ({"thresholds": {"T3-USA-1": "3"}}, "thresholds"),
         ({"preset": "", "total": "1"}, "cannot be divided"),
         ({"preset": "ddhc-a"}, "no preset"),
+        ({"budget": {"USA-1": 0.1}}, "no exact number"),
+        ({"total": 8.9}, "no exact number"),
+        ({"total": "many"}, "no exact number"),
+        ({"totals": 3}, "totals"),
+        ({"races": "race_code_1"}, "races"),
+        ({"definition": "approximate"}, "definition"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"most_codes": 0}, "most_codes"),
     ):
         with pytest.raises(StirredError, match=said):
             SafeTabH(**settings)  # type: ignore[arg-type]

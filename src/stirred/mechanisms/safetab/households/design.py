@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.errors import BudgetError, InputError
+from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
 from stirred.mechanisms.safetab.households.cells import TENURES, TYPES, TypeAndTenure
 from stirred.mechanisms.safetab.households.presets import (
     DETAIL,
@@ -21,6 +22,13 @@ from stirred.mechanisms.safetab.regions import REGION_TYPES, RegionType, geograp
 if TYPE_CHECKING:
     from stirred.census import Census
 
+CHOICES: Mapping[str, tuple[str | None, ...]] = {
+    "definition": ("zcdp", "puredp"),
+    "neighbours": ("added-or-removed", "changed"),
+    "invariants": ("housing-units", "none"),
+    "epsilon": ("inf", None),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HouseholderSource:
@@ -33,14 +41,56 @@ class HouseholderSource:
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
+def require_settings(settings: Mapping[str, object], paths: Sequence[str]) -> None:
+    """Refuse settings of the wrong type, and choices that do not exist."""
+    for name in paths:
+        if settings[name] is not None:
+            fix = f'{name}=Path("{name}")'
+            require_kind(name, settings[name], (str, Path), wanted="a path", fix=fix)
+    for name in ("budget", "thresholds", "types", "tenures", "regions"):
+        require_kind(name, settings[name], Mapping, wanted="a dictionary", fix=f"{name}={{}}")
+    for name in ("races", "householders"):
+        require_kind(name, settings[name], (list, tuple), wanted="a list of names", fix=f'{name}=["a"]')
+    most = settings["most_codes"]
+    require_kind("most_codes", most, int, wanted="a whole number", fix="most_codes=8")
+    if isinstance(most, int) and most < 1:
+        raise InputError("most_codes is below 1", why="a householder may have a code", fix="most_codes=8")
+    for name, known in CHOICES.items():
+        if settings[name] not in known:
+            words = [word for word in known if word is not None]
+            raise InputError(
+                f"{name} of SafeTab-H is unknown",
+                why=f"it is one of {', '.join(words)}",
+                fix=did_you_mean(str(settings[name]), words),
+            )
+
+
+def exact(name: str, value: object) -> Fraction:
+    """An exact number: a text, a whole number or a fraction, never a float.
+
+    >>> exact("total", "8.9")
+    Fraction(89, 10)
+    """
+    try:
+        if isinstance(value, str | int | Fraction) and not isinstance(value, bool):
+            return Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        pass
+    raise BudgetError(
+        f"{name} is no exact number",
+        why="a float is rounded" if isinstance(value, float) else "it is neither p/q nor a decimal",
+        fix=f'{name} = "1/2"',
+    )
+
+
 def settled(
     name: str, budgets: Mapping[str, str], thresholds: Mapping[str, str], total: Fraction | None
 ) -> HouseholdSettings:
     """The preset with budgets and thresholds of one's own in the place of some, scaled to a total."""
     found = preset(name)
-    own = {place: Fraction(value) for text, value in budgets.items() for place in places(text)}
+    own = {place: exact(f"budget of {text}", v) for text, v in budgets.items() for place in places(text)}
     for text, value in budgets.items():
-        if Fraction(value) < 0:
+        if exact(text, value) < 0:
             raise BudgetError(
                 f"the budget of {text} is negative", why="a budget is 0 or more", fix=f'{text} = "1/2"'
             )

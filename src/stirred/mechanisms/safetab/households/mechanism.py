@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.errors import BudgetError, InputError
+from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
@@ -87,10 +87,12 @@ class SafeTabH(Mechanism):
     puerto_rico: str = "72"
 
     def __post_init__(self) -> None:
-        if isinstance(self.total, float):
-            raise BudgetError("total is a float", why="floats are not exact", fix='total="8.9"')
+        design.require_settings({name: getattr(self, name) for name in SafeTabHConfig.model_fields}, PATHS)
         for name in ("races", "householders"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in PATHS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, Path(getattr(self, name)))
         self.settled  # noqa: B018 - refuses settings that contradict themselves
 
     @classmethod
@@ -109,7 +111,7 @@ class SafeTabH(Mechanism):
     @property
     def settled(self) -> HouseholdSettings:
         """Budgets and thresholds, exact."""
-        total = None if self.total is None else Fraction(str(self.total))
+        total = None if self.total is None else design.exact("total", self.total)
         return design.settled(self.preset, self.budget, self.thresholds, total)
 
     @property
