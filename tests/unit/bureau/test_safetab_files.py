@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 import stirred as st
+from shared_data import shared
 from stirred.census import check
 from stirred.census.geography import ancestors, crosswalk
+from stirred.cli.main import main
 from stirred.errors import StirredError
+from stirred.publish import parse
 from stirred.publish.run.inputs import input_files, input_identity
 
 AREAS = """TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|PLACEFP|AIANNHCE
@@ -176,3 +179,23 @@ def test_a_block_in_two_places_is_refused(folder: Path) -> None:
 def test_files_without_records_are_a_census_without_records(folder: Path) -> None:
     (folder / "person-records.txt").write_text(PERSONS.split("\n", 1)[0] + "\n")
     assert st.read(folder).checked().count("person") == 0
+
+
+def test_commands_and_plans_take_the_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["exact-margins", str(folder), "--rows", "state", "--columns", "tenure", "--rho-squared", "1/2"]
+    assert main([*words, "--check", "--json"]) == 0
+    assert "bureau" in capsys.readouterr().out
+    assert main(["data", "check", str(folder)]) == 0
+    mechanism = (
+        '[[mechanism]]\nname = "exact-margins"\nrows = "state"\ncolumns = "tenure"\nrho_squared = "1/2"\n'
+    )
+    plan = parse(f'title = "t"\ncensus = "{folder.name}"\n{mechanism}', folder=folder.parent)
+    assert plan.checked_census().count("household") == 1
+
+
+def test_the_program_s_own_example() -> None:
+    for name, records in (("p_toy", 10), ("h_toy", 6)):
+        census = st.read(shared("safetab", name))
+        assert census.count(census.schema.record_types[0]) == records
+    dropped = census.checked(invalid="drop")  # one of its households lies in a state that GRF-C does not list
+    assert dropped.count("household") == 5

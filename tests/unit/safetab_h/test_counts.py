@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import stirred as st
+from shared_data import shared
 from stirred.census import Census
 from stirred.engine import Local
 from stirred.mechanisms.safetab.households.cells import T3, T4
@@ -121,6 +122,35 @@ def test_thresholds_at_their_extremes_give_exactly_the_domains(
         for kind, region, code, cell in rows(release, table):
             cells.setdefault((kind, region, code), set()).add(cell)
         assert set(map(frozenset, cells.values())) == {frozenset(domain)}
+
+
+@pytest.mark.parametrize(("cut", "cells"), [("999999", 1), ("-999999", 9)])
+def test_the_program_s_own_example_has_exactly_its_legal_groups(cut: str, cells: int) -> None:
+    folder = shared("safetab", "h_toy")
+    lists = folder / "input_dir_zcdp"
+    legal: dict[str, list[str]] = {}
+    for name in ("race", "ethnicity"):
+        for line in (lists / f"{name}-characteristic-iterations.txt").read_text().splitlines()[1:]:
+            fields = line.split("|")
+            legal[fields[0]] = [fields[2], *fields[-2:]]
+    given = [line.split("|") for line in (folder / "pop-group-totals.txt").read_text().splitlines()[1:]]
+    groups = {
+        (kind, region, code)
+        for region, kind, code, _ in given
+        if code in legal
+        and legal[code][0] in ("1", "2")
+        and not (kind == "AIANNH" and legal[code][0] == "1")  # which has no budget
+        and legal[code][2 if kind in ("USA", "STATE", "PR-STATE") else 1] != "True"
+    }
+    made = SafeTabH(
+        totals=folder / "pop-group-totals.txt",
+        codes=lists,
+        thresholds=dict.fromkeys(BUDGET, f"{cut},{cut},{cut}"),
+    )
+    release = made.release(st.read(folder).checked(invalid="drop"), key=KEY)
+    found = Counter(key[:3] for key in rows(release, "t3"))
+    assert set(found) == groups
+    assert set(found.values()) == {cells}
 
 
 def test_a_total_decides_the_file(tmp_path: Path) -> None:

@@ -109,8 +109,9 @@ def test_no_neighbour_moves_the_counts_by_more_than_is_claimed(tmp_path: Path) -
     lists = CodeLists.read(tmp_path / "codes")
     codes = [("1000", "", ""), ("1001", "", ""), ("1001", "2000", ""), ("1000", "1001", "2000")]
     world = [
-        (county, *races, ethnicity, kind, 1 + kind % 4)
-        for county, races, ethnicity, kind in itertools.product(("01001", "02003"), codes, ("9000",), (1, 4))
+        (county, *races, "9000", kind, 1 + kind % 4)
+        for county, kinds in (("01001", (1, 4, 2, 5)), ("02003", (3, 1, 5, 2)))
+        for races, kind in zip(codes, kinds, strict=True)
     ]
     columns = ["county", *RACES, "ethnicity_code", "type", "tenure"]
     whole = pl.DataFrame(world, schema=columns, orient="row")
