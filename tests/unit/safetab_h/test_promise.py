@@ -152,6 +152,12 @@ def test_margins_of_sums_of_geometric_noise_cover() -> None:
         assert (np.abs(draws[:terms].sum(axis=0)) <= width - 1).mean() < 0.951
 
 
+def test_margins_of_wide_noise_are_found_at_once() -> None:
+    for definition, z in (("zcdp", 1.96), ("puredp", 2.1183)):
+        noise = CellNoise(definition, Fraction(1, 10**12), Fraction(9))
+        assert half_width(noise, 1) == pytest.approx(z * float(noise.variance) ** 0.5, rel=1e-3)
+
+
 def test_noise_has_the_claimed_variance(tmp_path: Path) -> None:
     write(tmp_path, [], {("COUNTY", f"{i:05d}", code): 0 for i in range(400) for code in ("A1", "B1", "E1")})
     made = mechanism(tmp_path, epsilon=None, budget={"COUNTY-1": "1/2"}, thresholds={})

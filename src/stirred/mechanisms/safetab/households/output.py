@@ -17,7 +17,9 @@ from stirred.mechanisms.safetab.noise import CellNoise
 from stirred.mechanisms.safetab.regions import REGION_TYPES
 
 Z95 = 1.959963984540054
+LAPLACE95 = 2.1183  # ln 20 / √2: of one Laplace draw, which reaches farther than a sum
 BOTH_SIDES = Fraction(39, 40)
+WIDE = 10_000  # a standard deviation beyond which no law is listed
 ORDER = {name: place for place, name in enumerate(REGION_TYPES)}
 
 
@@ -30,13 +32,15 @@ def half_width(noise: CellNoise, terms: int) -> float:
     """A whole number that the noise of a sum of so many cells exceeds, on either side, with a probability of 5 % at most.
 
     It is exact for one cell; a sum of Gaussian noise is taken as normal and rounded up, that of geometric noise is computed.
+    Noise so wide that its steps do not matter is taken as continuous.
     """
     if noise.budget is None:
         return 0.0
-    if terms == 1:
+    spread = float(terms * noise.variance) ** 0.5
+    if terms == 1 and spread < WIDE:
         return float(noise.cut(BOTH_SIDES))
-    if noise.definition == "zcdp":
-        return float(ceil(Z95 * float(terms * noise.variance) ** 0.5))
+    if noise.definition == "zcdp" or spread >= WIDE:
+        return float(ceil((Z95 if noise.definition == "zcdp" else LAPLACE95) * spread))
     reach = int(40 * noise.scale * terms**0.5) + 8
     steps = np.abs(np.arange(-reach, reach + 1))
     one = np.exp(-steps / noise.scale)
