@@ -1,6 +1,8 @@
 """What the report shows of SafeTab-H: its noise by table, region type and level, and how much detail the groups have."""
 
 from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
 
 import polars as pl
 
@@ -14,19 +16,23 @@ from stirred.mechanisms.safetab.households.presets import TABLES, HouseholdSetti
 from stirred.mechanisms.safetab.noise import CellNoise
 
 
-def shown_noise(settings: HouseholdSettings, noises: Mapping[Place, CellNoise]) -> Exhibit:
-    """The standard deviation of every count, before anything is released."""
+def shown_noise(
+    settings: HouseholdSettings, noises: Mapping[Place, CellNoise], release: Release | None = None
+) -> Exhibit:
+    """The standard deviation of every count: of all that has a budget, or after a release of what it has."""
+    there = None if release is None else _region_types(release)
     rows = [
         (
             table,
             name,
             level,
-            str(settings.budgets[table, name, level]),
-            float(noise.variance) ** 0.5,
-            half_width(noise, 1),
+            written(settings.budgets[table, name, level]),
+            round(float(noise.variance) ** 0.5, 4),
+            int(half_width(noise, 1)),
             ", ".join(f"{cut:,}" for cut in settings.thresholds.get((table, name, level), ())),
         )
         for (table, name, level), noise in noises.items()
+        if there is None or (table, name) in there
     ]
     spread = [row[4] for row in rows] or [0.0]
     return Exhibit(
@@ -51,6 +57,26 @@ def shown_noise(settings: HouseholdSettings, noises: Mapping[Place, CellNoise]) 
         note=Phrase("safetab_h.exhibit.note"),
         chapter="accuracy",
     )
+
+
+def written(amount: Fraction) -> str:
+    """A budget as people write it: a decimal where it is one, else a fraction.
+
+    >>> written(Fraction("0.006915")), written(Fraction(1, 3))
+    ('0.006915', '1/3')
+    """
+    decimal = format(Decimal(amount.numerator) / Decimal(amount.denominator), "f")
+    return decimal if Fraction(decimal) == amount else str(amount)
+
+
+def _region_types(release: Release) -> set[tuple[str, str]]:
+    """The tables of a release with the region types that each has."""
+    return {
+        (table, str(name))
+        for table in TABLES
+        if table.lower() in release.tables
+        for name in release.tables[table.lower()]["region_type"].unique().to_pylist()
+    }
 
 
 def shown_groups(release: Release) -> Exhibit:

@@ -275,7 +275,8 @@ class SafeTabH(Mechanism):
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """What the noise is where, and how many groups have how much detail."""
-        noise = () if self.noiseless else (shown_noise(self.settled, self._noises(self.settled.budgets)),)
+        made = self._noises(self.settled.budgets)
+        noise = () if self.noiseless else (shown_noise(self.settled, made, release),)
         return noise if release is None else (*noise, shown_groups(release))
 
     def knobs(self) -> Sequence[Knob]:
