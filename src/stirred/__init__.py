@@ -14,13 +14,11 @@ if _TYPE_CHECKING:
     from stirred.engine import Spark as Spark
     from stirred.mechanisms.base import Mechanism as Mechanism
     from stirred.mechanisms.base import Release as Release
+    from stirred.mechanisms.cell_key.mechanism import CellKey as CellKey
     from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
-<<<<<<< HEAD
     from stirred.mechanisms.phsafe.mechanism import PHSafe as PHSafe
-    from stirred.mechanisms.safetab.persons import SafeTabP as SafeTabP
-=======
     from stirred.mechanisms.safetab.households import SafeTabH as SafeTabH
->>>>>>> 6e76cfb (Refuse settings of SafeTab-H that are not exact or do not exist)
+    from stirred.mechanisms.safetab.persons import SafeTabP as SafeTabP
     from stirred.mechanisms.swapping import ImputedStay as ImputedStay
     from stirred.mechanisms.swapping import NearPlaces as NearPlaces
     from stirred.mechanisms.swapping import NoisyKey as NoisyKey
@@ -80,16 +78,14 @@ _HOMES: dict[str, str] = {
     "NoisyKey": "stirred.mechanisms.swapping",
     "NoisyTables": "stirred.mechanisms.swapping",
     "NormalizedRenyi": "stirred.spec",
+    "CellKey": "stirred.mechanisms.cell_key.mechanism",
     "PHSafe": "stirred.mechanisms.phsafe.mechanism",
     "Packet": "stirred.publish",
     "PermutationSwapping": "stirred.mechanisms.swapping",
     "Plan": "stirred.publish",
     "Release": "stirred.mechanisms.base",
-<<<<<<< HEAD
     "SafeTabP": "stirred.mechanisms.safetab.persons",
-=======
     "SafeTabH": "stirred.mechanisms.safetab.households",
->>>>>>> 6e76cfb (Refuse settings of SafeTab-H that are not exact or do not exist)
     "Spark": "stirred.engine",
     "Specification": "stirred.spec",
     "SymmetricDifference": "stirred.spec",
