@@ -17,6 +17,7 @@ VIEWS = {
 }
 PARTS = {
     "demo-errors": ("demo", "#figure-error-by-size"),
+    "demo-areas": ("demo", "#figure-areas-1"),
     "public-cells": ("public", "#figure-table-race-by-tract-small"),
 }
 
