@@ -3,13 +3,15 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from stirred.catalog.census_edited_file import SETS
 from stirred.errors import IncompatibleError
 from stirred.languages import Phrase
 from stirred.spec import NormalizedRenyi, Specification
-from stirred.spec.card import Card, Variant
-from stirred.spec.card.words import small
+
+if TYPE_CHECKING:  # a card needs templates and mpmath, which a comparison does not
+    from stirred.spec.card import Variant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +21,11 @@ class Assumption:
     words: str
     specification: Specification
 
-    def shown(self, delta: Fraction, *, at_least: bool = False) -> Variant:
+    def shown(self, delta: Fraction, *, at_least: bool = False) -> "Variant":
         """The assumption as a line of a card; ``at_least`` where the total leaves releases out."""
+        from stirred.spec.card import Card, Variant
+        from stirred.spec.card.words import small
+
         bounded = at_least and self.specification.budget.is_finite
         card = Card(self.specification, delta=delta, at_least=bounded)
         allowed = card.allowed()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from stirred.catalog.assumptions import Assumption, variants
 from stirred.catalog.products import PRINTED, PRODUCTS, PROVED, Product
@@ -11,10 +12,10 @@ from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.spec import Budget, NormalizedRenyi, OutputPremetric, Part, Specification, rho_squared_to_epsilon
 from stirred.spec.algebra.conversions import GIVEN
-from stirred.spec.card import Card, TotalPart
-from stirred.spec.card.odds import allowed
-from stirred.spec.card.words import decimal
 from stirred.spec.numbers.rounding import number
+
+if TYPE_CHECKING:  # a card needs templates and mpmath, which a comparison does not
+    from stirred.spec.card import Card, TotalPart
 
 Row = dict[str, object]
 _TITLES = {
@@ -66,8 +67,10 @@ class CatalogEntry:
             raise InputError(f"{self.name} has no swap rate", why="it is no swap", fix="leave the rate out")
         return self.make(Fraction(rate))
 
-    def card(self, *, delta: Fraction = DELTA, specification: Specification | None = None) -> Card:
+    def card(self, *, delta: Fraction = DELTA, specification: Specification | None = None) -> "Card":
         """The entry as people read it."""
+        from stirred.spec.card import Card
+
         spec = specification or self.specification
         return Card(
             spec,
@@ -104,6 +107,8 @@ class CatalogEntry:
 
     def row(self, delta: Fraction = DELTA) -> Row:
         """What programs read; every ε is computed here, from the exact budget and the given δ."""
+        from stirred.spec.card.odds import allowed
+
         spec = self.specification
         what = allowed(spec, delta=delta)
         row: Row = {
@@ -176,12 +181,14 @@ def _budget(spec: Specification, delta: Fraction) -> Row:
     }
 
 
-def pieces(spec: Specification) -> tuple[TotalPart, ...]:
+def pieces(spec: Specification) -> "tuple[TotalPart, ...]":
     """The parts of a sum, each with the constant and the budget it counts with."""
     return tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else ()
 
 
-def _piece(part: Part, spec: Specification) -> TotalPart:
+def _piece(part: Part, spec: Specification) -> "TotalPart":
+    from stirred.spec.card import TotalPart
+
     constant = part.input_premetric.constant(spec.input_premetric, spec.domain, spec.multiverse)
     counted = (
         part.output_premetric.converted(part.budget * constant.factor, spec.output_premetric)
@@ -198,6 +205,8 @@ def _piece(part: Part, spec: Specification) -> TotalPart:
 
 def _shown(premetric: OutputPremetric, budget: Budget) -> str:
     """The budget with its letter, rounded up; zCDP is shown by ρ²."""
+    from stirred.spec.card.words import decimal
+
     if isinstance(premetric, NormalizedRenyi):
         return Phrase("card.budget", letter="ρ²", relation="=", number=decimal(budget.squared().upper(4)))
     number = decimal(budget.upper(4))

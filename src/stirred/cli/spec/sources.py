@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from stirred.catalog import DELTA, CatalogEntry, catalog
 from stirred.catalog.entries import pieces
 from stirred.errors import InputError, SpecificationError, did_you_mean
 from stirred.spec import Multiplicative, NormalizedRenyi, Specification, compose, reading
-from stirred.spec.card import Card
 from stirred.spec.files import load
+
+if TYPE_CHECKING:
+    from stirred.spec.card import Card
 from stirred.spec.numbers.numerals import fraction_of
 from stirred.spec.numbers.rounding import number
 
@@ -34,12 +36,14 @@ class NamedSpecification:
     unknown: tuple[str, ...] = ()
     restated: str = ""  # from which domain it was restated, and with which names
 
-    def card(self, specification: Specification, *, delta: Fraction) -> Card:
+    def card(self, specification: Specification, *, delta: Fraction) -> "Card":
         """The card of this specification, or of what it was changed into."""
         if self.entry is not None:
             return self.entry.card(delta=delta, specification=specification)
         notes = (f"of unknown cost, hence ≥: {', '.join(self.unknown)}",) if self.unknown else ()
         finite = specification.budget.is_finite
+        from stirred.spec.card import Card
+
         return Card(
             specification,
             title=self.title,
@@ -198,7 +202,7 @@ def budget_json(spec: Specification) -> Json:
     }
 
 
-def card_json(card: Card) -> Json:
+def card_json(card: "Card") -> Json:
     """The card for programs."""
     what = card.allowed()
     return {

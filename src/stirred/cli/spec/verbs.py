@@ -44,8 +44,6 @@ from stirred.cli.spec.sources import (
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, reading
-from stirred.spec.card import Card, shortened
-from stirred.spec.card.words import decimal, small
 from stirred.spec.files import save, to_json
 from stirred.spec.numbers.rounding import number
 
@@ -137,6 +135,9 @@ def run_convert(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
+    from stirred.spec.card import Card, shortened
+    from stirred.spec.card.words import decimal, small
+
     exact = zcdp.rho_squared
     columns = ["distance", "δ", "ε simple", "ε tight"]
     rows = [
@@ -156,4 +157,6 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
 
 def _read(rho_squared: Budget, delta: Fraction, distance: int, *, tight: bool = False) -> str:
+    from stirred.spec.card.words import decimal
+
     return decimal(reading(rho_squared, delta, distance=distance, tight=tight, decimals=4).epsilon)
