@@ -84,3 +84,20 @@ def test_only_words_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(KeyboardInterrupt):
             run(german, tmp_path / "again", key=key)
     assert files(run(german, tmp_path / "again", key=key).public) == second
+
+
+def test_an_internal_report_is_english_throughout_and_says_so(tmp_path: Path) -> None:
+    write_preset("demo", tmp_path / "census", households=60)
+    (tmp_path / "plan.toml").write_text(PLAN.replace("utility = false", "utility = true"), encoding="utf-8")
+    english = load(tmp_path / "plan.toml")
+    made = [
+        run(plan, tmp_path / plan.language, key=Key.for_tests(5))
+        for plan in (english, with_language(english, "de"))
+    ]
+    first, second = ((packet.folder / "internal" / "report.html").read_text("utf-8") for packet in made)
+    assert '<html lang="en">' in second
+    assert "Internal reports are in English" in second
+    assert "Internal reports are in English" not in first
+    german = words(second) - words(first)
+    assert not {text for text in german if re.search(r"\b(der|die|das|und|ist|werden|Zellen)\b", text)}
+    assert '<html lang="de">' in (made[1].public / "report.html").read_text("utf-8")

@@ -90,12 +90,13 @@ class Papers:
         folder: Path,
         engine: Engine,
     ) -> None:
-        """Write the comparison with the truth, watermarked, before all sections of the public report."""
+        """Write the comparison with the truth, watermarked, before all sections of the public report; in English alone."""
         found = assessment(self.plan, truth, releases, tables, engine)
         found.summary().write_csv(folder / "metrics.csv")
         report = replace(
             self.report,
-            subtitle="Comparison with the confidential data",
+            subtitle=INTERNAL if self.plan.language == "en" else f"{INTERNAL}. {ENGLISH}",
+            language=Language.of("en"),
             audience="internal",
             first=first_screen(
                 {"": self.specification},
@@ -106,6 +107,10 @@ class Papers:
             sections=(*_compared(found, self.ground), *self.report.sections),
         )
         (folder / "report.html").write_text(render(report), encoding="utf-8")
+
+
+INTERNAL = "Comparison with the confidential data"
+ENGLISH = "Internal reports are in English; the card and the public report are in the language of the plan."
 
 
 def _compared(found: Assessment, ground: Ground) -> Sequence[Section]:
