@@ -56,7 +56,7 @@ COMMANDS = {
     "data describe people.sav": "stat",
     "data describe people.duckdb": "duckdb",
     "data describe people.dat --ddi people.xml": "ipums",
-    "reproduce figure-budget --out figures": "report",
+    "reproduce figure-budget --out figures": "paper",
 }
 
 PLAN = """
@@ -118,5 +118,5 @@ def test_the_demo_installs_pinned_versions_of_the_core_with_two_extras() -> None
     small, whole = ((root / name).read_text().splitlines() for name in ("tools/demo.txt", "constraints.txt"))
     assert {line.rstrip(" \\") for line in small} <= {line.rstrip(" \\") for line in whole}
     names = {line.split("==")[0] for line in small if "==" in line}
-    assert {"numba", "polars", "altair", "vl-convert-python", "highspy", "piqp"} <= names
-    assert not names & {"pyspark", "playwright", "opendp", "pandas", "duckdb", "mypy"}
+    assert {"numba", "polars", "vl-convert-python", "highspy", "piqp"} <= names
+    assert not names & {"altair", "pyspark", "playwright", "opendp", "pandas", "duckdb", "mypy"}

@@ -11,7 +11,7 @@ from stirred.extras import OptionalModule
 if TYPE_CHECKING:
     import altair as alt
 else:
-    alt = OptionalModule("altair", "report", why="figures are drawn with it")
+    alt = OptionalModule("altair", "paper", why="figures are drawn with it")
 
 Rows = Sequence[Mapping[str, Any]]
 
