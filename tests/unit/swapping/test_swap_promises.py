@@ -163,8 +163,12 @@ def test_every_pair_of_a_declared_universe_keeps_the_promise(schema: str, drop: 
     assert pairs >= 5
 
 
-def test_every_pair_of_three_records() -> None:
-    wrong, pairs = broken("vacant named", n=3, kinds=("0", "1", None))
+# records that are left out stand beside two others above
+@pytest.mark.parametrize(
+    "kinds", [("1", None), pytest.param(("0", "1", None), marks=pytest.mark.slow)], ids=["two", "three"]
+)
+def test_every_pair_of_three_records(kinds: tuple[str | None, ...]) -> None:
+    wrong, pairs = broken("vacant named", n=3, kinds=kinds)
     assert wrong == 0
     assert pairs >= 20
 
@@ -182,7 +186,7 @@ def test_the_old_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     load = memory.load
     monkeypatch.setattr(memory, "load", found_in_the_data)
-    wrong, _ = broken("vacant named")
+    wrong, _ = broken("vacant named", kinds=("1", "2", None))
     assert wrong > 0
 
 
