@@ -1,13 +1,17 @@
 """Scan Parquet and Arrow files: one, many, or a partitioned folder; they are never loaded as a whole."""
 
+import os
 from pathlib import Path
 
 import polars as pl
 
 from stirred.census.codebook.schema import Source
-from stirred.census.readers.limits import require_parquet
+from stirred.census.readers.parquet.limits import require_parquet
+from stirred.census.readers.parquet.slices import LARGE, in_slices
 from stirred.census.readers.paths import resolve
 
+# row groups that Polars holds at once, beside those it decodes; otherwise twice as many as there are threads
+os.environ.setdefault("POLARS_ROW_GROUP_PREFETCH_SIZE", "2")
 ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 
 
@@ -16,13 +20,13 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     paths = resolve(source.files, folder, ENDINGS)
     if paths[0].suffix in (".arrow", ".feather", ".ipc"):
         return pl.scan_ipc(paths)
-    for path in paths:
-        require_parquet(path)
+    largest = max(map(require_parquet, paths))
     partitioned = any("=" in part for path in paths for part in path.relative_to(path.anchor).parts[:-1])
     # Partition values stay text: "044" must not become 44.
-    return pl.scan_parquet(
+    whole = pl.scan_parquet(
         paths, hive_partitioning=partitioned, hive_schema=_text_partitions(paths), glob=False
     )
+    return whole if largest <= LARGE else in_slices(paths, whole.collect_schema())
 
 
 def _text_partitions(paths: list[Path]) -> dict[str, pl.DataType] | None:
