@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from stirred.census.expand import expand as expand
     from stirred.census.validation import Problem as Problem
     from stirred.census.validation import Problems as Problems
-    from stirred.census.validation.check import check as check
     from stirred.census.validation import validate as validate
+    from stirred.census.validation.check import check as check
 
 __all__ = [
     "DROPPED",

@@ -231,7 +231,7 @@ def test_a_panic_of_a_library_shows_no_traceback(
         raise PanicException('Os { code: 24, kind: Uncategorized, message: "Too many open files" }')
 
     monkeypatch.delenv("STIRRED_TRACEBACK", raising=False)
-    monkeypatch.setattr("stirred.cli.budget.run", fails)
+    monkeypatch.setattr("stirred.cli.spec.budget.run", fails)
     assert main(["budget", "--stratum", "10", "--rate", "1/2"]) == 74
     assert "ulimit -n" in complaint(capsys.readouterr().err)
 

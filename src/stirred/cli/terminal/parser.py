@@ -10,8 +10,8 @@ from stirred.languages.catalog import CODES
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
 VERBS: dict[str, tuple[str, str]] = {
     "assess": ("stirred.cli.assess", "compare a packet with the truth, or publish its accuracy"),
-    "budget": ("stirred.cli.budget", "the budget of a swap from its stratum and rate, and back"),
-    "catalog": ("stirred.cli.catalog", "the published specifications"),
+    "budget": ("stirred.cli.spec.budget", "the budget of a swap from its stratum and rate, and back"),
+    "catalog": ("stirred.cli.spec.catalog", "the published specifications"),
     "completion": (
         "stirred.cli.terminal.completion",
         "a script that completes commands in bash, zsh or fish",
