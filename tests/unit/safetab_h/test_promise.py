@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import stirred as st
+from stirred.mechanisms.marks import SELECTED
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
 from stirred.mechanisms.safetab.households.cells import LEVELS, TypeAndTenure
@@ -246,5 +247,6 @@ def test_exhibits_and_tables(tmp_path: Path) -> None:
     table = made.table(release, by)
     assert table.num_rows == release.tables["t4"].num_rows
     assert {"count", "estimate", "standard_error", "low", "high"} <= set(table.column_names)
+    assert SELECTED.encode() in table.schema.metadata  # a group that is not shown is no count of 0
     assert made.counted(release).keys() == {"t3", "t4"}
     assert set(CUTS) == set(BUDGET)

@@ -260,7 +260,8 @@ class SafeTabH(Mechanism):
         for table in TABLES:
             grid = release.tables.get(table.lower())
             if grid is not None and not weight and set(by) == {*VARIABLES, cell_name(table)}:
-                return finished(pl.DataFrame(pl.from_arrow(grid)).select(*by, *_figures(grid, by)), by)
+                found = finished(pl.DataFrame(pl.from_arrow(grid)).select(*by, *_figures(grid, by)), by)
+                return found.replace_schema_metadata(grid.schema.metadata)
         return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
 
     def details(self) -> Mapping[str, object]:

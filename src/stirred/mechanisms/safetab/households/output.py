@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.frames import arrow_of
+from stirred.mechanisms.marks import SELECTED
 from stirred.mechanisms.safetab.households.cells import LEVELS, TableName
 from stirred.mechanisms.safetab.households.measure import VARIABLES
 from stirred.mechanisms.safetab.households.presets import Place
@@ -78,7 +79,8 @@ def published(table: TableName, rows: pl.DataFrame, noises: Mapping[Place, CellN
             "variance",
         )
     )
-    return arrow_of(found)
+    # a group without a published total is not shown, so a missing row is no count of 0
+    return arrow_of(found).replace_schema_metadata({SELECTED.encode(): b"yes"})
 
 
 def in_order() -> tuple[pl.Expr, ...]:
