@@ -16,7 +16,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "stirred.cli.terminal.completion",
         "a script that completes commands in bash, zsh or fish",
     ),
-    "das2020": ("stirred.cli.das2020", "the products of the 2020 census, as one composed release"),
+    "das2020": ("stirred.cli.named.das2020", "the products of the 2020 census, as one composed release"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
     "demo": ("stirred.cli.demo", "three releases of a synthetic census, compared in one report"),
     "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
