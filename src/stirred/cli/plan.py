@@ -19,6 +19,7 @@ a parameter on confidential data would itself be a release and need accounting.
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CENSUS",
         help="propose the settings from this census.toml: from its schema and column names, never from records",
     )
+    new.add_argument("--swapped", action="store_true", help="of das2020: every product from one swapped file")
+    new.add_argument("--light", action="store_true", help="of das2020: a DHC with fewer variables")
     new.add_argument("--json", action="store_true", help="print one JSON document")
     check = verbs.add_parser("check", help="explain the whole promise and cost")
     check.add_argument("plan")
@@ -128,11 +131,11 @@ def _named(arguments: argparse.Namespace) -> int:
     from stirred.publish.plan.proposing import ProposedPlan
 
     plan, path = named(arguments.plan), Path(arguments.out or "plan.toml")
-    choices = Choices()
+    choices = Choices(swapped=arguments.swapped, light=arguments.light)
     if arguments.census:
         file = Path(arguments.census)
         file = file / "census.toml" if file.is_dir() else file
-        choices = Choices(census=os.path.relpath(file, path.parent), schema=schema_of(file))
+        choices = replace(choices, census=os.path.relpath(file, path.parent), schema=schema_of(file))
     ProposedPlan(text=plan.text(choices), files={}, choices=(), undecided=()).write(path)
     if arguments.json:
         print_json({"plan": str(path), "files": [], "choices": [], "undecided": []})

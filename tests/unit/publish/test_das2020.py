@@ -95,6 +95,18 @@ def test_the_written_plan_is_what_the_command_runs(
     assert [step.label for step in load(file).steps] == [step.label for step in wanted.steps]
     assert load(file).tables == wanted.tables
     assert main(["plan", "new", "das2021"]) == 2
+    words = [
+        "--census",
+        str(census),
+        "--out",
+        str(tmp_path / "swapped.toml"),
+        "--swapped",
+        "--light",
+        "--json",
+    ]
+    assert main(["plan", "new", "das2020", *words]) == 0
+    swapped = load(worlds.swapped.public / "plan.toml")
+    assert load(tmp_path / "swapped.toml").mechanisms[0] == swapped.mechanisms[0]
 
 
 def test_check_states_the_products(worlds: Worlds, capsys: pytest.CaptureFixture[str]) -> None:
