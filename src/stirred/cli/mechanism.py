@@ -44,7 +44,7 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add the census, the packet and the key: the arguments that every command of a release begins with."""
     parser.add_argument(
-        "census", type=Path, help="census.toml, its folder, or a folder in the Census Bureau's format"
+        "census", type=Path, help="census.toml, its folder, or a folder in the format of the Census Bureau"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the packet to write; must not exist")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key beside the packet)")

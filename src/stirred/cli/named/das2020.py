@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--light", action="store_true", help="a DHC with fewer variables, for a rehearsal")
     parser.add_argument(
-        "--codes", type=Path, metavar="DIR", help="the folder of code lists (default: Stirred's own)"
+        "--codes",
+        type=Path,
+        metavar="DIR",
+        help="the folder of code lists (default: invented ones, of Stirred)",
     )
     add_ways(parser)
 
