@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import sys
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -53,16 +52,16 @@ def _kept(library: ModuleType) -> str:
     with contextlib.suppress(OSError):
         return place.read_bytes().decode()
     bundle: str = library.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    if not sys.dont_write_bytecode:
-        temporary = place.with_suffix(f".{os.getpid()}")
-        with contextlib.suppress(
-            OSError
-        ):  # a folder that cannot be written to, a full disk: made anew the next time
-            try:
-                temporary.write_bytes(bundle.encode())
-                temporary.replace(place)
-            finally:
-                temporary.unlink(missing_ok=True)
+    temporary = place.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(
+        OSError
+    ):  # a folder that cannot be written to, a full disk: made anew the next time
+        place.parent.mkdir(exist_ok=True)
+        try:
+            temporary.write_bytes(bundle.encode())
+            temporary.replace(place)
+        finally:
+            temporary.unlink(missing_ok=True)
     return bundle
 
 
