@@ -23,13 +23,14 @@ def rows(path: Path) -> list[list[str]]:
 
 def test_formulas_are_escaped_in_csv_and_numbers_are_not(tmp_path: Path) -> None:
     texts = [*FORMULAS, *PLAIN]
-    made = pa.table({"=name": texts, "code": pa.array(texts).dictionary_encode(), "n": [-1] * len(texts)})
+    codes, large = pa.array(texts).dictionary_encode(), pa.array(texts, pa.large_string())
+    made = pa.table({"=name": texts, "code": codes, "n": [-1] * len(texts), "table": large})
     write_csv(made, tmp_path / "a.csv")
     head, *found = rows(tmp_path / "a.csv")
-    assert head == ["'=name", "code", "n"]
+    assert head == ["'=name", "code", "n", "table"]
     for text, row in zip(texts, found, strict=True):
         wanted = f"'{text}" if text in FORMULAS else text
-        assert row == [wanted, wanted, "-1"]
+        assert row == [wanted, wanted, "-1", wanted]
     write_csv(made, tmp_path / "b.csv", escape=False)
     assert [row[0] for row in rows(tmp_path / "b.csv")[1:]] == texts
 
