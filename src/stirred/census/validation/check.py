@@ -164,7 +164,7 @@ def _files(census: CensusFiles, record: RecordSchema) -> Iterator[Problem]:
         for path in resolve(record.source.files, census.folder, ENDINGS):
             try:
                 pq.read_metadata(path)
-            except (pa.ArrowException, OSError):
+            except (pa.ArrowException, OSError, ValueError):
                 rule = "the file is not a complete Parquet file"
                 fix = "copy or write it again"
                 yield Problem(

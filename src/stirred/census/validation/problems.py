@@ -29,7 +29,8 @@ class Problem:
     fix: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.record_type}.{self.column}" if self.column else self.record_type
+        between = ", " if self.of == "files" else "."  # a file is no column
+        where = between.join(filter(None, (self.record_type, self.column)))
         unit = self.of[:-1] if self.count == 1 and self.of.endswith("s") else self.of
         return f"{where}: {self.rule} ({self.count:,} {unit})"
 

@@ -38,7 +38,7 @@ def _require_parquet(path: Path, size: int, _changed: int) -> int:
         raise _implausible(path, f"its description alone is longer than {FOOTER:,} bytes")
     try:
         meta = pq.read_metadata(path)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         raise DataError(
             f"cannot read {path.name}",
             why="the file is not a complete Parquet file",
