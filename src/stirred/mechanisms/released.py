@@ -134,11 +134,13 @@ def in_strata(
     units = lazy(release.microdata[resolution])
     if areas and release.folder is not None:
         units = attach(schema, units, list(areas), release.folder)
-    link = home.id if record_type == resolution else schema.record(record_type).household
-    own = frame.select(pl.col(link).alias(UNIT), *by) if by else pl.LazyFrame()
-    marks = [pl.lit(True).alias(TAKES), *([pl.col(home.id).alias(UNIT)] if by else [])]
-    taking = taking_part(schema, resolution, units).with_columns(marks).select(kernel.columns)
-    return kernel.of(_collected(taking), _collected(own))
+    unit = pl.col(home.id) if home.id else pl.int_range(pl.len())  # without identifiers, their place tells records apart
+    link = unit if record_type == resolution else pl.col(schema.record(record_type).household)
+    own = frame.select(link.alias(UNIT), *by) if by else pl.LazyFrame()
+    if by:
+        units = units.with_columns(unit.alias(UNIT))
+    taking = taking_part(schema, resolution, units).with_columns(pl.lit(True).alias(TAKES))
+    return kernel.of(_collected(taking.select(kernel.columns)), _collected(own))
 
 
 def _collected(frame: pl.LazyFrame) -> pl.DataFrame:

@@ -214,3 +214,23 @@ def test_refusals() -> None:
         make("6a", noisy="tenure")
     with pytest.raises(InputError, match="at least 1"):
         make("4", preference="1/2")
+
+
+def test_noisy_tables_release_no_records() -> None:
+    with pytest.raises(InputError, match="release no records"):
+        make("6b", microdata=True)
+
+
+def test_tables_of_a_census_without_identifiers_are_those_with_them() -> None:
+    """Identifiers in the order of the records decide nothing of the draw that their places do not."""
+    table = household(400)
+    nameless = Census.of({"geography": {"spine": ["state", "county"]}}, {"household": table.drop(["hid"])})
+    release = PermutationSwapping(**BASE).release(nameless, key=KEY)
+    numbered = pa.table(
+        {"hid": np.arange(400), **dict(zip(table.column_names[1:], table.columns[1:], strict=True))}
+    )
+    data = release.microdata["household"]
+    shown = PermutationSwapping(**BASE).table(release, ["county", "tenure"])
+    assert sum(shown.column("count").to_pylist()) == 400
+    assert counts(data, "size", "state") == counts(numbered, "size", "state")
+    assert set(shown.column_names) >= {"estimate", "low", "high"}

@@ -139,7 +139,12 @@ class NoisyTables(PermutationSwapping):
     sigma_squared: Fraction
 
     def __init__(self, *, sigma_squared: Rate, tables: Sequence[Sequence[str]], **settings: Any) -> None:
-        settings.pop("microdata", None)
+        if settings.pop("microdata", False):
+            raise InputError(
+                "noisy tables release no records",
+                why="the swapped records would show the counts without their noise",
+                fix="leave out microdata=True, or use PermutationSwapping",
+            )
         PermutationSwapping.__init__(self, tables=tables, microdata=False, **settings)
         variance = fraction_of(sigma_squared, "variance of the noise")
         if variance <= 0:
