@@ -48,6 +48,8 @@ FOUND: tuple[tuple[str, int, int], ...] = (
     ("packet", 102, 6423),
     ("parquet", 103, 9),
     ("parquet", 103, 1570),
+    ("parquet", 202, 509),
+    ("parquet", 202, 1156),  # Polars ended the process
     ("command", 103, 203),
     ("command", 103, 637),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census.codebook.schema import Source
-from stirred.census.readers.parquet.limits import require_parquet
+from stirred.census.readers.parquet.limits import SMALL, require_parquet
 from stirred.census.readers.parquet.slices import LARGE, in_slices
 from stirred.census.readers.paths import resolve
 
@@ -21,12 +21,14 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     if paths[0].suffix in (".arrow", ".feather", ".ipc"):
         return pl.scan_ipc(paths)
     largest = max(map(require_parquet, paths))
+    # pyarrow tells damage as an error; Polars may end the process, and what it reads best are large files
+    small = sum(path.stat().st_size for path in paths) <= SMALL
     partitioned = any("=" in part for path in paths for part in path.relative_to(path.anchor).parts[:-1])
     # Partition values stay text: "044" must not become 44.
     whole = pl.scan_parquet(
         paths, hive_partitioning=partitioned, hive_schema=_text_partitions(paths), glob=False
     )
-    return whole if largest <= LARGE else in_slices(paths, whole.collect_schema())
+    return in_slices(paths, whole.collect_schema()) if small or largest > LARGE else whole
 
 
 def _text_partitions(paths: list[Path]) -> dict[str, pl.DataType] | None:
