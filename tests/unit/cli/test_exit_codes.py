@@ -92,8 +92,9 @@ def interrupted(town: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> int
         raise AssertionError
 
     before = signal.getsignal(number)
-    if before is signal.SIG_IGN:  # these tests may have been started with nohup, which a run respects
-        signal.signal(number, signal.SIG_DFL)
+    # these tests may have been started with nohup, or by a script with &: a run respects what they ignore
+    if before is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     try:
         with monkeypatch.context() as patched:
             patched.setattr(execute, "write", sent)
