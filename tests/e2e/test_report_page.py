@@ -59,6 +59,10 @@ def test_the_first_screen_answers_six_questions(browser: Any, packet: Path, part
     # tables fit a wide screen
     page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
     assert page.locator(".scroll.wide").count() == 0
+    # the heading of numbers stands above them, at the right
+    gaps = """() => [...document.querySelectorAll('thead th.number button')].map(
+        button => button.parentNode.clientWidth - button.offsetWidth)"""
+    assert max(page.evaluate(gaps)) <= 1
     page.close()
 
 
