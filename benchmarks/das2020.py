@@ -4,7 +4,8 @@
 
 Every product runs in a process of its own, so that its peak memory is its own. The floor is reading the census once: counts
 of persons by state and of households by county. ``--full`` has the DHC of the production, which takes minutes;
-without it the small one (``dhc-light``). Compiled kernels are warm if the benchmark ran before.
+without it the small one (``dhc-light``). Compiled kernels are warm if the benchmark ran before. Ratios are of processor time,
+so that a busy machine changes them little.
 """
 
 import argparse
@@ -52,9 +53,9 @@ def main() -> None:
         census = read(arguments.census)
         records = {name: census.count(name) for name in census.schema.record_types}
         found = {label: child(arguments, label, work) for label in (FLOOR, *labels(arguments), "swap")}
-    floor = found[FLOOR]["seconds"]
+    floor = found[FLOOR]["processor_seconds"]
     for product in found.values():
-        product["floors"] = round(product["seconds"] / floor, 1)
+        product["floors"] = round(product["processor_seconds"] / floor, 1)
     print(json.dumps({"records": records, "light": not arguments.full, "products": found}, indent=2))
 
 
