@@ -4,8 +4,8 @@
 
 Every product runs in a process of its own, so that its peak memory is its own. The floor is reading the census once: counts
 of persons by state and of households by county. ``--full`` has the DHC of the production, which takes minutes;
-without it the small one (``dhc-light``). Compiled kernels are warm if the benchmark ran before. Ratios are of processor time,
-so that a busy machine changes them little.
+without it the small one (``dhc-light``). Compiled kernels are warm if the benchmark ran before. Ratios are of processor
+time, so that a busy machine changes them little.
 """
 
 import argparse
