@@ -262,6 +262,10 @@ class PermutationSwapping(Mechanism):
         )
         return swapped_columns(frame, moves, engine)
 
+    def remarks(self, shapes: Shapes) -> tuple[str, ...]:
+        """Warnings for the release: strata that are rarely swapped."""
+        return statement.notes(shapes, self.rate)
+
     def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
         """The contingency table to publish, from the non-empty cells of the swapped records."""
         del run

@@ -49,6 +49,7 @@ class Roles:
     kind: str  # the column that separates occupied homes from vacant ones and group quarters, if the schema has one
     members: tuple[tuple[str, tuple[str, ...]], ...] = ()  # linked record types with the variables they keep
     spine: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()  # read for the draw, never released
 
     @property
     def moving(self) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ class Roles:
     def needed(self) -> tuple[str, ...]:
         """The columns that a swap reads."""
         own = [name for name in (self.identifier, self.kind) if name]
-        return tuple(dict.fromkeys([*self.released, *own]))
+        return tuple(dict.fromkeys([*self.released, *self.unseen, *own]))
 
     @property
     def released(self) -> tuple[str, ...]:

@@ -43,8 +43,9 @@ class Frame:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """All variables that are used: the released ones, and those that decide which records take part."""
-        return tuple(dict.fromkeys([*self.roles.released, *(stay.column for stay in self.stays)]))
+        """All variables that are used: the released ones, and those that decide which records take part or move."""
+        deciding = (*self.roles.unseen, *(stay.column for stay in self.stays))
+        return tuple(dict.fromkeys([*self.roles.released, *deciding]))
 
     def of(self, names: tuple[str, ...]) -> list[Column]:
         """Some columns by name."""

@@ -9,7 +9,6 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.base import Check, Release
-from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.guards.checks import identified, measured
 from stirred.mechanisms.swapping.guards.standing import Standing
 from stirred.mechanisms.swapping.pipeline import parts
@@ -87,7 +86,7 @@ def release(
                 microdata=microdata,
                 checks=checks,
                 ledger=Ledger().spend(by=law.name, on=law.resolution, budget=promise.budget),
-                notes=statement.notes(strata.shapes, law.rate),
+                notes=law.remarks(strata.shapes),
                 guards=(named, standing, undone),
                 input_digest=run.digest(b"input", before.digest).hex(),
                 private=key.private,

@@ -63,6 +63,10 @@ class SwapLaw(SwapChoice, Accepting, Protocol):
         """The promise for these strata."""
         ...
 
+    def remarks(self, shapes: Shapes) -> tuple[str, ...]:
+        """Warnings for the release that follow from its strata."""
+        ...
+
     def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
         """The contingency table to publish, from the non-empty cells of the swapped records."""
         ...
