@@ -1,0 +1,14 @@
+"""Targeted record swapping: risky households change places, in pairs. What it promises is in proof.md."""
+
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.targeted.log import SwapLog as SwapLog
+    from stirred.mechanisms.targeted.log import swap_log as swap_log
+    from stirred.mechanisms.targeted.mechanism import TargetedSwapping as TargetedSwapping
+
+__all__ = ["SwapLog", "TargetedSwapping", "swap_log"]
+
+__getattr__ = on_demand(__name__, {"mechanism": ("TargetedSwapping",), "log": ("SwapLog", "swap_log")})

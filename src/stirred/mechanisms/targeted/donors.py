@@ -1,0 +1,270 @@
+"""Find partners for a pairwise swap: hashed buckets by (group, area) with a heap of areas for each group, no scan.
+
+A tier is one rule of who may be a partner: records of the same group (equal on a similarity profile) in another area.
+Each bucket holds the records of one group in one area by rank; each group has a heap of its buckets by their first free
+record. The best partner of another area is the top of the heap, or the better of its two children where the top is the
+seeker's own area. Every record leaves a bucket once, so n pairs cost O(n log areas).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+
+Ints = NDArray[np.int64]
+States = NDArray[np.uint8]
+
+FREE, SWAPPED, BLOCKED = 0, 1, 2
+NONE = np.int64(2**62)  # the rank of an empty bucket
+ROOM = 1 << 20  # numbers below this many are made dense with a table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One rule: the group of each record (−1: none), and which records may be partners."""
+
+    groups: Ints
+    partners: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """What a run of swaps has done so far; the arrays are changed in place."""
+
+    state: States
+    partner: Ints  # −1 where a record stays
+    level: NDArray[np.int8]  # at which level of the hierarchy a record was swapped
+    tier: NDArray[np.int8]  # by which rule
+    begun: NDArray[np.bool_]  # whether the record was selected, and not only a partner
+    failed: NDArray[np.bool_]  # had to be swapped, and no partner was left
+
+    @staticmethod
+    def of(taking_part: NDArray[np.bool_]) -> "Pairing":
+        """Nothing is swapped yet."""
+        n = taking_part.size
+        return Pairing(
+            state=np.where(taking_part, FREE, BLOCKED).astype(np.uint8),
+            partner=np.full(n, -1, np.int64),
+            level=np.full(n, -1, np.int8),
+            tier=np.full(n, -1, np.int8),
+            begun=np.zeros(n, np.bool_),
+            failed=np.zeros(n, np.bool_),
+        )
+
+    @property
+    def moved(self) -> NDArray[np.bool_]:
+        """Which records are swapped."""
+        return self.partner >= 0
+
+
+def dense(numbers: NDArray[np.generic], bound: int) -> tuple[Ints, Ints]:
+    """The distinct numbers, sorted, and the place of each number among them; all are below ``bound``.
+
+    >>> dense(np.array([7, 2, 7]), 8)
+    (array([2, 7]), array([1, 0, 1]))
+    """
+    if bound > max(ROOM, 4 * numbers.size):
+        found, places = np.unique(numbers, return_inverse=True)
+        return found, places.astype(np.int64)
+    present = np.zeros(bound, np.bool_)
+    present[numbers] = True
+    places = np.cumsum(present) - 1
+    return np.flatnonzero(present), places[numbers]
+
+
+@compiled
+def _scatter(rows: Ints, buckets: Ints, cursor: Ints, items: Ints) -> None:
+    for i in range(rows.size):
+        items[cursor[buckets[i]]] = rows[i]
+        cursor[buckets[i]] += 1
+
+
+@compiled
+def _sift(heap: Ints, low: int, high: int, at: int, top: Ints) -> None:
+    bucket = heap[at]
+    while True:
+        child = low + 2 * (at - low) + 1
+        if child >= high:
+            break
+        if child + 1 < high and top[heap[child + 1]] < top[heap[child]]:
+            child += 1
+        if top[heap[child]] >= top[bucket]:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = bucket
+
+
+@compiled
+def _heapify(lows: Ints, highs: Ints, heap: Ints, top: Ints) -> None:
+    for g in range(lows.size):
+        for at in range(lows[g] + (highs[g] - lows[g]) // 2 - 1, lows[g] - 1, -1):
+            _sift(heap, lows[g], highs[g], at, top)
+
+
+@compiled
+def _refresh(
+    heap: Ints,
+    low: int,
+    high: int,
+    at: int,
+    top: Ints,
+    head: Ints,
+    stop: Ints,
+    items: Ints,
+    rank: Ints,
+    state: States,
+) -> None:
+    """Advance the bucket at a place of the heap until its first record is free."""
+    while True:
+        bucket = heap[at]
+        if top[bucket] == NONE or state[items[head[bucket]]] == FREE:
+            return
+        h = head[bucket] + 1
+        while h < stop[bucket] and state[items[h]] != FREE:
+            h += 1
+        head[bucket] = h
+        top[bucket] = rank[items[h]] if h < stop[bucket] else NONE
+        _sift(heap, low, high, at, top)
+
+
+@compiled
+def _pair(
+    seekers: Ints,
+    groups: NDArray[np.int64],
+    own: Ints,
+    quota_of: Ints,
+    quota: Ints,
+    done: Ints,
+    lows: Ints,
+    highs: Ints,
+    heap: Ints,
+    top: Ints,
+    head: Ints,
+    stop: Ints,
+    items: Ints,
+    area: Ints,
+    rank: Ints,
+    state: States,
+    partner: Ints,
+    tier: NDArray[np.int8],
+    begun: NDArray[np.bool_],
+    failed: NDArray[np.bool_],
+    must: bool,
+) -> None:
+    for seeker in seekers:
+        if state[seeker] != FREE or done[quota_of[seeker]] >= quota[quota_of[seeker]]:
+            continue
+        found = -1
+        for t in range(groups.shape[0]):
+            g = groups[t, seeker]
+            if g < 0 or lows[g] == highs[g]:
+                continue
+            low, high = lows[g], highs[g]
+            _refresh(heap, low, high, low, top, head, stop, items, rank, state)
+            best = heap[low]
+            if top[best] == NONE:
+                continue
+            if area[best] == own[seeker]:
+                best = -1
+                for at in range(low + 1, min(low + 3, high)):
+                    _refresh(heap, low, high, at, top, head, stop, items, rank, state)
+                    bucket = heap[at]
+                    if top[bucket] != NONE and (best < 0 or top[bucket] < top[best]):
+                        best = bucket
+            if best >= 0:
+                found = items[head[best]]
+                tier[seeker] = t
+                tier[found] = t
+                break
+        if found < 0:
+            if must:
+                failed[seeker] = True
+                state[seeker] = BLOCKED
+            continue
+        partner[seeker] = found
+        partner[found] = seeker
+        state[seeker] = SWAPPED
+        state[found] = SWAPPED
+        begun[seeker] = True
+        done[quota_of[seeker]] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """The buckets of all tiers, one tier after the other."""
+
+    groups: NDArray[np.int64]  # of each tier and record: a group of its own numbering, −1: none
+    lows: Ints
+    highs: Ints
+    heap: Ints
+    top: Ints
+    head: Ints
+    stop: Ints
+    items: Ints
+    area: Ints
+    own: Ints
+    rank: Ints
+
+    @staticmethod
+    def of(tiers: Sequence[Tier], own: Ints, order: Ints) -> "Buckets":
+        """Partners must lie in another area than their seeker; those earlier in ``order`` are taken first."""
+        rank = np.empty(own.size, np.int64)
+        rank[order] = np.arange(order.size)
+        areas = int(own.max(initial=-1)) + 1
+        parts = [_tier(tier, own, areas, order) for tier in tiers]
+        groups = np.empty((len(tiers), own.size), np.int64)
+        lows, highs, head, stop, items, area = ([np.empty(0, np.int64)] for _ in range(6))
+        bucket_at, item_at, group_at = 0, 0, 0
+        for t, (tier, part) in enumerate(zip(tiers, parts, strict=True)):
+            starts, ends, places, rows, found = part
+            groups[t] = np.where(tier.groups >= 0, tier.groups + group_at, -1)
+            lows.append(starts + bucket_at)
+            highs.append(ends + bucket_at)
+            head.append(places[:-1] + item_at)
+            stop.append(places[1:] + item_at)
+            items.append(rows)
+            area.append(found)
+            bucket_at, item_at, group_at = bucket_at + found.size, item_at + rows.size, group_at + starts.size
+        joined = [np.concatenate(some) for some in (lows, highs, head, stop, items, area)]
+        top = rank[joined[4][joined[2]]] if joined[4].size else np.empty(0, np.int64)
+        heap = np.arange(top.size)
+        _heapify(joined[0], joined[1], heap, top)
+        return Buckets(
+            groups, joined[0], joined[1], heap, top, joined[2], joined[3], joined[4], joined[5], own, rank
+        )
+
+    def pair(
+        self,
+        pairing: Pairing,
+        seekers: Ints,
+        *,
+        level: int,
+        must: bool,
+        quota_of: Ints,
+        quota: Ints,
+        done: Ints,
+    ) -> None:
+        """Swap each seeker, in order, with the best partner of the first tier that has one, up to a number by area."""
+        before = pairing.moved
+        _pair(
+            seekers, self.groups, self.own, quota_of, quota, done, self.lows, self.highs, self.heap, self.top,
+            self.head, self.stop, self.items, self.area, self.rank, pairing.state, pairing.partner, pairing.tier,
+            pairing.begun, pairing.failed, must,
+        )  # fmt: skip
+        pairing.level[pairing.moved & ~before] = level
+
+
+def _tier(tier: Tier, own: Ints, areas: int, order: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """First and last bucket of each group, where buckets begin, their records by rank, and their areas."""
+    rows = order[tier.partners[order] & (tier.groups[order] >= 0)]
+    number = int(tier.groups.max(initial=-1)) + 1
+    cells, buckets = dense(tier.groups[rows] * areas + own[rows], max(number * areas, 1))
+    places = np.concatenate(([0], np.cumsum(np.bincount(buckets, minlength=cells.size))))
+    items = np.empty(rows.size, np.int64)
+    _scatter(rows, buckets, places[:-1].copy(), items)
+    edges = np.searchsorted(cells // max(areas, 1), np.arange(number + 1))
+    return edges[:-1], edges[1:], places, items, cells % max(areas, 1)

@@ -1,0 +1,62 @@
+"""Draw the swaps of targeted record swapping: level by level from coarse to fine, each household at most once."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.mechanisms.swapping.draw.moves import Moves
+from stirred.mechanisms.targeted.chances import Floats, Ints, by_risk, rounded, shared
+from stirred.mechanisms.targeted.donors import BLOCKED, FREE, Buckets, Pairing, Tier
+
+NO_LIMIT = 2**62
+
+
+def draw_pairs(
+    run: Key,
+    *,
+    ids: NDArray[np.uint64],
+    taking_part: NDArray[np.bool_],
+    areas: Sequence[Ints],
+    profiles: Sequence[Ints],
+    risks: Sequence[Floats],
+    must: NDArray[np.int8],
+    rate: Fraction,
+) -> Pairing:
+    """The pairs that exchange places.
+
+    ``areas`` and ``risks`` are lists by level, ``profiles`` by similarity profile; ``must`` is the level that a household
+    has to cross, the number of levels where it may stay. Swaps that the rate asks for begin in the finest areas in
+    proportion to their households; a household is selected, and taken as a partner, in proportion to its risk.
+    """
+    pairing = Pairing.of(taking_part)
+    tiers = [Tier(groups=np.where(taking_part, groups, -1), partners=taking_part) for groups in profiles]
+    finest = areas[-1]
+    whole = np.zeros(ids.size, np.int64)
+    for level, (area, risk) in enumerate(zip(areas, risks, strict=True)):
+        last = level == len(areas) - 1
+        forced = (must == level) & (pairing.state == FREE)
+        if not last and not forced.any():
+            continue
+        order = by_risk(run, ("targeted", level), ids, risk)
+        buckets = Buckets.of(tiers, area, order)
+        buckets.pair(
+            pairing, order[forced[order]], level=level, must=True,
+            quota_of=whole, quota=np.full(1, NO_LIMIT), done=np.zeros(1, np.int64),
+        )  # fmt: skip
+        if last:
+            sizes = np.bincount(finest[taking_part], minlength=int(finest.max(initial=-1)) + 1)
+            total = rounded(run.stream("targeted", "swaps"), int(taking_part.sum()) * rate / 2)
+            quota = shared(run.stream("targeted", "areas"), total, sizes)
+            done = np.bincount(finest[pairing.begun], minlength=sizes.size)
+            likely = order[(risk > 0)[order] & (pairing.state != BLOCKED)[order]]
+            buckets.pair(pairing, likely, level=level, must=False, quota_of=finest, quota=quota, done=done)
+    return pairing
+
+
+def moves_of(pairing: Pairing) -> Moves:
+    """Each of a pair takes the place of the other."""
+    rows = np.flatnonzero(pairing.moved)
+    return Moves(receivers=rows.astype(np.uint32), givers=pairing.partner[rows].astype(np.uint32))

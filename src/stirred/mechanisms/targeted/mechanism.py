@@ -1,0 +1,278 @@
+"""Targeted record swapping as a mechanism: risky households change places, in pairs, with similar ones elsewhere."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stirred.chance import Key
+from stirred.engine import Engine, Local, Progress
+from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
+from stirred.languages import Phrase
+from stirred.mechanisms.base import Exhibit, MechanismConfig, Release
+from stirred.mechanisms.swapping.arguments import no_text
+from stirred.mechanisms.swapping.budget.by_size import Rate
+from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.records.size import size_of
+from stirred.mechanisms.swapping.roles import Roles
+from stirred.mechanisms.targeted.config import TargetedConfig
+from stirred.mechanisms.targeted.donors import Pairing
+from stirred.mechanisms.targeted.draw import draw_pairs
+from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
+from stirred.mechanisms.targeted.risk import by_rarity, given, joined, level_areas, levels_of, not_in_memory
+from stirred.spec.numbers.numerals import fraction_of
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TargetedSwapping(PairwiseSwapping):
+    """Swaps risky households across the areas in which they are risky, and more up to a rate; partners are similar.
+
+    ``similar`` is a list of similarity profiles: partners agree on all variables of one of them, the first that has a
+    partner left. What is in all profiles, by place, stays exact.
+
+    >>> TargetedSwapping(hierarchy=["county"], similar=[["size"]], k_anonymity=0).match
+    ('size',)
+    """
+
+    name: ClassVar[str] = "targeted-swapping"
+    Config: ClassVar[type[MechanismConfig]] = TargetedConfig
+
+    hierarchy: tuple[str, ...]
+    similar: tuple[tuple[str, ...], ...]
+    k_anonymity: int
+    risk_variables: tuple[str, ...]
+    risk: tuple[str, ...]
+    risk_threshold: Fraction
+    carry_along: tuple[str, ...]
+
+    def __init__(
+        self,
+        *,
+        hierarchy: Sequence[str],
+        similar: Sequence[str] | Sequence[Sequence[str]],
+        swaprate: Rate = "1/20",
+        k_anonymity: int = 3,
+        risk_variables: Sequence[str] = (),
+        risk: Sequence[str] = (),
+        risk_threshold: Rate = 0,
+        carry_along: Sequence[str] = (),
+        **settings: Any,
+    ) -> None:
+        lists = {"hierarchy": hierarchy, "similar": similar, "risk_variables": risk_variables, "risk": risk}
+        for label, value in (lists | {"carry_along": carry_along}).items():
+            no_text(label, value)
+        profiles = _profiles(similar)
+        common = [name for name in profiles[0] if all(name in profile for profile in profiles)]
+        PairwiseSwapping.__init__(
+            self, match=common, swap=[*hierarchy, *carry_along], rate=swaprate, **settings
+        )
+        _require_risk(k_anonymity, risk_variables, risk, hierarchy)
+        moving = {*hierarchy, *carry_along}
+        for name in (name for profile in profiles for name in profile if name in moving):
+            raise InputError(
+                f"{name} is in a similarity profile and moves",
+                why="partners that agree on a place would exchange nothing",
+                fix=f"take {name} out of similar, or out of hierarchy and carry_along",
+            )
+        own: dict[str, object] = {
+            "hierarchy": tuple(hierarchy),
+            "similar": profiles,
+            "k_anonymity": k_anonymity,
+            "risk_variables": tuple(risk_variables),
+            "risk": tuple(risk),
+            "risk_threshold": fraction_of(risk_threshold, "risk threshold"),
+            "carry_along": tuple(carry_along),
+        }
+        for label, setting in own.items():
+            object.__setattr__(self, label, setting)
+
+    def parameters(self) -> dict[str, object]:
+        """The parameters of a run, in JSON."""
+        common = {name: value for name, value in PairwiseSwapping.parameters(self).items() if name not in SET}
+        return {
+            "hierarchy": list(self.hierarchy),
+            "similar": [list(profile) for profile in self.similar],
+            "swaprate": str(self.rate),
+            "k_anonymity": self.k_anonymity,
+            "risk_variables": list(self.risk_variables),
+            "risk": list(self.risk),
+            "risk_threshold": str(self.risk_threshold),
+            "carry_along": list(self.carry_along),
+            **common,
+        }
+
+    def roles(self, census: "Census") -> Roles:
+        """The role of every variable; given risks are read and not released."""
+        known = census.columns(self.resolution)
+        for name in (*self.risk, *(name for profile in self.similar for name in profile)):
+            if name not in known:
+                raise InputError(
+                    f"{self.resolution} records have no variable {name}",
+                    why="similarity profiles and given risks are variables of the records that are swapped",
+                    fix=did_you_mean(name, known),
+                )
+        found = self.swap_roles(census, drop=(*self.drop, *self.risk))
+        needed = {name for profile in self.similar for name in profile}
+        needed |= {name for name in self.risk_variables if name in known}
+        unseen = [name for name in (*self.risk, *sorted(needed)) if name not in found.released]
+        found = replace(found, unseen=tuple(dict.fromkeys(unseen)))
+        persons = {name for _, names in found.members for name in names}
+        for name in self.risk_variables:
+            if name not in known and name not in persons:
+                raise InputError(
+                    f"the risk cannot depend on {name}",
+                    why="risk variables are variables of the records that are swapped, or of linked records that are "
+                    "published with them",
+                    fix=did_you_mean(name, {*known, *persons}),
+                )
+        return found
+
+    def refuse_degenerate(self) -> None:
+        """Raise an error if nobody would ever be swapped."""
+        if not self.rate and not self.risk and not (self.k_anonymity > 1 and self.risk_variables):
+            raise PrivacyError(
+                "a swap rate of 0 without risks swaps nobody",
+                why="the file would be published as it is",
+                fix="give a swaprate, or k_anonymity and risk_variables",
+            )
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop also where the risk of persons would have to be counted in parts."""
+        PairwiseSwapping.refuse(self, census, engine)
+        self._require_memory(census, engine or Local())
+
+    def _require_memory(self, census: "Census", engine: Engine) -> None:
+        found = self.roles(census)
+        beyond = [name for name in self.risk_variables if name not in census.columns(self.resolution)]
+        if beyond and not engine.fits(size_of(engine.census(census), found).memory):
+            raise not_in_memory(beyond[0])
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        state: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Swap, order, write and verify."""
+        if engine is not None:
+            self._require_memory(census, engine)
+        return PairwiseSwapping.release(
+            self, census, key=key, engine=engine, out=out, state=state, progress=progress
+        )
+
+    def pairs(self, frame: Frame, run: Key) -> Pairing:
+        """Who changes places with whom."""
+        part = frame.strata.codes != OUT
+        areas = level_areas(frame, self.hierarchy)
+        if self.risk:
+            risks, threshold = given(frame, self.risk), float(self.risk_threshold)
+        else:
+            risks = by_rarity(frame, areas, self.risk_variables)
+            threshold = 1 / self.k_anonymity if self.k_anonymity and self.risk_variables else 2.0
+        return draw_pairs(
+            run,
+            ids=frame.ids,
+            taking_part=part,
+            areas=areas,
+            profiles=[joined(frame.of(profile), frame.rows) for profile in self.similar],
+            risks=risks,
+            must=levels_of(risks, threshold),
+            rate=self.rate,
+        )
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Each similarity profile in words."""
+        return tuple(" × ".join(profile) or "anyone" for profile in self.similar)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that swaps cross."""
+        return self.hierarchy
+
+    def details(self) -> Mapping[str, object]:
+        """A pair of data sets that shows why no budget is finite."""
+        return {"witness": _by_number(self.rate) if self.rate else _by_risk(self.k_anonymity)}
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
+        """What the guards found, and what the method does not promise."""
+        own = Exhibit(
+            title=Phrase("targeted.exhibit.title"),
+            finding=Phrase("targeted.exhibit.finding"),
+            note=Phrase("targeted.exhibit.note", match=" × ".join(self.match) or "–"),
+            chapter="method",
+        )
+        return (*PairwiseSwapping.exhibits(self, release, engine=engine), own)
+
+
+SET = ("match", "swap", "rate")  # settings of the swap that the hierarchy and the profiles decide
+
+
+def _profiles(similar: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """A list of profiles; a list of names is one profile."""
+    texts = [name for name in similar if isinstance(name, str)]
+    if len(texts) == len(similar):
+        return (tuple(texts),)
+    if texts:
+        raise InputError(
+            "similar mixes names and lists",
+            why="it is one profile, or a list of profiles",
+            fix='similar=[["size", "tenure"], ["size"]]',
+        )
+    return tuple(tuple(profile) for profile in similar)
+
+
+def _require_risk(k: int, variables: Sequence[str], risk: Sequence[str], hierarchy: Sequence[str]) -> None:
+    require_kind("k_anonymity", k, int, wanted="a whole number", fix="k_anonymity=3")
+    if k < 0:
+        raise InputError("k_anonymity is negative", why="it is a number of persons", fix="k_anonymity=3")
+    if risk and len(risk) != len(hierarchy):
+        raise InputError(
+            f"{len(risk)} columns of risks are given for {len(hierarchy)} levels",
+            why="each level of the hierarchy has a risk of its own",
+            fix="name one column for each level, from coarse to fine",
+        )
+    if risk and variables:
+        raise InputError(
+            "both risk and risk_variables are given",
+            why="the risk is given, or it is counted",
+            fix="leave one of them out",
+        )
+    if k and not variables and not risk:
+        raise InputError(
+            "k_anonymity has nothing to count",
+            why="no risk_variables are named",
+            fix='risk_variables=["age", "sex"], or k_anonymity=0 for a swap at random',
+        )
+
+
+def _by_number(rate: Fraction) -> dict[str, object]:
+    n = max(1, -(-rate.denominator // rate.numerator))
+    return {
+        "first": f"two areas of {n} households each, alike in all profiles and risks, no two of them with the same answer",
+        "second": "the same households, one of each area in the place of the other",
+        "distance": 2,
+        "event": "the released records are those of the first",
+        "chances": [0, "above 0"],
+        "why": "a swap is certain, and every swap changes the records; of the second, it may be that one back",
+    }
+
+
+def _by_risk(k: int) -> dict[str, object]:
+    return {
+        "first": f"two areas of {max(k, 1) + 1} alike households each, one of them with a rare answer, in the first area",
+        "second": "the same households, that one and one of the second area in each other's place",
+        "distance": 2,
+        "event": "the rare answer is released in the first area",
+        "chances": [0, "above 0"],
+        "why": "who is rare is swapped with certainty, to the other area",
+    }

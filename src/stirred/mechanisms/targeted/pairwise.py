@@ -1,0 +1,159 @@
+"""What all pairwise swaps have in common: the release path of the swap, an infinite budget, and a log for the office."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.errors import require_kind
+from stirred.languages import Phrase
+from stirred.mechanisms.base import Knob, Release
+from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.swapping.budget.claim import StratumTable
+from stirred.mechanisms.swapping.budget.shapes import Shapes
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.numbers import tables
+from stirred.mechanisms.swapping.numbers.uncertainty import kept
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.roles import Roles
+from stirred.mechanisms.targeted.donors import Pairing
+from stirred.mechanisms.targeted.draw import moves_of
+from stirred.spec import Bound, Budget, SizeLaw, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census, Schema
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PairwiseSwapping(PermutationSwapping):
+    """A swap of disjoint pairs: no protection loss budget is finite (proof.md), and the reason to publish is a setting."""
+
+    closed_form: ClassVar[bool] = False
+    seconds_per_million: ClassVar[float] = 6.0
+    bytes_per_record: ClassVar[int] = 200
+
+    without_guarantee: str
+
+    def __init__(self, *, without_guarantee: str = "", **settings: Any) -> None:
+        PermutationSwapping.__init__(self, **settings)
+        require_kind(
+            "without_guarantee", without_guarantee, str, wanted="a reason", fix='without_guarantee="…"'
+        )
+        object.__setattr__(self, "without_guarantee", without_guarantee)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:  # noqa: ARG003
+        """Nothing: who is at risk is the office's decision."""
+        return None
+
+    @abstractmethod
+    def pairs(self, frame: Frame, run: Key) -> Pairing:
+        """Who changes places with whom."""
+
+    @property
+    @abstractmethod
+    def rules(self) -> tuple[str, ...]:
+        """The rules by which partners are found, in words, in the order in which they are tried."""
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[str, ...]:
+        """The areas that swaps cross, from coarse to fine."""
+
+    @property
+    def published_without_guarantee(self) -> str:
+        """The office's reason."""
+        return self.without_guarantee
+
+    def parameters(self) -> dict[str, object]:
+        """The swap's parameters, with all that is accepted and the reason."""
+        accepted = {
+            "release_identifiers": list(self.release_identifiers),
+            "accept_reversal": list(self.accept_reversal),
+            "without_guarantee": self.without_guarantee,
+        }
+        return PermutationSwapping.parameters(self) | accepted
+
+    def settings(self) -> dict[str, object]:
+        """All of them are settings."""
+        return self.parameters()
+
+    def swap_roles(self, census: "Census", *, drop: Sequence[str]) -> Roles:
+        """The roles of a swap with the same variables, of which some are not published."""
+        plain = PermutationSwapping(
+            match=self.match,
+            swap=self.swap,
+            rate=self.rate,
+            resolution=self.resolution,
+            hold=self.hold,
+            drop=drop,
+            tables=self.tables,
+            microdata=self.microdata,
+            carry=self.carry,
+            untouched=self.untouched,
+            release_identifiers=self.release_identifiers,
+            accept_reversal=self.accept_reversal,
+        )
+        return plain.roles(census)
+
+    def meeting(self, frame: Frame) -> tuple[str, ...]:
+        """None: any two records may be compared or paired, so all of them are in one part."""
+        del frame
+        return ()
+
+    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
+        """None is finite."""
+        del strata
+        source = Phrase("targeted.source")
+        return (Bound(name=Phrase("targeted.bound"), budget=Budget.infinite(), source=source),)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """None: the budget is infinite in every universe in which something can move."""
+        del frame
+        return None
+
+    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """The invariants of the swap, without a finite budget; its reason is a note."""
+        found = PermutationSwapping.promised(self, frame, shapes, census)
+        notes = [Phrase("targeted.note.witness")]
+        if self.without_guarantee:
+            notes.append(Phrase("budget_note.without_guarantee", reason=self.without_guarantee))
+        return replace(found, notes=(*notes, *found.notes))
+
+    def remarks(self, shapes: Shapes) -> tuple[str, ...]:
+        """None: the laws of the permutation swap do not hold here."""
+        del shapes
+        return ()
+
+    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """The columns after the swap."""
+        return swapped_columns(frame, moves_of(self.pairs(frame, run)), engine)
+
+    def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
+        """A table is exact when nothing in it moves, or all that stays is what partners always agree on."""
+        return kept(by, match=self.match, swap=tables.moving(self, schema))
+
+    def knobs(self) -> Sequence[Knob]:
+        """None: no setting gives a finite budget."""
+        return ()
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        state: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Swap, order, write and verify; the settings say why there is no guarantee."""
+        made = PermutationSwapping.release(
+            self, census, key=key, engine=engine, out=out, state=state, progress=progress
+        )
+        return replace(made, settings=self.settings())

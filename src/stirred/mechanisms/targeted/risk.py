@@ -1,0 +1,120 @@
+"""Count how rare the members of a household are in each area, and decide who must be swapped across which level."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.errors import InputError
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.members import Members
+from stirred.mechanisms.swapping.records.packing import Digits, ranked, unpacked
+from stirred.mechanisms.targeted.donors import dense
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def joined(columns: Sequence[Column], rows: int) -> Ints:
+    """The combination of some columns as a dense number; without columns all records are alike."""
+    varying = [column for column in columns if column.span > 1]
+    if not varying:
+        return np.zeros(rows, np.int64)
+    digits = Digits.of(varying)
+    if digits.range < 2**62:
+        return dense(digits.numbers().view(np.int64), digits.range)[1]
+    return np.asarray(ranked(varying).codes.astype(np.int64))
+
+
+def level_areas(frame: Frame, hierarchy: Sequence[str]) -> list[Ints]:
+    """The area of each record at each level; codes that repeat in other areas above are told apart."""
+    spine, found = frame.roles.spine, []
+    for number, level in enumerate(hierarchy):
+        deepest = spine.index(level) if level in spine else -1
+        above = [name for name in spine[: deepest + 1] if name in frame.roles.released]
+        found.append(joined(frame.of(tuple(dict.fromkeys([*above, *hierarchy[: number + 1]]))), frame.rows))
+    return found
+
+
+def by_rarity(frame: Frame, areas: Sequence[Ints], variables: Sequence[str]) -> list[Floats]:
+    r"""The risk $1 / \min_j n_{h,j}$ of each household: n counts the persons like its member j in the area of level h.
+
+    Variables of households alone count households; without variables everyone has the same risk.
+    """
+    if not variables:
+        return [np.ones(frame.rows) for _ in areas]
+    group = _members(frame, variables)
+    if group is None:
+        alike = joined(frame.of(tuple(variables)), frame.rows)
+        return [_shares(area, alike) for area in areas]
+    owners = np.repeat(np.arange(frame.rows), np.diff(group.starts))
+    own = {digit.name: numbers for digit, numbers in unpacked(group.digits, group.words)}
+    columns = [
+        Column(name=name, codes=own[name], type=pa.uint64())
+        if name in own
+        else frame.columns[name].taken(owners.astype(np.uint32))
+        for name in variables
+    ]
+    alike = joined([column.measured() for column in columns], owners.size)
+    found = []
+    for area in areas:
+        risk = np.zeros(frame.rows)
+        np.maximum.at(risk, owners, _shares(area[owners], alike))
+        found.append(risk)
+    return found
+
+
+def given(frame: Frame, columns: Sequence[str]) -> list[Floats]:
+    """The risks of a column for each level; an empty one is 0."""
+    return [_numbers(frame.columns[name]) for name in columns]
+
+
+def levels_of(risks: Sequence[Floats], threshold: float) -> NDArray[np.int8]:
+    """The coarsest level at which the risk of a household exceeds the threshold; the number of levels where none does."""
+    found = np.full(risks[0].size if risks else 0, len(risks), np.int8)
+    for level in range(len(risks) - 1, -1, -1):
+        found[risks[level] > threshold] = level
+    return found
+
+
+def _shares(area: Ints, alike: Ints) -> Floats:
+    kinds = int(alike.max(initial=0)) + 1
+    _, cells = dense(area * kinds + alike, (int(area.max(initial=0)) + 1) * kinds)
+    return 1.0 / np.bincount(cells)[cells] if cells.size else np.zeros(0)
+
+
+def _members(frame: Frame, variables: Sequence[str]) -> Members | None:
+    """The linked records that have some of the variables, or None where all are variables of households."""
+    beyond = [name for name in variables if name not in frame.roles.released]
+    if not beyond:
+        return None
+    for group in frame.members:
+        if set(beyond) <= set(group.kind.variables):
+            return group
+    raise not_in_memory(beyond[0])
+
+
+def not_in_memory(name: str) -> InputError:
+    """The error of risk variables of persons where the census does not fit."""
+    return InputError(
+        f"the risk of {name} cannot be counted here",
+        why="persons are counted in the memory of one machine, and the census is in parts",
+        fix="run it with an engine whose memory holds the census, name risk variables of households, or give a column "
+        "of risks for each level: risk=[…]",
+    )
+
+
+def _numbers(column: Column) -> Floats:
+    if column.values is None:
+        return column.codes.astype(np.float64)
+    try:
+        values = column.values.cast(pa.float64()).fill_null(0.0)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"{column.name} does not hold risks",
+            why="some of its values are no numbers",
+            fix="give a column of numbers from 0 on for each level",
+        ) from None
+    return np.asarray(np.nan_to_num(values.to_numpy(zero_copy_only=False))[column.codes], np.float64)
