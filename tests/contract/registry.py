@@ -27,6 +27,7 @@ from stirred.mechanisms.swapping import (
     UnitMatching,
     VaryingRates,
 )
+from stirred.mechanisms.targeted import TargetedSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.workload import Workload
 
@@ -133,6 +134,16 @@ VARIANTS = [
     Case("noisy-key", lambda: NoisyKey(**SWAP, noisy="size", change="1/4")),
     Case("noisy-tables", lambda: NoisyTables(**SWAP, tables=[["tract", "tenure"]], sigma_squared="4")),
     Case("cell-key", lambda: CellKey(tables=[["county", "tenure"]], without_guarantee="a test")),
+    Case(
+        "targeted-swapping",
+        lambda: TargetedSwapping(
+            hierarchy=["county", "tract"],
+            similar=[["state", "size", "tenure"], ["state", "size"]],
+            swaprate="1/3",
+            risk_variables=["size", "tenure"],
+            without_guarantee="a test",
+        ),
+    ),
     Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
     Case(
         "safetab-h",  # a household with exactly one woman is hers
@@ -174,4 +185,4 @@ DETAILED = [
 
 EVERY = [*CASES, *VARIANTS, *DETAILED]
 # no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
-UNBOUNDED = {"swapping-noisy-key", "cell-key"}
+UNBOUNDED = {"swapping-noisy-key", "cell-key", "targeted-swapping"}

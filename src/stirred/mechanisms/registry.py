@@ -107,6 +107,12 @@ OWN = (
         settings="stirred.mechanisms.cell_key.config:CellKeyConfig",
     ),
     Registration(
+        name="targeted-swapping",
+        target="stirred.mechanisms.targeted.mechanism:TargetedSwapping",
+        summary="swap risky households in pairs, as recordSwap does (no finite bound)",
+        settings="stirred.mechanisms.targeted.config:TargetedConfig",
+    ),
+    Registration(
         name="swapping-varying-rates",
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",
