@@ -251,7 +251,7 @@ def test_without_a_reason_it_is_not_published(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"risk_variables": []}, "nothing to count"),
+        ({"risk_variables": [], "k_anonymity": 3}, "nothing to count"),
         ({"risk": ["size"]}, "1 columns of risks are given for 3 levels"),
         ({"similar": [["lau"]]}, "is in a similarity profile and moves"),
         ({"similar": ["size", ["htype"]]}, "mixes names and lists"),

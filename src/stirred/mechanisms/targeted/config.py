@@ -84,11 +84,11 @@ class TargetedConfig(PairwiseConfig):
         description="the share of households that move at least, an exact text",
         examples=["1/20"],
     )
-    k_anonymity: int = Field(
-        default=3,
+    k_anonymity: int | None = Field(
+        default=None,
         ge=0,
         description="a household with a member that fewer than this many persons of an area are like is swapped out of "
-        "the area; 0: nobody has to be",
+        "the area; 0: nobody has to be (default: 3 where risk_variables are named)",
         examples=[3],
     )
     risk_variables: list[str] = Field(

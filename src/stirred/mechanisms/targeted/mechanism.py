@@ -20,7 +20,7 @@ from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.targeted.config import TargetedConfig
 from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.draw import draw_pairs
-from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
+from stirred.mechanisms.targeted.pairwise import PairwiseSwapping, by_number
 from stirred.mechanisms.targeted.risk import by_rarity, given, joined, level_areas, levels_of, not_in_memory
 from stirred.spec.numbers.numerals import fraction_of
 
@@ -56,7 +56,7 @@ class TargetedSwapping(PairwiseSwapping):
         hierarchy: Sequence[str],
         similar: Sequence[str] | Sequence[Sequence[str]],
         swaprate: Rate = "1/20",
-        k_anonymity: int = 3,
+        k_anonymity: int | None = None,
         risk_variables: Sequence[str] = (),
         risk: Sequence[str] = (),
         risk_threshold: Rate = 0,
@@ -71,6 +71,7 @@ class TargetedSwapping(PairwiseSwapping):
         PairwiseSwapping.__init__(
             self, match=common, swap=[*hierarchy, *carry_along], rate=swaprate, **settings
         )
+        k_anonymity = (USUAL if risk_variables else 0) if k_anonymity is None else k_anonymity
         _require_risk(k_anonymity, risk_variables, risk, hierarchy)
         moving = {*hierarchy, *carry_along}
         for name in (name for profile in profiles for name in profile if name in moving):
@@ -201,7 +202,7 @@ class TargetedSwapping(PairwiseSwapping):
 
     def details(self) -> Mapping[str, object]:
         """A pair of data sets that shows why no budget is finite."""
-        return {"witness": _by_number(self.rate) if self.rate else _by_risk(self.k_anonymity)}
+        return {"witness": by_number(self.rate) if self.rate else _by_risk(self.k_anonymity)}
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
         """What the guards found, and what the method does not promise."""
@@ -214,6 +215,7 @@ class TargetedSwapping(PairwiseSwapping):
         return (*PairwiseSwapping.exhibits(self, release, engine=engine), own)
 
 
+USUAL = 3  # of recordSwap
 SET = ("match", "swap", "rate")  # settings of the swap that the hierarchy and the profiles decide
 
 
@@ -253,18 +255,6 @@ def _require_risk(k: int, variables: Sequence[str], risk: Sequence[str], hierarc
             why="no risk_variables are named",
             fix='risk_variables=["age", "sex"], or k_anonymity=0 for a swap at random',
         )
-
-
-def _by_number(rate: Fraction) -> dict[str, object]:
-    n = max(1, -(-rate.denominator // rate.numerator))
-    return {
-        "first": f"two areas of {n} households each, alike in all profiles and risks, no two of them with the same answer",
-        "second": "the same households, one of each area in the place of the other",
-        "distance": 2,
-        "event": "the released records are those of the first",
-        "chances": [0, "above 0"],
-        "why": "a swap is certain, and every swap changes the records; of the second, it may be that one back",
-    }
 
 
 def _by_risk(k: int) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -157,3 +158,16 @@ class PairwiseSwapping(PermutationSwapping):
             self, census, key=key, engine=engine, out=out, state=state, progress=progress
         )
         return replace(made, settings=self.settings())
+
+
+def by_number(rate: Fraction) -> dict[str, object]:
+    """Two data sets that show why a number of swaps that is certain has no finite budget."""
+    n = max(1, -(-rate.denominator // rate.numerator))
+    return {
+        "first": f"two areas of {n} households each, alike in all profiles and risks, no two of them with the same answer",
+        "second": "the same households, one of each area in the place of the other",
+        "distance": 2,
+        "event": "the released records are those of the first",
+        "chances": [0, "above 0"],
+        "why": "a swap is certain, and every swap changes the records; of the second, it may be that one back",
+    }

@@ -1,0 +1,314 @@
+"""The 2010 swap as a mechanism, after what is public of it: the paper's Appendix C, every criterion a setting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.errors import InputError, PrivacyError, did_you_mean
+from stirred.mechanisms.base import MechanismConfig
+from stirred.mechanisms.swapping.arguments import no_text
+from stirred.mechanisms.swapping.budget.by_size import Rate
+from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.swapping.pipeline.frame import Frame
+from stirred.mechanisms.swapping.records.columns import Column, level_codes
+from stirred.mechanisms.swapping.roles import Roles
+from stirred.mechanisms.swapping_2010.config import PRESETS, Swapping2010Config
+from stirred.mechanisms.swapping_2010.selection import (
+    Criteria,
+    block_weights,
+    draw_selected,
+    imputation_weights,
+    tiers,
+)
+from stirred.mechanisms.targeted.donors import Pairing
+from stirred.mechanisms.targeted.pairwise import PairwiseSwapping, by_number
+from stirred.mechanisms.targeted.risk import by_rarity, joined, level_areas
+from stirred.spec.numbers.numerals import fraction_of
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+PREFERENCES = ("selected", "near", "risky")
+OWN = (
+    "block_size_power", "race", "race_factor", "imputed", "imputed_levels", "totally_imputed", "imputation_power",
+    "unique", "unique_in", "prefer",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Swapping2010(PairwiseSwapping):
+    """Selects households of each state by risk, pairs each with an equal one of another block, and swaps their places.
+
+    Unique households are always selected; the others in proportion to a weight, up to the same rate in each state. A
+    partner that is selected too, near, or risky is preferred. With ``noisy`` one variable on which partners are equal is
+    disturbed before the pairing, as in the experiments of the Bureau's reconstruction study.
+
+    >>> Swapping2010(swap=["county", "block"], preset="study-50").rate
+    Fraction(1, 2)
+    """
+
+    name: ClassVar[str] = "swapping-2010"
+    Config: ClassVar[type[MechanismConfig]] = Swapping2010Config
+
+    state: str
+    preset: str
+    equal: tuple[str, ...]
+    noisy: str
+    block_size_power: int
+    race: tuple[str, ...]
+    race_factor: Fraction
+    imputed: str
+    imputed_levels: tuple[str, ...]
+    totally_imputed: tuple[str, ...]
+    imputation_power: int
+    unique: tuple[str, ...]
+    unique_in: str
+    prefer: tuple[str, ...]
+
+    def __init__(
+        self,
+        *,
+        swap: Sequence[str],
+        state: str = "state",
+        preset: str = "",
+        rate: Rate | None = None,
+        equal: Sequence[str] | None = None,
+        noisy: str | None = None,
+        block_size_power: int | None = None,
+        race: Sequence[str] = (),
+        race_factor: Rate = 3,
+        imputed: str = "",
+        imputed_levels: Sequence[str] = (),
+        totally_imputed: Sequence[str] = (),
+        imputation_power: int = 1,
+        unique: Sequence[str] = (),
+        unique_in: str = "",
+        prefer: Sequence[str] | None = None,
+        **settings: Any,
+    ) -> None:
+        lists = {"equal": equal, "race": race, "imputed_levels": imputed_levels, "unique": unique}
+        for label, value in (lists | {"totally_imputed": totally_imputed, "prefer": prefer}).items():
+            no_text(label, value)
+        given = _filled(
+            preset, rate=rate, equal=equal, noisy=noisy, block_size_power=block_size_power, prefer=prefer
+        )
+        _require_levels(imputed, imputed_levels, totally_imputed)
+        partners = tuple(given["equal"])
+        _require_choices(partners, given["noisy"], given["prefer"], swap, unique_in)
+        exact = [name for name in partners if name != given["noisy"] and name != state]
+        PairwiseSwapping.__init__(self, match=[state, *exact], swap=swap, rate=given["rate"], **settings)
+        factor = fraction_of(race_factor, "race factor")
+        if factor < 1:
+            raise InputError(
+                "race_factor is below 1",
+                why="who is unique in the block is selected more often",
+                fix='race_factor="3"',
+            )
+        own: dict[str, object] = {
+            "state": state,
+            "preset": preset,
+            "equal": partners,
+            "noisy": given["noisy"],
+            "block_size_power": given["block_size_power"],
+            "race": tuple(race),
+            "race_factor": factor,
+            "imputed": imputed,
+            "imputed_levels": tuple(imputed_levels),
+            "totally_imputed": tuple(totally_imputed),
+            "imputation_power": imputation_power,
+            "unique": tuple(unique),
+            "unique_in": unique_in,
+            "prefer": tuple(given["prefer"]),
+        }
+        for label, setting in own.items():
+            object.__setattr__(self, label, setting)
+
+    def parameters(self) -> dict[str, object]:
+        """The parameters of a run, in JSON; what a preset decided is listed too."""
+        common = PairwiseSwapping.parameters(self)
+        del common["match"]
+        own = {name: getattr(self, name) for name in OWN}
+        return {
+            "preset": self.preset,
+            "state": self.state,
+            "equal": list(self.equal),
+            "noisy": self.noisy,
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in own.items()},
+            "race_factor": str(self.race_factor),
+            **common,
+        }
+
+    def named_levels(self) -> Mapping[str, Sequence[str]]:
+        """The levels that mean imputed."""
+        levels = (*self.imputed_levels, *self.totally_imputed)
+        return {self.imputed: tuple(dict.fromkeys(levels))} if self.imputed else {}
+
+    def roles(self, census: "Census") -> Roles:
+        """The role of every variable; what only the selection reads is not released unless it is held."""
+        known = census.columns(self.resolution)
+        deciding = [*self.race, *self.unique, *self.equal, *([self.imputed] if self.imputed else [])]
+        for name in dict.fromkeys(deciding):
+            if name not in known:
+                raise InputError(
+                    f"{self.resolution} records have no variable {name}",
+                    why="who is selected, and who is a partner, depends on variables of the records that are swapped",
+                    fix=did_you_mean(name, known),
+                )
+        found = self.swap_roles(census, drop=self.drop)
+        unseen = tuple(name for name in dict.fromkeys(deciding) if name not in found.released)
+        return replace(found, unseen=unseen)
+
+    def refuse_degenerate(self) -> None:
+        """Raise an error if nobody would ever be swapped."""
+        if not self.rate and not self.unique:
+            raise PrivacyError(
+                "a rate of 0 without unique households swaps nobody",
+                why="the file would be published as it is",
+                fix='give a rate, such as "3/100", or variables on which a unique household is always selected',
+            )
+
+    def pairs(self, frame: Frame, run: Key) -> Pairing:
+        """Who changes places with whom."""
+        part = frame.strata.codes != OUT
+        areas = level_areas(frame, self.swap)
+        rows, block = frame.rows, areas[-1]
+        alike = joined([self._key(frame, run, name) for name in (self.state, *self.equal)], rows)
+        kinds = int(alike.max(initial=0)) + 1
+        near = [joined_pair(area, alike, kinds) for area in reversed(areas[:-1])]
+        pairing = draw_selected(
+            run,
+            ids=frame.ids,
+            part=part,
+            state=joined(frame.of((self.state,)), rows),
+            block=block,
+            groups=[*near, alike],
+            criteria=self._criteria(frame, areas),
+            prefer=self.prefer,
+            rate=self.rate,
+        )
+        moved = np.flatnonzero(pairing.moved)
+        for number, area in reversed(list(enumerate(areas))):
+            crossed = area[moved] != area[pairing.partner[moved]]
+            pairing.level[moved[crossed]] = number
+        return pairing
+
+    def _key(self, frame: Frame, run: Key, name: str) -> Column:
+        column = frame.columns[name]
+        if name != self.noisy:
+            return column
+        bits = run.blocks("swapping-2010/noise", frame.ids)[:, 0] >> np.uint64(62)
+        step = np.array([-1, 0, 0, 1], np.int64)[bits.astype(np.int64)]
+        return replace(column, codes=column.codes.astype(np.int64) + step, reach=None)
+
+    def _criteria(self, frame: Frame, areas: Sequence[NDArray[np.int64]]) -> Criteria:
+        block = areas[-1]
+        weight = block_weights(block, self.block_size_power)
+        alone = np.zeros(frame.rows, np.bool_)
+        if self.race:
+            alone = by_rarity(frame, [block], self.race)[0] == 1
+            weight = np.where(alone, weight * float(self.race_factor), weight)
+        always = np.zeros(frame.rows, np.bool_)
+        if self.unique:
+            area = areas[self.swap.index(self.unique_in)] if self.unique_in else block
+            always = by_rarity(frame, [area], self.unique)[0] == 1
+        if self.imputed:
+            some = self._marked(frame, self.imputed_levels)
+            weight = weight * imputation_weights(block, some, self.imputation_power)
+            whole = self._marked(frame, self.totally_imputed)
+            weight, always = np.where(whole, 0.0, weight), always & ~whole
+        return Criteria(weight=weight, always=always, risky=always | alone)
+
+    def _marked(self, frame: Frame, levels: Sequence[str]) -> NDArray[np.bool_]:
+        column = frame.columns[self.imputed]
+        return np.isin(column.codes, level_codes(column, levels))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Each kind of partner in words."""
+        none = np.zeros(0, np.bool_)
+        groups = [np.zeros(0, np.int64)] * len(self.swap)
+        found = tiers(self.prefer, groups=groups, part=none, chosen=none, risky=none)
+        named = [f"near {number}" for number in range(len(self.swap) - 1)]
+        areas = dict(zip(named, (f"same {area}" for area in reversed(self.swap[:-1])), strict=True))
+        words = []
+        for rule, _ in found:
+            told = rule
+            for short, area in areas.items():
+                told = told.replace(short, area)
+            words.append(told or "any")
+        return tuple(words)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The areas that swaps cross."""
+        return self.swap
+
+    def details(self) -> Mapping[str, object]:
+        """A pair of data sets that shows why no budget is finite."""
+        return {"witness": by_number(self.rate)} if self.rate else {}
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop also at a state that the swap would leave."""
+        if self.state in self.swap:
+            raise InputError(
+                f"{self.state} is swapped",
+                why="no household leaves its state",
+                fix=f"take {self.state} out of swap, or name a coarser area: state=…",
+            )
+        PairwiseSwapping.refuse(self, census, engine)
+
+
+def joined_pair(first: NDArray[np.int64], second: NDArray[np.int64], kinds: int) -> NDArray[np.int64]:
+    """Two dense numbers as one dense number."""
+    _, found = np.unique(first * kinds + second, return_inverse=True)
+    return np.asarray(found, np.int64)
+
+
+def _filled(preset: str, **given: object) -> dict[str, Any]:
+    """The settings that are given, the others from the preset."""
+    if preset not in PRESETS:
+        raise InputError(
+            f"there is no preset {preset!r}",
+            why="a preset names settings of a swap that was run",
+            fix=did_you_mean(preset, [name for name in PRESETS if name]),
+        )
+    return {name: PRESETS[preset][name] if value is None else value for name, value in given.items()}
+
+
+def _require_choices(
+    equal: Sequence[str], noisy: str, prefer: Sequence[str], swap: Sequence[str], unique_in: str
+) -> None:
+    if noisy and noisy not in equal:
+        raise InputError(
+            f"{noisy} is noisy, and partners need not be equal on it",
+            why="the noise is added to a variable on which partners are equal",
+            fix=f'equal=[…, "{noisy}"]',
+        )
+    strange = [name for name in prefer if name not in PREFERENCES]
+    if strange or len(set(prefer)) < len(prefer):
+        raise InputError(
+            "prefer lists what makes a better partner, each once",
+            why=f"{strange[0]!r} is unknown" if strange else "one is named twice",
+            fix='prefer=["selected", "near", "risky"]',
+        )
+    if unique_in and unique_in not in swap:
+        raise InputError(
+            f"{unique_in} is no area that moves",
+            why="a household is unique in one of the areas of swap",
+            fix=did_you_mean(unique_in, swap),
+        )
+
+
+def _require_levels(imputed: str, some: Sequence[str], whole: Sequence[str]) -> None:
+    if bool(imputed) != bool([*some, *whole]):
+        raise InputError(
+            "imputed needs a variable and its levels",
+            why="one of them is missing",
+            fix='imputed="allocated", imputed_levels=["part"], totally_imputed=["all"]',
+        )
