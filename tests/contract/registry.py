@@ -27,6 +27,7 @@ from stirred.mechanisms.swapping import (
     UnitMatching,
     VaryingRates,
 )
+from stirred.mechanisms.swapping_2010 import Swapping2010
 from stirred.mechanisms.targeted import TargetedSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.workload import Workload
@@ -144,6 +145,17 @@ VARIANTS = [
             without_guarantee="a test",
         ),
     ),
+    Case(
+        "swapping-2010",
+        lambda: Swapping2010(
+            swap=["county", "tract"],
+            rate="1/3",
+            equal=["size"],
+            race=["tenure"],
+            unique=["tenure", "size"],
+            without_guarantee="a test",
+        ),
+    ),
     Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
     Case(
         "safetab-h",  # a household with exactly one woman is hers
@@ -185,4 +197,4 @@ DETAILED = [
 
 EVERY = [*CASES, *VARIANTS, *DETAILED]
 # no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
-UNBOUNDED = {"swapping-noisy-key", "cell-key", "targeted-swapping"}
+UNBOUNDED = {"swapping-noisy-key", "cell-key", "swapping-2010", "targeted-swapping"}

@@ -113,6 +113,12 @@ OWN = (
         settings="stirred.mechanisms.targeted.config:TargetedConfig",
     ),
     Registration(
+        name="swapping-2010",
+        target="stirred.mechanisms.swapping_2010.mechanism:Swapping2010",
+        summary="swap at-risk households in pairs, as for the 2010 census (no finite bound)",
+        settings="stirred.mechanisms.swapping_2010.config:Swapping2010Config",
+    ),
+    Registration(
         name="swapping-varying-rates",
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",

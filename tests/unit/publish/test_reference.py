@@ -63,6 +63,7 @@ FLAGS = {
     "swapping-near-places": "--swap county --rate 1/20 --preference 3",
     "swapping-unit-matching": "--match size --swap county --rate 1/20 --loose size --alpha 1/2",
     "swapping-noisy-key": "--match size --swap county --rate 1/20 --noisy size --change 1/4",
+    "swapping-2010": "--swap county --rate 1/20 --equal size",
     "targeted-swapping": "--hierarchy county --similar size --risk-variables tenure",
     "swapping-noisy-tables": "--swap county --rate 1/20 --table county tenure --sigma-squared 4",
     "safetab-h": "--totals t1 --codes lists --budget T3-STATE-2=2 --thresholds T3-STATE-2=1,2,3 --total 3 --clamp "
