@@ -39,7 +39,7 @@ def by_risk(run: Key, label: tuple[str, int], ids: NDArray[np.uint64], risk: Flo
     drawn = exponential(run.blocks(label, ids)[:, 0])
     with np.errstate(divide="ignore"):
         keys = np.where(risk > 0, drawn / np.where(risk > 0, risk, 1.0), drawn * NEVER)
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys)
     if (keys[order][1:] == keys[order][:-1]).any():
         order = np.lexsort((ids, keys))
     return order
