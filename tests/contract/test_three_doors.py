@@ -48,6 +48,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "swapping-near-places": SWAP | {"preference": "3"},
     "swapping-unit-matching": SWAP | {"loose": ["size"], "alpha": "1/2"},
     "swapping-noisy-key": SWAP | {"noisy": "size", "change": "1/4"},
+    "targeted-swapping": {
+        "hierarchy": ["county", "tract"],
+        "similar": [["state", "size", "tenure"], ["state", "size"]],
+        "swaprate": "1/3",
+        "risk_variables": ["age", "sex"],
+        "without_guarantee": "a test",
+    },
+    "swapping-2010": {
+        "swap": ["county", "tract"],
+        "rate": "1/3",
+        "equal": ["size"],
+        "race": ["tenure"],
+        "unique": ["tenure"],
+        "prefer": ["near", "selected"],
+        "without_guarantee": "a test",
+    },
     # a mark after + : the same mechanism with other settings
     "permutation-swapping+tables": SWAP | {"microdata": False, "tables": [["county", "tenure"], ["size"]]},
     "permutation-swapping+both": SWAP

@@ -21,7 +21,7 @@ from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.cli.terminal.progress import bars, logged
 from stirred.errors import InputError
-from stirred.mechanisms.registry import find, registration
+from stirred.mechanisms.registry import find, methods, registration
 
 if TYPE_CHECKING:
     from stirred.census import Invalid
@@ -36,6 +36,13 @@ def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     kind = registration(name)
     parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{__doc__}"
     add_places(parser)
+    if kind.method and kind.verb == kind.family:
+        parser.add_argument(
+            "--method",
+            choices=list(methods(kind.family)),
+            default=kind.method,
+            help=f"the method (default: {kind.method}); each has its own settings: stirred {kind.verb} --method NAME --help",
+        )
     add_flags(parser, kind.Config)
     add_ways(parser)
     parser.set_defaults(run=partial(run, name))

@@ -29,6 +29,8 @@ class Registration:
     summary: str
     verb: str = ""  # the command, where that is not the name
     settings: str = ""  # module:Config, where that can be imported without the mechanism
+    family: str = ""  # the command of which it is one method, such as swap
+    method: str = ""  # its name there: stirred swap --method targeted
 
     @property
     def Config(self) -> "type[MechanismConfig]":  # noqa: N802 - as the mechanism calls it
@@ -68,6 +70,8 @@ OWN = (
         summary="swap records within strata: the Permutation Swapping Algorithm",
         verb="swap",
         settings=f"{_SETTINGS}:SwapConfig",
+        family="swap",
+        method="psa",
     ),
     Registration(
         name="topdown",
@@ -111,12 +115,16 @@ OWN = (
         target="stirred.mechanisms.targeted.mechanism:TargetedSwapping",
         summary="swap risky households in pairs, as recordSwap does (no finite bound)",
         settings="stirred.mechanisms.targeted.config:TargetedConfig",
+        family="swap",
+        method="targeted",
     ),
     Registration(
         name="swapping-2010",
         target="stirred.mechanisms.swapping_2010.mechanism:Swapping2010",
         summary="swap at-risk households in pairs, as for the 2010 census (no finite bound)",
         settings="stirred.mechanisms.swapping_2010.config:Swapping2010Config",
+        family="swap",
+        method="2010",
     ),
     Registration(
         name="swapping-varying-rates",
@@ -208,3 +216,12 @@ def registration(name: str) -> Registration:
             fix=did_you_mean(name, known),
         )
     return known[name]
+
+
+def methods(family: str) -> dict[str, str]:
+    """The methods of a command, by their names there.
+
+    >>> methods("swap")["psa"]
+    'permutation-swapping'
+    """
+    return {item.method: item.name for item in registered().values() if item.method and item.family == family}

@@ -62,3 +62,14 @@ def test_the_promise_is_shown_where_a_run_is_refused(
     assert "household" in capsys.readouterr().out
     assert main([*words, "--out", "packet"]) == 2
     assert sorted(path.name for path in folder.iterdir()) == ["census", "test.key", "workload.toml"]
+
+
+def test_a_method_is_a_mechanism_with_its_own_flags(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert folder.is_dir()
+    own = ["--hierarchy", "county", "tract", "--similar", "state", "size", "--swaprate", "1/5", "--check"]
+    assert main(["swap", "census", "--method", "targeted", *own]) == 0
+    first = capsys.readouterr().out
+    assert main(["targeted-swapping", "census", *own]) == 0
+    assert capsys.readouterr().out == first
+    assert main(["swap", "census", "--method=targetted", "--check"]) == 2
+    assert "did you mean targeted" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import argparse
 import importlib
 from collections.abc import Iterator, Sequence
 
-from stirred.errors import InputError
+from stirred.errors import InputError, did_you_mean
 from stirred.languages.catalog import CODES
 
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
@@ -106,6 +106,33 @@ def _add_verbs(parser: VerbParser, called: str | None, *, every: bool = False) -
         sub = verbs.add_parser(names[0], aliases=names[1:], help=item.summary)
         if every or called in names:
             importlib.import_module("stirred.cli.mechanism").add_arguments(item.name, sub)
+
+
+def by_method(words: list[str]) -> list[str]:
+    """The words of a command whose ``--method`` names another mechanism: its own verb and flags.
+
+    >>> by_method(["swap", "census.toml", "--method", "targeted", "--check"])
+    ['targeted-swapping', 'census.toml', '--check']
+    """
+    place = next((i for i, word in enumerate(words) if word.partition("=")[0] == "--method"), None)
+    if place is None:
+        return words
+    from stirred.mechanisms.registry import methods
+
+    known = methods(words[0])
+    _, joined, value = words[place].partition("=")
+    rest = words[place + 1 :]
+    if not joined:
+        value, rest = (rest or [""])[0], rest[1:]
+    if not known or (value not in known and "--help" in words):
+        return words
+    if value not in known:
+        raise InputError(
+            f"stirred {words[0]} has no method {value!r}",
+            why="a method is a mechanism with flags of its own",
+            fix=did_you_mean(value, known),
+        )
+    return [known[value], *words[1:place], *rest]
 
 
 def add_language_argument(parser: argparse.ArgumentParser, *, default: str = "en") -> None:

@@ -43,7 +43,7 @@ class Swapping2010Config(PairwiseConfig):
     preset: Literal["", "2010", "study-5", "study-50"] = Field(
         default="",
         description="where rate, equal, noisy, block_size_power and prefer come from unless they are given: 2010, or the "
-        "experiments of the Bureau's reconstruction study, without targeting, with a noisy size",
+        "experiments of the reconstruction study, without targeting, with a noisy size",
         examples=["study-5"],
     )
     rate: Share | None = Field(

@@ -43,7 +43,8 @@ def pages() -> str:
 def page(kind: type[Mechanism]) -> str:
     """One mechanism: its sentence, then its settings; those of the mechanism it derives from are not repeated."""
     above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "Config" in vars(other)]
-    base = above[0] if above else None
+    # one that derives from another mechanism and not its settings has settings of its own
+    base = above[0] if above and issubclass(kind.Config, above[0].Config) else None
     inherited = base.Config.model_fields if base is not None else {}
     lines = [f'## `name = "{kind.name}"`', "", (kind.Config.__doc__ or "").strip().splitlines()[0], ""]
     rows = []
