@@ -18,7 +18,7 @@ def exponential(words: NDArray[np.uint64]) -> Floats:
     """−ln U of uniform words, by additions, multiplications and divisions alone: every machine rounds these alike.
 
     >>> float(exponential(np.array([2**63], np.uint64))[0])
-    0.6931471805599452
+    0.6931471805599453
     """
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     part, power = np.frexp(uniform)
