@@ -34,7 +34,7 @@ def record_swap(
 
     Settings are those of TargetedSwapping: risk_variables, k_anonymity, risk, risk_threshold, carry_along and the rest.
 
-    >>> people = {"hid": [1, 1, 2, 3, 4], "lau": ["a", "a", "a", "b", "b"], "hs": [2, 2, 1, 1, 1], "age": [40, 8, 30, 50, 70]}
+    >>> people = {"hid": [1, 1, 2, 3, 4], "lau": ["a", "a", "a", "b", "b"], "hs": [2, 2, 1, 1, 1], "age": [40, 8, 3, 50, 7]}
     >>> made = record_swap(people, hid="hid", hierarchy=["lau"], similar=["hs"], key=Key.for_tests(1), swaprate="1/2")
     >>> sorted(made.group_by("lau").agg(pl.col("hs").sum()).rows())
     [('a', 5), ('b', 2)]
