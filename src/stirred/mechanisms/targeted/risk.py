@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stirred.compiled import compiled
 from stirred.errors import InputError
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.members import Members
 from stirred.mechanisms.swapping.records.packing import Digits, ranked, unpacked
-from stirred.mechanisms.targeted.donors import dense
+from stirred.mechanisms.targeted.donors import ROOM, dense
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -58,11 +59,16 @@ def by_rarity(frame: Frame, areas: Sequence[Ints], variables: Sequence[str]) -> 
         for name in variables
     ]
     alike = joined([column.measured() for column in columns], owners.size)
-    found = []
-    for area in areas:
-        risk = np.zeros(frame.rows)
-        np.maximum.at(risk, owners, _shares(area[owners], alike))
-        found.append(risk)
+    return [_largest(group.starts, _shares(area[owners], alike)) for area in areas]
+
+
+@compiled
+def _largest(starts: Ints, values: Floats) -> Floats:
+    """The largest value of each household; 0 where nobody lives."""
+    found = np.zeros(starts.size - 1)
+    for home in range(found.size):
+        for i in range(starts[home], starts[home + 1]):
+            found[home] = max(found[home], values[i])
     return found
 
 
@@ -80,9 +86,13 @@ def levels_of(risks: Sequence[Floats], threshold: float) -> NDArray[np.int8]:
 
 
 def _shares(area: Ints, alike: Ints) -> Floats:
+    """One over the number of records that are alike in an area, for each of them."""
     kinds = int(alike.max(initial=0)) + 1
-    _, cells = dense(area * kinds + alike, (int(area.max(initial=0)) + 1) * kinds)
-    return 1.0 / np.bincount(cells)[cells] if cells.size else np.zeros(0)
+    cells, bound = area * kinds + alike, (int(area.max(initial=0)) + 1) * kinds
+    if bound > max(ROOM, 4 * cells.size):
+        cells = dense(cells, bound)[1]
+    shares = 1.0 / np.maximum(np.bincount(cells), 1)
+    return np.asarray(shares[cells])
 
 
 def _members(frame: Frame, variables: Sequence[str]) -> Members | None:
