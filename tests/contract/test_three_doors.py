@@ -48,6 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "swapping-near-places": SWAP | {"preference": "3"},
     "swapping-unit-matching": SWAP | {"loose": ["size"], "alpha": "1/2"},
     "swapping-noisy-key": SWAP | {"noisy": "size", "change": "1/4"},
+    "cell-key": {"tables": [["county", "tenure"]], "D": 3, "V": "2", "without_guarantee": "a test"},
     "targeted-swapping": {
         "hierarchy": ["county", "tract"],
         "similar": [["state", "size", "tenure"], ["state", "size"]],

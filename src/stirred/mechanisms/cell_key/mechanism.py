@@ -28,7 +28,7 @@ from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, KeyedCells, RecordK
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
-from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Multiverse, Specification
+from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -187,6 +187,7 @@ class CellKey(Mechanism):
             parameters=self.parameters(),
             specification=promise,
             tables=made,
+            ledger=Ledger().spend(by=self.name, on=self.record, budget=promise.budget),
             settings=self.settings(),
             private=key.private,
             schema=census.schema,
