@@ -14,6 +14,7 @@ from stirred.engine.plain import plain
 from stirred.frames import arrow_of, frame_of
 
 COUNT, SUM, WEIGHT = "count", "__keys", "weighted"
+EXACT = 1 << 53  # sums below this are exact in floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class KeyedCells:
     weight: str = ""
 
     def __call__(self, table: pa.Table) -> pa.Table:
+        quick = None if self.weight else self._by_place(table)
+        if quick is not None:
+            return quick
         frame = frame_of(table.select([*self.by, *([self.weight] if self.weight else [])]))
         frame = frame.with_columns(pl.Series(SUM, self.keys.of(table)))
         sums = [pl.len().cast(pl.Int64).alias(COUNT), pl.col(SUM).sum() % self.keys.modulus]
@@ -69,9 +73,46 @@ class KeyedCells:
         found = frame.group_by(list(self.by)).agg(sums) if self.by else frame.select(sums)
         return plain(arrow_of(found))
 
+    def _by_place(self, table: pa.Table) -> pa.Table | None:
+        """The same with a table of all combinations, where there are not many more of them than records."""
+        if not self.by or not table.num_rows or self.keys.modulus * table.num_rows >= EXACT:
+            return None
+        number, room = np.zeros(table.num_rows, np.int64), 1
+        digits: list[tuple[pa.Array, int]] = []  # the values of each variable, and how many they are
+        for name in self.by:
+            codes, values = _coded(one(table.column(name)), 4 * table.num_rows)
+            room *= len(values)
+            if room > 4 * table.num_rows:
+                return None
+            number = number * len(values) + codes
+            digits.append((values, len(values)))
+        counts = np.bincount(number, minlength=room)
+        sums = np.bincount(number, self.keys.of(table), minlength=room)  # floats, exact below 2⁵³
+        cells = np.flatnonzero(counts)
+        found = {COUNT: pa.array(counts[cells], pa.int64())}
+        found[SUM] = pa.array(sums[cells].astype(np.int64) % self.keys.modulus)
+        rest = cells
+        for name, (values, size) in zip(reversed(self.by), reversed(digits), strict=True):
+            found[name] = values.take(pa.array(rest % size))
+            rest = rest // size
+        return plain(pa.table({name: found[name] for name in (*self.by, COUNT, SUM)}))
+
     def schema(self, before: pa.Schema) -> pa.Schema:
         """The columns of what a batch gives."""
         return self(before.empty_table()).schema
+
+
+def _coded(column: pa.Array, most: int) -> tuple[NDArray[np.int64], pa.Array]:
+    """Each value as a position in a list of values: a range of whole numbers, or those that occur."""
+    if pa.types.is_integer(column.type) and not column.null_count:
+        numbers = column.to_numpy(zero_copy_only=False)
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low < most:
+            return numbers.astype(np.int64) - low, pa.array(range(low, high + 1), column.type)
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
+    if coded.indices.null_count:
+        coded = column.cast(column.type.value_type).dictionary_encode("encode")
+    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary
 
 
 def counted(flow: Flow, cells: KeyedCells) -> pl.DataFrame:
