@@ -134,7 +134,9 @@ def in_strata(
     units = lazy(release.microdata[resolution])
     if areas and release.folder is not None:
         units = attach(schema, units, list(areas), release.folder)
-    unit = pl.col(home.id) if home.id else pl.int_range(pl.len())  # without identifiers, their place tells records apart
+    unit = (
+        pl.col(home.id) if home.id else pl.int_range(pl.len())
+    )  # without identifiers, their place tells records apart
     link = unit if record_type == resolution else pl.col(schema.record(record_type).household)
     own = frame.select(link.alias(UNIT), *by) if by else pl.LazyFrame()
     if by:

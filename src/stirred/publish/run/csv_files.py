@@ -38,7 +38,10 @@ def _escaped(column: pa.Array) -> pa.Array:
     )
     if not pc.any(computed).as_py():
         return column
-    mark, nothing = pa.scalar("'", column.type), pa.scalar("", column.type)  # pyarrow joins texts of one type only
+    mark, nothing = (
+        pa.scalar("'", column.type),
+        pa.scalar("", column.type),
+    )  # pyarrow joins texts of one type only
     return pc.if_else(computed, pc.binary_join_element_wise(mark, column, nothing), column)
 
 
