@@ -72,7 +72,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "topdown+classic": {"workload": "workload.toml", "mode": "classic", "replicates": 0, "keep_nmf": True},
     "swapping-varying-rates+rarity": SWAP | {"rarity": ["tract", "size"], "rare": "1/2", "counts_up_to": 250},
     "swapping-noisy-tables": SWAP | {"tables": [["tract", "tenure"]], "sigma_squared": "4"},
-    "cell-key": {"tables": [["county", "tenure"]], "without_guarantee": "a test"},
     "phsafe": {"tau": {"PH1_num": 2}, "rho_squared": "1", "states": ["0"]},
     "safetab-h": {
         "totals": "totals/t1.txt",
