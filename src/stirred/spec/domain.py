@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 from stirred.errors import SpecificationError, did_you_mean, require_kind
@@ -171,11 +173,7 @@ class Domain:
 
     def rules(self, record_type: str) -> tuple[Dependency, ...]:
         """The functional dependencies of one record type that all data sets share, those of the spine included."""
-        steps = tuple(
-            Dependency(record_type=record_type, of=(fine,), determines=(coarse,))
-            for coarse, fine in zip(self.spine, self.spine[1:], strict=False)
-        )
-        return steps + tuple(d for d in self.dependencies if d.fixed and d.record_type in {"", record_type})
+        return _rules(tuple(self.spine), tuple(self.dependencies), record_type)
 
     def keys(self, record_type: str) -> tuple[Dependency, ...]:
         """The functional dependencies that hold inside each data set, but differ between them."""
@@ -189,6 +187,18 @@ class Domain:
 
     def __str__(self) -> str:
         return self.name
+
+
+@lru_cache(maxsize=1024)
+def _rules(
+    spine: tuple[str, ...], dependencies: tuple[Dependency, ...], record_type: str
+) -> tuple[Dependency, ...]:
+    """Asked for every variable of every record of a witness, of the same few domains."""
+    steps = tuple(
+        Dependency(record_type=record_type, of=(fine,), determines=(coarse,))
+        for coarse, fine in pairwise(spine)
+    )
+    return steps + tuple(d for d in dependencies if d.fixed and d.record_type in {"", record_type})
 
 
 def _closure(rules: Iterable[Dependency], variables: Iterable[str]) -> frozenset[str]:

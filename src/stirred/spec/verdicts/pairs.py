@@ -132,7 +132,7 @@ def _unlisted(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> s
         levels, size = known[name].levels, known[name].size
         # which area lies in which, and which records a constraint admits, is not listed: there a value may stand for one
         named = {value for value in used if value.startswith(f"{name} ")} if name in tied | free else set()
-        if isinstance(levels, tuple) and not used - named <= {*levels}:
+        if isinstance(levels, tuple) and not all(value in levels for value in used - named):
             return f"{name} has no such level"
         if size is not None and len(used) > size:
             return f"{name} has not so many levels"
