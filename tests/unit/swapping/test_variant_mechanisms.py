@@ -221,8 +221,8 @@ def test_noisy_tables_release_no_records() -> None:
         make("6b", microdata=True)
 
 
-def test_tables_of_a_census_without_identifiers_are_those_with_them() -> None:
-    """Identifiers in the order of the records decide nothing of the draw that their places do not."""
+def test_a_census_without_identifiers_has_tables_with_intervals() -> None:
+    """The place of a record tells it apart."""
     table = household(400)
     nameless = Census.of({"geography": {"spine": ["state", "county"]}}, {"household": table.drop(["hid"])})
     release = PermutationSwapping(**BASE).release(nameless, key=KEY)
