@@ -40,8 +40,8 @@ files = ["person.parquet"]
 household = "hid"
 of = "household"
 """
-# publish counts of the census, which Spark's own workers make: no kernel of ours runs there
-COUNTING = {"own-mechanism", "exact-margins"}
+# publish counts of the census: no kernel over parts runs there, and only those record who ran them
+COUNTING = {"own-mechanism", "exact-margins", "cell-key"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -257,7 +257,7 @@ def test_files_that_differ_are_refused(spark: Spark, folder: Path, tmp_path: Pat
     pq.write_table(home.drop_columns(["tenure"]), tmp_path / "some" / "b.parquet")
     pq.write_table(tables()["person"], tmp_path / "person.parquet")
     (tmp_path / "census.toml").write_text(SCHEMA.replace("HOUSEHOLD", "some"))
-    with pytest.raises(DataError, match="cannot read the household records"):
+    with pytest.raises(DataError, match="the files differ in their columns or types"):
         spark.records(read(tmp_path), "household", ["tenure"]).gathered()
 
 

@@ -193,6 +193,7 @@ def test_commands_and_plans_take_the_folder(folder: Path, capsys: pytest.Capture
     assert plan.checked_census().count("household") == 1
 
 
+@pytest.mark.slow  # it reads the shared data
 def test_the_program_s_own_example() -> None:
     for name, records in (("p_toy", 10), ("h_toy", 6)):
         census = st.read(shared("safetab", name))

@@ -124,6 +124,7 @@ def test_thresholds_at_their_extremes_give_exactly_the_domains(
         assert set(map(frozenset, cells.values())) == {frozenset(domain)}
 
 
+@pytest.mark.slow  # it reads the shared data
 @pytest.mark.parametrize(("cut", "cells"), [("999999", 1), ("-999999", 9)])
 def test_the_program_s_own_example_has_exactly_its_legal_groups(cut: str, cells: int) -> None:
     folder = shared("safetab", "h_toy")

@@ -12,6 +12,7 @@ from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import MechanismConfig
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.swapping.arguments import no_text
 from stirred.mechanisms.swapping.budget.by_size import Rate
 from stirred.mechanisms.swapping.draw.strata import OUT
@@ -28,11 +29,12 @@ from stirred.mechanisms.swapping_2010.selection import (
 )
 from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.pairwise import PairwiseSwapping, by_number
+from stirred.mechanisms.targeted.proposal import propose_2010
 from stirred.mechanisms.targeted.risk import by_rarity, joined, level_areas
 from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 PREFERENCES = ("selected", "near", "risky")
 OWN = (
@@ -128,6 +130,11 @@ class Swapping2010(PairwiseSwapping):
         }
         for label, setting in own.items():
             object.__setattr__(self, label, setting)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """What a swap would match and move; who is at risk is left to the office."""
+        return propose_2010(schema)
 
     def parameters(self) -> dict[str, object]:
         """The parameters of a run, in JSON; what a preset decided is listed too."""

@@ -11,6 +11,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Exhibit, MechanismConfig, Release
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.swapping.arguments import no_text
 from stirred.mechanisms.swapping.budget.by_size import Rate
 from stirred.mechanisms.swapping.draw.strata import OUT
@@ -21,11 +22,12 @@ from stirred.mechanisms.targeted.config import TargetedConfig
 from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.draw import draw_pairs
 from stirred.mechanisms.targeted.pairwise import PairwiseSwapping, by_number
+from stirred.mechanisms.targeted.proposal import propose_targeted
 from stirred.mechanisms.targeted.risk import by_rarity, given, joined, level_areas, levels_of, not_in_memory
 from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -91,6 +93,11 @@ class TargetedSwapping(PairwiseSwapping):
         }
         for label, setting in own.items():
             object.__setattr__(self, label, setting)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """What a swap would match and move; who is at risk is left to the office."""
+        return propose_targeted(schema)
 
     def parameters(self) -> dict[str, object]:
         """The parameters of a run, in JSON."""

@@ -12,7 +12,6 @@ from stirred.engine import Engine, Progress
 from stirred.errors import require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Release
-from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
@@ -46,11 +45,6 @@ class PairwiseSwapping(PermutationSwapping):
             "without_guarantee", without_guarantee, str, wanted="a reason", fix='without_guarantee="…"'
         )
         object.__setattr__(self, "without_guarantee", without_guarantee)
-
-    @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:  # noqa: ARG003
-        """Nothing: who is at risk is the office's decision."""
-        return None
 
     @abstractmethod
     def pairs(self, frame: Frame, run: Key) -> Pairing:

@@ -40,7 +40,8 @@ class TablePlan:
     def made(self, release: Release, mechanism: Mechanism, *, engine: Engine | None = None) -> pa.Table:
         """The table with all that the mechanism knows about the uncertainty of its cells."""
         if self.own:
-            return finished(frame_of(release.tables[self.own]), self.by)
+            own = release.tables[self.own]
+            return finished(frame_of(own), self.by).replace_schema_metadata(own.schema.metadata)
         if self.calibrated:
             place = engine or Local()
             return weigh(release, self.by, weight=self.weight, record_type=self.record_type, engine=place)

@@ -2,13 +2,14 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.proposal import Proposal, areas, root
 
 TOTALS = "safetab-p"  # the label of the [[mechanism]] that makes them, unless it has another
 
 
 def propose(schema: Schema) -> Proposal:
     """The published product of 2020, where records have detailed codes."""
+    areas(schema, root(schema))
     coded = [record for record in schema.records if "race_code_1" in record.names]
     if not coded:
         raise PlanError(
