@@ -1,5 +1,7 @@
 """Settings of pairwise swaps that the schema of a census suggests; who is at risk stays the office's decision."""
 
+from collections.abc import Mapping
+
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
 from stirred.mechanisms.proposal import Proposal
@@ -45,7 +47,7 @@ def propose_2010(schema: Schema) -> Proposal:
     return _with(plain, own)
 
 
-def _with(plain: Proposal, own: dict[str, tuple[object, str]]) -> Proposal:
+def _with(plain: Proposal, own: Mapping[str, tuple[object, str]]) -> Proposal:
     """The settings of a swap that every pairwise swap has too, and those of its own."""
     shared = {name: value for name, value in plain.settings.items() if name in ("resolution", "hold", "drop")}
     mine = {name: value for name, (value, _) in own.items()}
