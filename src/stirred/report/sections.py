@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from stirred.languages import Phrase
-from stirred.languages.units import unit
 from stirred.mechanisms.base import Check
 from stirred.report.compared import Compared, Implication
 from stirred.report.document import Block, CardBlock, Facts, Note, Paragraphs, Section, table
 from stirred.spec import Comparison, Specification
 from stirred.spec.card import Card
+from stirred.spec.card.words import counted
 from stirred.spec.verdict import Answer
 
 
@@ -18,7 +18,7 @@ def promise(specification: Specification, *, title: str = "") -> Section:
     lead = Phrase(
         "report.promise.lead",
         budget=card.shown_budget(),
-        record=unit(specification.input_premetric.unit, "one_record"),
+        change=counted(specification.input_premetric),
         status=Phrase(f"card.status.{specification.evidence.status}"),
     )
     return Section(

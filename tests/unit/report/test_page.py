@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,12 +19,22 @@ from stirred.languages import Language, Phrase
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.publish.run.ground import ground_of
-from stirred.report import Report, Section, charts, render, utility_sections
+from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts import Ground, areas
 from stirred.report.document import Answered, Chart, Reply, table
 from stirred.report.exhibits import exhibited
 from stirred.report.published import Labels, published
-from stirred.spec import Specification
+from stirred.spec import (
+    Budget,
+    Domain,
+    Evidence,
+    Hamming,
+    Multiverse,
+    NormalizedRenyi,
+    RecordPremetric,
+    Specification,
+    SymmetricDifference,
+)
 
 PALE = re.compile(r"https?://(?!www\.w3\.org|vega\.github\.io|github\.com)", re.I)
 
@@ -226,3 +237,22 @@ def test_what_users_conclude_has_errors_of_two_digits_and_numbers_as_precise() -
     assert numbers.rows[1][3:] == ("0.1057", "0.1057", "0")  # type: ignore[union-attr]
     assert fits.rows[0][4:7] == ("1.235", "1.199", "0.023")  # type: ignore[union-attr]
     assert "by -2.4 % in x (0.1057 to 0.1031)" in found.lead
+
+
+@pytest.mark.parametrize(
+    ("premetric", "words"),
+    [
+        (SymmetricDifference("person"), "one person record added or removed"),
+        (Hamming("person"), "one person record changed"),
+    ],
+)
+def test_the_lead_names_the_change_that_the_promise_is_about(premetric: RecordPremetric, words: str) -> None:
+    spec = Specification(
+        domain=Domain(name="d"),
+        multiverse=Multiverse.none(),
+        input_premetric=premetric,
+        output_premetric=NormalizedRenyi(),
+        budget=Budget.sqrt(Fraction(2)),
+        evidence=Evidence(status="proved", source="a test"),
+    )
+    assert words in str(sections.promise(spec).lead)
