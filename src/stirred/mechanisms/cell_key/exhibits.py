@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stirred.languages import Phrase
 from stirred.mechanisms.cell_key.perturbation import IntervalTable, Perturbation, read_back
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series
 
@@ -17,25 +18,21 @@ def exhibits(
 ) -> Sequence[Exhibit]:
     """The noise by count, and the limits of the method; the noise of a ``secret`` table stays with the office."""
     parts = (_law(table),) if not secret and isinstance(table, IntervalTable) else ()
-    shown = (
-        ""
-        if release is None
-        else f" {sum(table.num_rows for table in release.tables.values()):,} cells are shown."
-    )
+    finding = Phrase("cell_key.noise.finding")
+    if release is not None:
+        number = sum(one.num_rows for one in release.tables.values())
+        finding = Phrase("cell_key.noise.shown", number=number)
     return (
         Exhibit(
-            title="The noise of a cell",
-            finding=f"The noise of a cell follows from its records: the same cell is the same in every table.{shown}",
+            title=Phrase("cell_key.noise.title"),
+            finding=finding,
             parts=(*parts, _errors(table)),
-            note="Perturbed counts do not add up: quote each figure from its own table, and never sum cells.",
+            note=Phrase("cell_key.noise.note"),
             chapter="method",
         ),
         Exhibit(
-            title="What this method does not promise",
-            finding="No protection loss budget is finite: a count above 0 proves that the cell has a record, and an "
-            "empty cell stays empty."
-            if not continues
-            else "The guarantee is that of the records that were tabulated; the noise adds no guarantee of its own.",
+            title=Phrase("cell_key.limits.title"),
+            finding=Phrase("cell_key.limits.continues" if continues else "cell_key.limits.finding"),
             chapter="risk",
         ),
     )
@@ -43,7 +40,10 @@ def exhibits(
 
 def _law(table: IntervalTable) -> Series:
     chosen = [at for at in table.classes() if at in (1.0, 2.0, 3.0, table.classes()[-1])]
-    names = {at: f"count {int(at)}" + (" and more" if at == table.classes()[-1] else "") for at in chosen}
+    last = table.classes()[-1]
+    names = {
+        at: Phrase("cell_key.law.from" if at == last else "cell_key.law.count", count=int(at)) for at in chosen
+    }
     rows = [
         {"noise": float(value), "chance": float(chance), "count": names[at]}
         for at in chosen
@@ -52,8 +52,8 @@ def _law(table: IntervalTable) -> Series:
     return Series(
         name="cell-key-noise",
         kind="line",
-        title="Chance of each noise, by the count before it",
-        sentence="Small counts cannot fall below 0, so their noise is lopsided; large counts have the law of the last line.",
+        title=Phrase("cell_key.law.title"),
+        sentence=Phrase("cell_key.law.sentence"),
         rows=rows,
         x="noise",
         y="chance",
@@ -68,9 +68,5 @@ def _errors(table: Perturbation) -> Listing:
         (int(count), float(f"{error:.2g}"), float(f"{100 * error / count:.2g}"))
         for count, error in zip(counts, errors, strict=True)
     ]
-    return Listing(
-        caption="The standard error of a count",
-        columns=("count", "standard error", "in percent of the count"),
-        rows=rows,
-        numeric=("count", "standard error", "in percent of the count"),
-    )
+    columns = tuple(Phrase(f"cell_key.errors.{name}") for name in ("count", "error", "share"))
+    return Listing(caption=Phrase("cell_key.errors.caption"), columns=columns, rows=rows, numeric=columns)
