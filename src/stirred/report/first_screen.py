@@ -210,7 +210,11 @@ def _quotes(tables: Mapping[str, Tables]) -> Reply:
     found = {name: _quote(one) for name, one in tables.items()}
     if len(found) > 1 and all(share is not None for _, share in found.values()):
         most = max(share for _, share in found.values() if share is not None)
-        words = Phrase("report.first.quote.several", outside=percent(most))
+        words = (
+            Phrase("report.first.quote.several", outside=percent(most))
+            if most
+            else Phrase("report.first.quote.within")
+        )
         return _reply("quote", "accuracy", {"": (Phrase("report.first.quote.estimate"), words)})
     return _reply("quote", "accuracy", {name: answer for name, (answer, _) in found.items()})
 
@@ -230,7 +234,11 @@ def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
         value = value.clip(lower_bound=0)  # noise may make a count negative, which no interval holds
         outside += side.filter((value < pl.col("low")) | (value > pl.col("high"))).height
     share = outside / number if number else 0.0
-    words = Phrase("report.first.quote.estimate_words", outside=percent(share))
+    words = (
+        Phrase("report.first.quote.estimate_words", outside=percent(share))
+        if share
+        else Phrase("report.first.quote.within")
+    )
     return (Phrase("report.first.quote.estimate"), words), share
 
 

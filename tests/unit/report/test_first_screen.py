@@ -76,6 +76,22 @@ def test_every_question_is_answered_in_words() -> None:
     assert "other releases" in told(replies, 5)
 
 
+def test_noise_that_pulls_no_count_away_is_not_said_to() -> None:
+    noisy = pa.table(
+        {
+            "area": ["a"],
+            "count": [7],
+            "estimate": [7.0],
+            "standard_error": [2.0],
+            "low": [3.0],
+            "high": [11.0],
+        }
+    )
+    text = told(first_screen({"": specification()}, tables={"": {"t1": (["area"], noisy)}}), 4)
+    assert "The estimate" in text
+    assert "average" not in text
+
+
 def test_uncertainty_is_told_from_public_numbers() -> None:
     text = told(first_screen({"": specification()}, tables={"": TABLES}), 3).replace("\u00a0", " ")
     assert "± 5.9" in text  # the median of 9.80 and 1.96
