@@ -42,7 +42,8 @@ def _law(table: IntervalTable) -> Series:
     chosen = [at for at in table.classes() if at in (1.0, 2.0, 3.0, table.classes()[-1])]
     last = table.classes()[-1]
     names = {
-        at: Phrase("cell_key.law.from" if at == last else "cell_key.law.count", count=int(at)) for at in chosen
+        at: Phrase("cell_key.law.from" if at == last else "cell_key.law.count", count=int(at))
+        for at in chosen
     }
     rows = [
         {"noise": float(value), "chance": float(chance), "count": names[at]}
