@@ -116,7 +116,7 @@ def _exact(text: str) -> str:
     try:
         Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise PydanticCustomError("exact", "it is no exact number: neither p/q nor a decimal") from None
+        raise PydanticCustomError("exact", "it is not an exact number: neither p/q nor a decimal") from None
     return text
 
 

@@ -216,7 +216,7 @@ def test_the_promise_is_per_person_added_or_removed() -> None:
         ({"states": "06"}, InputError, "not a list"),
         ({"tau": {"PH3": 0}}, InputError, "at least 1"),
         ({"budget": {"PH2": 0.5}}, InputError, "a text"),
-        ({"budget": {"PH2": "half"}}, BudgetError, "no exact number"),
+        ({"budget": {"PH2": "half"}}, BudgetError, "not an exact number"),
         ({"rho_squared": 0.5}, BudgetError, "float"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_packet_is_sealed_and_never_overwritten(census, capsys, tmp_path):
     ("words", "said"),
     [
         (["--workload", "pl49-persons"], "did you mean"),
-        (["--rho-squared", "much"], "no exact number"),
+        (["--rho-squared", "much"], "not an exact number"),
         (["--workload", "dhc-persons"], "--given"),
     ],
 )

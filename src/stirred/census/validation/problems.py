@@ -29,7 +29,7 @@ class Problem:
     fix: str = ""
 
     def __str__(self) -> str:
-        between = ", " if self.of == "files" else "."  # a file is no column
+        between = ", " if self.of == "files" else "."  # a file is not a column
         where = between.join(filter(None, (self.record_type, self.column)))
         unit = self.of[:-1] if self.count == 1 and self.of.endswith("s") else self.of
         return f"{where}: {self.rule} ({self.count:,} {unit})"

@@ -104,7 +104,7 @@ def _amount(name: str, text: str) -> Fraction:
         amount = Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise BudgetError(
-            f"the budget {name} is no exact number",
+            f"the budget {name} is not an exact number",
             why="a budget is a text such as 1/2 or 0.5",
             fix=f'budget = {{ "{name}" = "0.5" }}',
         ) from None

@@ -11,7 +11,7 @@ from stirred.mechanisms.config import Exact, ExactOrInfinite, MechanismConfig
 def _whole(value: object) -> object:
     if isinstance(value, str):
         if not (value.isascii() and value.isdigit()):
-            raise PydanticCustomError("whole", "it is no whole number")
+            raise PydanticCustomError("whole", "it is not a whole number")
         return int(value)
     return value
 

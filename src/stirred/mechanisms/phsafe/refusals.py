@@ -44,7 +44,7 @@ def require_kinds(
 
 
 def require_tables(*, budget: object, tau: object, columns: object) -> None:
-    """Refuse budgets, τ and columns that are no tables of names with the values that they need."""
+    """Refuse budgets, τ and columns that are not tables of names with values of the right kind."""
     examples = {"budget": '{"PH2": "0"}', "tau": '{"PH3": 6}', "columns": '{"person.age": "years"}'}
     for name, value in (("budget", budget), ("tau", tau), ("columns", columns)):
         fits = _whole if name == "tau" else _text
@@ -179,7 +179,7 @@ def _exact(name: str, value: object) -> Fraction:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
         raise BudgetError(
-            f"{name} is no exact number", why="a budget is a text such as 1/2 or 0.5", fix=f'{name}="2"'
+            f"{name} is not an exact number", why="a budget is a text such as 1/2 or 0.5", fix=f'{name}="2"'
         ) from None
 
 

@@ -77,7 +77,7 @@ def exact(name: str, value: object) -> Fraction:
     except (ValueError, ZeroDivisionError):
         pass
     raise BudgetError(
-        f"{name} is no exact number",
+        f"{name} is not an exact number",
         why="a float is rounded" if isinstance(value, float) else "it is neither p/q nor a decimal",
         fix=f'{name} = "1/2"',
     )
