@@ -1,0 +1,64 @@
+"""A measure of risk: one number with its interval, beside what a guess without the release would find."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+SENTENCES = {
+    "absolute": "Absolute risk: what an attacker learns in all, also what follows from statistics that any release gives.",
+    "relative": "Relative risk: what an attacker learns because of one record; a budget of DP bounds this one alone.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What someone finds who has less than the attacker: a guess, or the ceiling of an attack on the truth itself."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskMeasure:
+    """One number of an audit, an attack or a universe, with the records it is about and what a guess would find.
+
+    ``value`` is None where the answer is unknown (a time limit, too few data); ``reason`` then says why. ``public`` is true
+    only for numbers computed from the release and its specification alone, without the confidential census.
+    """
+
+    name: str
+    about: str  # the records that it is about, for example "persons unique on block, sex and age"
+    kind: Literal["absolute", "relative"]
+    value: float | None
+    unit: str  # "share", "bits per record", "epsilon", "count"
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+    baselines: tuple[Baseline, ...] = ()
+    public: bool = False
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Whether it is absolute or relative risk, and which of the two a budget bounds."""
+        return SENTENCES[self.kind]
+
+    def as_json(self) -> dict[str, object]:
+        """The measure as plain values."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "kind": self.kind,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "confidence": self.confidence,
+            "unit": self.unit,
+            "public": self.public,
+            "baselines": [
+                {"name": b.name, "value": b.value, "low": b.low, "high": b.high} for b in self.baselines
+            ],
+            "reason": self.reason,
+            "sentence": self.sentence,
+        }
