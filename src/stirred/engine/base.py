@@ -66,8 +66,13 @@ class Parts(Protocol):
         """Collect all rows in this process, in the order of the parts: for small results, never for records."""
         ...
 
-    def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
-        """Write the rows as Parquet to ``folder/name.parquet`` (a file, or a folder of files in the order of the parts)."""
+    def write(
+        self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
+    ) -> pads.Dataset:
+        """Write the rows as Parquet to ``folder/name.parquet`` (a file, or a folder of files in the order of the parts).
+
+        ``ascending`` names columns of growing numbers: their steps take less room than the numbers.
+        """
         ...
 
     def drop(self) -> None:

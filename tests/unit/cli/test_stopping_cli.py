@@ -32,8 +32,12 @@ sys.exit(command.main(["verb"]))
 
 
 def test_nothing_lies_in_scratch_after_a_scheduler_stops_the_command(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], check=False, capture_output=True, text=True
+    )
     assert done.returncode == 143
+    assert "stopped by SIGTERM" in done.stderr
+    assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
 
 

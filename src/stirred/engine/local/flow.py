@@ -2,16 +2,16 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
+from stirred.engine.local.released import ReleasedFile
 from stirred.engine.local.sealed import EncryptedWriter, SealedFiles
 from stirred.engine.local.threads import in_order
 from stirred.engine.scratch import ScratchFolder
@@ -22,7 +22,6 @@ if sys.platform != "win32":
     import resource
 
 OTHERS = 256  # open files other than those of parts
-GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +49,6 @@ class LocalFlow:
     def gathered(self) -> pa.Table:
         """All rows."""
         return pa.concat_tables([self.schema.empty_table(), *self.run()])
-
-
-def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the same rows in row groups, so that the number of parts, which depends on the input, is not visible.
-
-    >>> [t.num_rows for t in in_groups(iter([pa.table({"a": range(GROUP - 1)}), pa.table({"a": range(3)})]))]
-    [1048576, 2]
-    """
-    waiting: list[pa.Table] = []
-    rows = 0
-    for table in tables:
-        waiting.append(table)
-        rows += table.num_rows
-        if rows >= GROUP:
-            whole = pa.concat_tables(waiting)
-            for start in range(0, rows - rows % GROUP, GROUP):
-                yield whole.slice(start, GROUP).combine_chunks()
-            rows %= GROUP
-            waiting = [whole.slice(whole.num_rows - rows).combine_chunks()]
-    if rows:
-        yield pa.concat_tables(waiting).combine_chunks()
 
 
 class Store:
@@ -226,14 +204,16 @@ class LocalParts:
         """All rows in the order of the parts."""
         return pa.concat_tables([self.schema.empty_table(), *self.run(steps)])
 
-    def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
+    def write(
+        self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
+    ) -> pads.Dataset:
         """Write one Parquet file, complete or not at all."""
         path = path_in(folder, name, ".parquet")
         temporary = path_in(folder, name, ".parquet.part")
         try:
-            with pq.ParquetWriter(temporary, self.schema, compression="snappy") as writer:
-                for table in in_groups(self.run(steps)):
-                    writer.write_table(table, row_group_size=GROUP)
+            with closing(ReleasedFile(temporary, self.schema, ascending)) as file:
+                for table in self.run(steps):
+                    file.add(table)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -133,7 +133,9 @@ class SparkParts:
         held = self.frame.mapInArrow(guarded(Held(self.parted)), WIRE_WORDS)
         return self.engine.gather(held, self.schema, steps, self.number)
 
-    def write(self, folder: Path, name: str, steps: Steps | None = None) -> pads.Dataset:
+    def write(
+        self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
+    ) -> pads.Dataset:
         """Write a folder of Parquet files in the order of the parts, complete or not at all.
 
         The executors write the files, as the local engine would write them, so they must share ``folder``.
@@ -144,7 +146,7 @@ class SparkParts:
             shutil.rmtree(begun, ignore_errors=True)
             begun.mkdir(parents=True)
         try:
-            task = Written(self.parted, str(temporary.resolve()), len(str(self.number)))
+            task = Written(self.parted, str(temporary.resolve()), len(str(self.number)), tuple(ascending))
             marks = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
             with_rows = self.engine.watch.run(marks.toArrow, steps, self.number).column("flow")
             files = sorted(temporary.glob("part-*.parquet"))

@@ -10,15 +10,15 @@ import socket
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stirred.engine.base import BatchKernel, PartKernel
-from stirred.engine.local.flow import GROUP
+from stirred.engine.local.released import ReleasedFile
 from stirred.engine.spark.wire import cut, mark, messages, parts_in, unpacked, wire
 from stirred.errors import StirredError
 
@@ -143,6 +143,7 @@ class Written:
     parted: Parted
     folder: str
     digits: int
+    ascending: tuple[str, ...] = ()
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """A mark for each part whose file is written."""
@@ -150,7 +151,8 @@ class Written:
         for part, (table,) in self.parted.parts(batches):
             if table.num_rows:
                 attempt = folder / f".{uuid.uuid4().hex}"
-                pq.write_table(table, attempt, row_group_size=GROUP, compression="snappy")
+                with closing(ReleasedFile(attempt, table.schema, self.ascending)) as file:
+                    file.add(table)
                 attempt.replace(folder / f"part-{part:0{self.digits}d}.parquet")
             yield wire([part], [int(table.num_rows > 0)], [None])
 

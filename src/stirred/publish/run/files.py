@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
+from stirred.engine.local.released import write_released
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Release
 
@@ -43,7 +43,7 @@ def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path
         own.mkdir()
     names = file_names(release.tables)
     for name, table in release.tables.items():
-        pq.write_table(table, path_in(own, names[name], ".parquet"))
+        write_released(table, path_in(own, names[name], ".parquet"))
     return own
 
 
@@ -58,7 +58,7 @@ def located(release: Release, folder: Path) -> Release:
 def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
     """One Parquet file for a record type, or a folder of them, moved where it is on disk."""
     if not isinstance(data, pads.Dataset):
-        pq.write_table(data, path)
+        write_released(data, path)
         return
     sources = [Path(name) for name in data.files]
     if len(sources) == 1:
@@ -74,7 +74,7 @@ def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
 def _copy(data: "pa.Table | pads.Dataset", path: Path) -> None:
     """The same, copied: the files belong to whoever made the release."""
     if not isinstance(data, pads.Dataset):
-        pq.write_table(data, path)
+        write_released(data, path)
         return
     sources = [Path(name) for name in data.files]
     if len(sources) == 1:

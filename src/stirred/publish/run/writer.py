@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stirred.census import Census, Schema
 from stirred.engine import Engine, Progress
+from stirred.engine.local.released import write_released
 from stirred.file_names import file_name, path_in
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import lazy, own_table
@@ -147,7 +147,7 @@ def _tables(
     folder = public / "tables"
     folder.mkdir(exist_ok=True)
     made: dict[str, pa.Table] = {}
-    writers: dict[str, Callable[[pa.Table, Path], None]] = {"parquet": pq.write_table, "csv": write_csv}
+    writers: dict[str, Callable[[pa.Table, Path], None]] = {"parquet": write_released, "csv": write_csv}
     for index, (table, source) in enumerate(tables):
         progress("tables", index, len(tables))
         mechanism, release = content.plan.mechanisms[source], content.releases[source]

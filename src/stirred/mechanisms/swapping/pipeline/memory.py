@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.engine.local.flow import GROUP
+from stirred.engine.local.released import ReleasedFile
 from stirred.errors import DataError
 from stirred.file_names import path_in
 from stirred.mechanisms.swapping.pipeline.frame import Frame, framed, repetitions, require_unique
@@ -199,11 +198,11 @@ class MemorySwapped:
 class Destination:
     """Where the batches of one record type go: memory, or one Parquet file, written while the next batch is made."""
 
-    def __init__(self, out: Path | None, name: str, counted: Sequence[str] = ()) -> None:
-        self.counted = [column for column in counted if column]  # ascending numbers: their steps are stored
+    def __init__(self, out: Path | None, name: str, ascending: Sequence[str] = ()) -> None:
+        self.ascending = ascending
         self.path = None if out is None else path_in(out, name, ".parquet")
         self.batches: list[pa.RecordBatch] = []
-        self.writer: pq.ParquetWriter | None = None
+        self.file: ReleasedFile | None = None
         self.hand = ThreadPoolExecutor(1)  # one thread: batches are written in the order in which they arrive
         self.writing: Future[None] | None = None
 
@@ -212,18 +211,10 @@ class Destination:
         if self.path is None:
             self.batches.append(batch)
             return
-        if self.writer is None:
-            others = [name for name in batch.schema.names if name not in self.counted]
-            steps = dict.fromkeys(self.counted, "DELTA_BINARY_PACKED")
-            self.writer = pq.ParquetWriter(
-                self.path,
-                batch.schema,
-                compression="snappy",
-                use_dictionary=others,
-                column_encoding=steps or None,
-            )
+        if self.file is None:
+            self.file = ReleasedFile(self.path, batch.schema, self.ascending)
         self._finish()  # never more than one batch waits in memory
-        self.writing = self.hand.submit(self.writer.write_batch, batch, row_group_size=GROUP)
+        self.writing = self.hand.submit(self.file.add, pa.Table.from_batches([batch]))
 
     def _finish(self) -> None:
         if self.writing is not None:
@@ -236,14 +227,14 @@ class Destination:
             return pa.Table.from_batches(self.batches)
         self._finish()
         self.hand.shutdown()
-        if self.writer is not None:
-            self.writer.close()
+        if self.file is not None:
+            self.file.close()
         return pads.dataset(self.path)
 
     def discard(self) -> None:
         """Delete everything that was written."""
         self.hand.shutdown()
-        if self.writer is not None:
-            self.writer.close()
+        if self.file is not None:
+            self.file.writer.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)

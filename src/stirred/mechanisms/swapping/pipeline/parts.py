@@ -236,10 +236,16 @@ class PartSwapped:
         if not self.source.work.law.microdata:
             return {}
         microdata: dict[str, pa.Table | pads.Dataset] = {}
+        numbers = {kind.record_type: (kind.identifier, kind.link) for kind in self.source.linked}
+        roles = self.source.frame.roles
         for name, job in self._jobs().items():
-            own = name == self.source.frame.roles.record_type
+            own = name == roles.record_type
             step = steps(self.source.progress, "write" if own else f"write {name}")
-            microdata[name] = job.gathered(step) if self.out is None else job.write(self.out, name, step)
+            if self.out is None:
+                microdata[name] = job.gathered(step)
+                continue
+            ascending = (roles.identifier,) if own else numbers[name]
+            microdata[name] = job.write(self.out, name, step, ascending=ascending)
         return microdata
 
     def discard(self) -> None:

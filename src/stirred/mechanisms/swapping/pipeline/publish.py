@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
-from stirred.engine.local.flow import GROUP
+from stirred.engine.local.released import GROUP
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.draw.order import shuffled
 from stirred.mechanisms.swapping.pipeline.frame import Frame

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred.engine.local.released import ReleasedFile
 from stirred.engine.plain import plain_schema
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
@@ -65,9 +66,9 @@ def collected(pieces: Iterator[pa.Table], path: Path | None) -> pa.Table | pads.
     if path is None:
         return pa.concat_tables(list(pieces))
     first = next(pieces)
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+    with closing(ReleasedFile(path, first.schema)) as file:
         for piece in chain([first], pieces):
-            writer.write_table(piece)
+            file.add(piece)
     return pads.dataset(path)
 
 
