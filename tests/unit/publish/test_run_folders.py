@@ -41,7 +41,9 @@ class Parted(Local):
         return 3
 
 
-def in_a_folder(self: LocalParts, folder: Path, name: str, _steps: object = None) -> pads.Dataset:
+def in_a_folder(
+    self: LocalParts, folder: Path, name: str, _steps: object = None, **_: object
+) -> pads.Dataset:
     """As executors write, one of which was stopped halfway."""
     path = folder / f"{name}.parquet"
     path.mkdir()
