@@ -42,7 +42,9 @@ def test_the_command_gives_exactly_the_promised_document(
     assert main(["reproduce", "table-1940", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown == document
-    assert list(shown) == ["name", "source", "rate", "b", "epsilon", "epsilon_tight", "mape", "rows"]
+    assert list(shown) == [
+        *("name", "title", "source", "inputs", "rate", "b", "epsilon", "epsilon_tight", "mape", "rows")
+    ]
     assert list(shown["rows"][0]) == [
         "county",
         "owned",
@@ -53,6 +55,10 @@ def test_the_command_gives_exactly_the_promised_document(
         "total_swapped",
         "paper_owned_swapped",
         "paper_rented_swapped",
+        "computed",
+        "paper",
+        "difference",
+        "reason",
     ]
     assert (shown["name"], shown["rate"], len(shown["rows"])) == ("table-1940", "1/2", 14)
 

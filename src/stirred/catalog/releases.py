@@ -80,7 +80,7 @@ def product(published: Product) -> Specification:
 @cache
 def pl() -> Specification:
     """The redistricting file: persons and units, per person."""
-    return _sum(
+    return total(
         [PL_PERSONS, PL_UNITS], f"{PAPER}, Theorem 2, with the exact budgets of the production settings"
     )
 
@@ -88,7 +88,7 @@ def pl() -> Specification:
 @cache
 def dhc() -> Specification:
     """The DHC without the redistricting file it builds on, per person."""
-    return _sum(
+    return total(
         [DHC_PERSONS, DHC_UNITS], f"{PAPER}, Table 3, with the exact budgets of the production settings"
     )
 
@@ -101,13 +101,13 @@ def topdown() -> Specification:
     15.2939
     """
     source = f"{PAPER}, Theorem 2 and Table 3, with the exact budgets of the production settings"
-    return _sum([PL_PERSONS, PL_UNITS, DHC_PERSONS, DHC_UNITS], source)
+    return total([PL_PERSONS, PL_UNITS, DHC_PERSONS, DHC_UNITS], source)
 
 
 @cache
 def das_2020() -> Specification:
     """All primary releases of the 2020 census, per person, from the exact budgets and the published factors (55.37504)."""
-    return _sum(PRODUCTS, f"{PAPER}, Table 4, with the exact budgets of the production settings")
+    return total(PRODUCTS, f"{PAPER}, Table 4, with the exact budgets of the production settings")
 
 
 @cache
@@ -116,11 +116,11 @@ def das_2020_proved() -> Specification:
     source = (
         f"{PAPER}, Table 4, with the exact budgets of the production settings and factors that are proved"
     )
-    return _sum(PROVED, source)
+    return total(PROVED, source)
 
 
-def _sum(products: Sequence[Product], source: str) -> Specification:
-    """All of them published, under TopDown's invariants: block counts say whether a block has a unit (PHSafe's)."""
+def total(products: Sequence[Product], source: str) -> Specification:
+    """All of these products published, under TopDown's invariants: block counts say whether a block has a unit (PHSafe's)."""
     total = compose([product(published) for published in products])
     topdown = SETS["topdown"]
     return replace(
@@ -133,7 +133,7 @@ def _sum(products: Sequence[Product], source: str) -> Specification:
 @cache
 def das_2020_printed() -> Specification:
     """The paper's own total, from the figures it rounded: 15.29 + 19.776 + 17.79 + 2.515 = 55.371."""
-    return _sum(PRINTED, f"{PAPER}, Table 4, as printed")
+    return total(PRINTED, f"{PAPER}, Table 4, as printed")
 
 
 @cache

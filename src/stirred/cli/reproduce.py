@@ -1,10 +1,10 @@
-"""Compute the tables and figures of the paper.
+"""Compute the tables and figures of the paper, each number beside the printed one.
 
+  stirred reproduce all                           everything, into paper/index.html (about two minutes)
   stirred reproduce table-1940                    Table 1: counties of Massachusetts before and after a swap
   stirred reproduce table-1940 --rate 1/20 --seed 7 --json
   stirred reproduce figure-mape --out figures/    Figure 1 as PNG, SVG, CSV and JSON
-  stirred reproduce exact-margins                 Example 1: one table with exact margins, three mechanisms
-  stirred reproduce all --out paper/
+  stirred reproduce table-whatif-2000 --data DIR  Table 5 for the census of 2000, from its published tables
 
 The 1940 parts use a synthetic census that has the paper's own table; give --ipums FILE to use your IPUMS 1940
 full-count extract (CSV or Parquet with STATEFIP, COUNTYICP, OWNERSHP, SERIAL and NUMPREC).
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred.cli.terminal.output import console, print_json, table
+from stirred.cli.terminal.progress import bars
 from stirred.errors import InputError, did_you_mean
 
 # part → (module, function, options it takes, one line of help); a function returns a document with name and rows
@@ -40,6 +41,32 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "Figure 1: what swapping changes",
     ),
     "figure-budget": ("stirred.paper.budget_curves", "figure_budget", (), "Figure 2: swap rate against ε"),
+    "table-budgets": (
+        "stirred.paper.tables_2020",
+        "table_budgets",
+        (),
+        "Table 3: budgets of the redistricting data and DHC",
+    ),
+    "table-2020": (
+        "stirred.paper.tables_2020",
+        "table_2020",
+        (),
+        "Table 4: the specifications of the 2020 census",
+    ),
+    "table-whatif": ("stirred.paper.tables_2020", "table_whatif", (), "Table 5: what if 2020 had swapped"),
+    "table-whatif-2000": (
+        "stirred.paper.whatif_2000",
+        "table_whatif_2000",
+        ("data",),
+        "Table 5 for the census of 2000 (needs --data)",
+    ),
+    "estimate-2010": (
+        "stirred.paper.tables_2020",
+        "estimate_2010",
+        (),
+        "Section 3.5: the 2010 census as if it had been a PSA",
+    ),
+    "text-numbers": ("stirred.paper.text_numbers", "text_numbers", (), "the numbers in the text"),
     "exact-margins": (
         "stirred.paper.exact_margins",
         "exact_margins",
@@ -47,6 +74,9 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "Example 1: one table with exact margins, published in three ways",
     ),
 }
+HIDDEN = ("invariants",)  # too long for a terminal; in --json and on the page
+ALL = "paper"  # the folder of everything
+NEEDS_DATA = frozenset({"table-whatif-2000"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +88,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ipums", type=Path, metavar="FILE", help="your IPUMS 1940 extract instead of the synthetic one"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write JSON, CSV and charts there")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="household size by tract and block group of the 2000 census"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write JSON, CSV and charts there (default of all: paper/)"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
@@ -72,17 +107,28 @@ def run(arguments: argparse.Namespace) -> int:
                 why="no table, figure or example of it has this name",
                 fix=did_you_mean(name, [*PARTS, "all"]),
             )
-    documents = []
-    for name in names:
-        document = make(name, arguments)
-        documents.append(document)
-        if arguments.out is not None:
-            figures = importlib.import_module("stirred.paper.figures")
-            for path in figures.write(document, arguments.out):
-                if not arguments.json:
-                    console().print(f"wrote {path}")
-        elif not arguments.json:
-            show(document)
+    everything = "all" in arguments.part
+    out = arguments.out or (Path(ALL) if everything and not arguments.json else None)
+    documents: list[dict[str, Any]] = []
+    left: dict[str, str] = {}
+    with bars(quiet=out is None or arguments.json) as progress:
+        for name in names:
+            if everything and name in NEEDS_DATA and arguments.data is None:
+                left[name] = "needs --data DIR: household size by tract and block group of the 2000 census"
+                continue
+            progress(name, 0, 1)
+            documents.append(make(name, arguments))
+            if out is not None:
+                importlib.import_module("stirred.paper.figures").write(documents[-1], out)
+            elif not arguments.json:
+                show(documents[-1])
+            progress(name, 1, 1)
+    if out is not None:
+        page = importlib.import_module("stirred.paper.page").write(documents, left, out)
+        if not arguments.json:
+            for name, why in left.items():
+                console().print(f"{name}: not computed, {why}")
+            console().print(f"open {page}")
     if arguments.json:
         print_json(documents[0] if len(documents) == 1 else {"parts": documents})
     return 0
@@ -94,7 +140,7 @@ def make(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
     module, function, takes, _ = PARTS[name]
     build: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
-    given: dict[str, Any] = {"seed": arguments.seed, "ipums": arguments.ipums}
+    given: dict[str, Any] = {"seed": arguments.seed, "ipums": arguments.ipums, "data": arguments.data}
     if arguments.rate is not None:
         given["rate"] = rate_of(arguments.rate)
     return build(**{key: value for key, value in given.items() if key in takes})
@@ -103,7 +149,7 @@ def make(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
 def show(document: dict[str, Any]) -> None:
     """A document as a table for people."""
     rows: list[dict[str, Any]] = document["rows"]
-    columns = [key for key, value in rows[0].items() if not isinstance(value, dict)]
+    columns = [key for key, value in rows[0].items() if not isinstance(value, dict) and key not in HIDDEN]
     facts = ", ".join(
         f"{key} {value}" for key, value in document.items() if isinstance(value, int | float | str)
     )

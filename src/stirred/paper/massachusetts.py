@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
+from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.numbers.closed_forms import mean_table
+from stirred.paper.printed import DRAWN, alone, beside
 
 TENURES: Final = ("owned", "rented")
 # Table 1 of the paper, last columns: one draw at p = 50 %
@@ -41,6 +43,8 @@ PAPER_SWAPPED: Final = {
     "Suffolk": (67357, 158852),
     "Worcester": (51950, 79711),
 }
+# Table 1 of the paper, first columns: the synthetic census is made with them, an IPUMS extract is compared with them
+PAPER_BEFORE: Final = TABLE_1
 RATES: Final = tuple(Fraction(r, 100) for r in (1, 2, 5, 10, 20, 30, 40, 50))
 PAPER_RATES: Final = {
     Fraction(1, 100): "17.08",
@@ -154,18 +158,44 @@ def table_1940(
             "total_swapped": sum(after[county]),
             "paper_owned_swapped": PAPER_SWAPPED[county][0],
             "paper_rented_swapped": PAPER_SWAPPED[county][1],
+            **_beside_the_paper(before[county], after[county], county),
         }
         for county in before
     ]
     return {
         "name": "table-1940",
+        "title": "Table 1: counties of Massachusetts, 1940, before and after a swap",
         "source": source,
+        "inputs": {"rate": str(rate), "seed": seed},
         "rate": str(rate),
         "b": b,
         "epsilon": float(theorem_1(b, rate).upper(6)),
         "epsilon_tight": float(tight(b, rate).upper(6)),
         "mape": round(mape(cells[0], cells[1]), 6),
         "rows": rows,
+    }
+
+
+def _beside_the_paper(
+    before: tuple[int, int], after: tuple[int, int], county: str
+) -> dict[str, dict[str, int] | str]:
+    """Every number of a row of Table 1 beside the printed one."""
+    names = ("owned", "rented", "total", "owned_swapped", "rented_swapped", "total_swapped")
+    computed = dict(zip(names, (*before, sum(before), *after, sum(after)), strict=True))
+    printed_before, printed_after = PAPER_BEFORE[county], PAPER_SWAPPED[county]
+    paper = dict(
+        zip(
+            names,
+            (*printed_before, sum(printed_before), *printed_after, sum(printed_after)),
+            strict=True,
+        )
+    )
+    difference = {name: computed[name] - paper[name] for name in names}
+    return {
+        "computed": computed,
+        "paper": paper,
+        "difference": difference,
+        "reason": DRAWN if any(difference.values()) else "",
     }
 
 
@@ -224,6 +254,7 @@ def figure_mape(*, seed: int = 1, runs: int = 20, ipums: Path | None = None) -> 
             "percent": float(100 * rate),
             "run": run + 1,
             "mape": round(mape(before, after), 6),
+            **alone(round(mape(before, after), 6)),
         }
         for rate in RATES
         for run, after in enumerate(loaded.runs(rate, runs, seed))
@@ -231,7 +262,15 @@ def figure_mape(*, seed: int = 1, runs: int = 20, ipums: Path | None = None) -> 
     expected = [
         {"rate": str(rate), "mape_of_the_mean": round(mape(before, loaded.mean(rate)), 6)} for rate in RATES
     ]
-    return {"name": "figure-mape", "source": source, "runs": runs, "rows": rows, "closed_form": expected}
+    return {
+        "name": "figure-mape",
+        "title": "Figure 1: what swapping changes",
+        "source": source,
+        "inputs": {"runs": runs, "seed": seed, "rates": [str(rate) for rate in RATES]},
+        "runs": runs,
+        "rows": rows,
+        "closed_form": expected,
+    }
 
 
 def table_rates(*, ipums: Path | None = None) -> dict[str, object]:
@@ -242,7 +281,20 @@ def table_rates(*, ipums: Path | None = None) -> dict[str, object]:
         promise = swapping(rate).specification(census)
         bounds = {bound.name: float(bound.budget.upper(6)) for bound in promise.bounds}
         rows.append(
-            {"rate": str(rate), "epsilon": bounds["Theorem 1"], "paper_epsilon": printed, "bounds": bounds}
+            {
+                "rate": str(rate),
+                "epsilon": bounds["Theorem 1"],
+                "paper_epsilon": printed,
+                "bounds": bounds,
+                **beside(bounds["Theorem 1"], printed),
+            }
         )
     b = swapping(Fraction(1, 2)).frame(census).shapes().b
-    return {"name": "table-rates", "source": source, "b": b, "rows": rows}
+    return {
+        "name": "table-rates",
+        "title": "Table 2: ε at four swap rates",
+        "source": source,
+        "inputs": {"b": b, "rates": [str(rate) for rate in PAPER_RATES]},
+        "b": b,
+        "rows": rows,
+    }

@@ -1,0 +1,138 @@
+"""The numbers in the paper's text, each computed again."""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS
+from stirred.catalog.published import DELTA, WHAT_IFS
+from stirred.catalog.releases import das_2020_printed, total
+from stirred.census.synthetic.massachusetts import HOUSEHOLDS, TABLE_1
+from stirred.mechanisms.swapping.budget.by_size import rates_for, smallest_budget, theorem_1
+from stirred.paper.massachusetts import PAPER_SWAPPED, mape
+from stirred.paper.optimality import gap, theorem_3
+from stirred.paper.printed import alone, beside
+from stirred.spec.outputs.divergences import rho_squared_to_epsilon
+
+SMALLEST: Final = {10: ("1.20", "77"), 1_000_000: ("6.91", "99.9")}
+
+
+def text_numbers(
+    *, copies: int = 2, epsilon: int = 3, b: int = 10, delta: Fraction = DELTA
+) -> dict[str, Any]:
+    """Sections 3.4, 3.6, 4 and 5 and Appendix F: the numbers that stand in sentences.
+
+    >>> [row["computed"] for row in text_numbers()["rows"] if row["what"].startswith("the two swap rates")]
+    [35.3863, 95.2574]
+    """
+    rows = [*_demonstration(), *_shape(b, epsilon), *_gap(b), *_topdown(), *_imputation(copies, delta)]
+    return {
+        "name": "text-numbers",
+        "title": "Numbers in the text",
+        "source": "formulas of the paper; exact budgets of the production settings",
+        "inputs": {"copies": copies, "epsilon": epsilon, "b": b, "delta": float(delta)},
+        "rows": rows,
+    }
+
+
+def _demonstration() -> list[dict[str, Any]]:
+    """Section 3.4: totals of Table 1, and what its two halves say of the error."""
+    owned, rented = (sum(row[i] for row in TABLE_1.values()) for i in (0, 1))
+    before, after = (
+        np.array([table[county] for county in sorted(table)], float) for table in (TABLE_1, PAPER_SWAPPED)
+    )
+    error = mape(before, after)
+    return [
+        {"section": "3.4", "what": "owned homes", **beside(owned, "435,805")},
+        {"section": "3.4", "what": "rented homes", **beside(rented, "708,619")},
+        {"section": "3.4", "what": "households", **beside(HOUSEHOLDS, "1,144,424")},
+        {
+            "section": "3.4",
+            "what": "MAPE between the two halves of the paper's Table 1",
+            **alone(round(error, 6), "the paper draws it in Figure 1 and prints no number"),
+        },
+    ]
+
+
+def _shape(b: int, epsilon: int) -> list[dict[str, Any]]:
+    """Section 3.6: the smallest ε and the two swap rates of a larger one."""
+    rows = []
+    for size, (printed, percent) in SMALLEST.items():
+        least, rate = smallest_budget(size)
+        said = f"the smallest ε at b = {size:,}"
+        rows += [
+            {"section": "3.6", "what": said, **beside(least.upper(6), printed)},
+            {
+                "section": "3.6",
+                "what": f"{said}: swap rate in percent",
+                **beside(Decimal(str(float(100 * rate))), percent),
+            },
+        ]
+    why = "the paper cuts 95.257 off instead of rounding it: e³/(1 + e³)"
+    for rate, printed in zip(rates_for(b, epsilon), ("35.4", "95.2"), strict=True):
+        what = f"the two swap rates of ε = {epsilon} at b = {b}, in percent"
+        rows.append(
+            {"section": "3.6", "what": what, **beside(round(float(100 * rate), 4), printed, reason=why)}
+        )
+    return rows
+
+
+def _gap(b: int) -> list[dict[str, Any]]:
+    """Appendix F: what Theorem 1 gives away at most, and exactly."""
+    rate = Fraction(1, 20)
+    exact = theorem_1(b, rate).upper(12) - theorem_3(b, rate).upper(12)
+    why = "f(10) is larger by seven millionths; the exact gap is below 0.148"
+    return [
+        {"section": "F", "what": f"f({b})", **beside(round(float(gap(b)), 6), "0.148", reason=why)},
+        {
+            "section": "F",
+            "what": f"Theorem 1 less Theorem 3 at b = {b}",
+            **beside(round(float(exact), 6), "0.148"),
+        },
+    ]
+
+
+def _topdown() -> list[dict[str, Any]]:
+    """Section 4: Theorem 2 and the factor of households; Section 5: the largest stratum in words."""
+    pl = total([PL_PERSONS, PL_UNITS], "Theorem 2")
+    both = total([PL_PERSONS, PL_UNITS, DHC_PERSONS, DHC_UNITS], "Theorem 2")
+    people = total([PL_PERSONS, DHC_PERSONS], "Theorem 2")
+    factors = [round(spec.per("household").budget.upper(9) / spec.budget.upper(9)) for spec in (people, both)]
+    sharper = "the tables of housing units count per household already: only the person tables get the factor"
+    why = "13,475,623 is 13.48 million when it is rounded"
+    return [
+        {"section": "4", "what": "ρ² of PL (Theorem 2)", **beside(pl.rho_squared.upper(6), "2.63")},
+        {
+            "section": "4",
+            "what": "ρ² of PL and DHC (Theorem 2)",
+            **beside(both.rho_squared.upper(6), "15.29"),
+        },
+        {
+            "section": "4",
+            "what": "factor on ρ per household instead of per person, person tables",
+            **beside(factors[0], "99,999"),
+        },
+        {
+            "section": "4",
+            "what": "factor on ρ per household instead of per person, all tables",
+            **beside(factors[1], "99,999", reason=sharper),
+        },
+        {
+            "section": "5.2",
+            "what": "largest stratum of a state, in millions",
+            **beside(round(WHAT_IFS[0].largest / 10**6, 6), "13.47", reason=why),
+        },
+    ]
+
+
+def _imputation(copies: int, delta: Fraction) -> list[dict[str, Any]]:
+    """Section 5.4: a contributor whose answers were copied into several records."""
+    spec = das_2020_printed().per("person", copies=copies)
+    read = rho_squared_to_epsilon(spec.rho_squared, delta)
+    what = f"for a person whose record stands {copies} times"
+    return [
+        {"section": "5.4", "what": f"ρ² {what}", **beside(spec.rho_squared.upper(6), "221.48")},
+        {"section": "5.4", "what": f"ε {what}", **beside(read, "364.31")},
+    ]

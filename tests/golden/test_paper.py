@@ -1,0 +1,132 @@
+"""Every printed number of the paper has a computed twin, and the computed side moves with its inputs."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS, PRODUCTS
+from stirred.catalog.published import WHAT_IFS
+from stirred.cli.main import main
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.paper import page, tables_2020, text_numbers, whatif_2000
+from stirred.paper.massachusetts import PAPER_SWAPPED
+from stirred.paper.optimality import gap, theorem_3
+
+# the paper, as printed: Tables 3, 4 and 5, Section 3.5, and the text
+PRINTED = {
+    "table-budgets": [0.07, 2.70, 2.56, 17.90, 7.70, 34.33, 4.96, 26.34, 15.29, 52.83],
+    "table-2020": [15.29, 52.83, 19.776, 17.79, 2.515, 55.371, 126.78, 8.42, 19.36],
+    "table-whatif": [19.36, 16.42, 18.13, 15.19, 17.99, 15.05, 16.70, 13.75, 11.68, 8.73, 11.37, 8.42],
+    "estimate-2010": [18.29, 19],
+    "text-numbers": [1.20, 77, 6.91, 99.9, 35.4, 95.2, 0.148, 2.63, 15.29, 99_999, 221.48, 364.31, 13.47],
+}
+MAKE: dict[str, Any] = {
+    "table-budgets": tables_2020.table_budgets,
+    "table-2020": tables_2020.table_2020,
+    "table-whatif": tables_2020.table_whatif,
+    "estimate-2010": tables_2020.estimate_2010,
+    "text-numbers": text_numbers.text_numbers,
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_printed_number_has_a_computed_twin(name: str) -> None:
+    rows = MAKE[name]()["rows"]
+    for printed in PRINTED[name]:
+        near = [row for row in rows if row["paper"] == printed]
+        assert near, printed
+        # a hundredth is half the coarsest last digit of these tables; larger differences are named ones
+        assert any(abs(row["difference"]) <= max(0.006, 0.01 * printed) for row in near), printed
+    assert not [row for row in rows if row["reason"] == "not explained"]
+
+
+def test_the_computed_side_moves_with_its_inputs() -> None:
+    parts = [PL_UNITS, replace(PL_PERSONS, counted=PL_PERSONS.counted * 2), DHC_UNITS, DHC_PERSONS]
+    changed = tables_2020.table_budgets(parts)["rows"]
+    plain = tables_2020.table_budgets()["rows"]
+    assert [a["computed"] == b["computed"] for a, b in zip(plain, changed, strict=True)] == [
+        *([True] * 2),
+        *([False] * 2),
+        *([True] * 4),
+        *([False] * 2),
+    ]
+    assert changed[2]["reason"], "a number that is not the paper's must say why"
+    doubled = [replace(one, counted=one.counted * 2) for one in PRODUCTS]
+    was, now = (tables_2020.table_2020(given)["rows"] for given in (PRODUCTS, doubled))
+    assert now[0]["computed"] == pytest.approx(2 * was[0]["computed"], abs=2e-6)
+    larger = [replace(WHAT_IFS[0], largest=2 * WHAT_IFS[0].largest + 1), *WHAT_IFS[1:]]
+    rows = tables_2020.table_whatif(larger)["rows"]
+    assert rows[0]["computed"] == pytest.approx(19.360832 + 0.693147, abs=3e-6)  # ln 2 more
+    assert rows[0]["reason"] == "not explained"
+    assert tables_2020.estimate_2010(b=1000)["rows"][0]["computed"] < 11
+    four = text_numbers.text_numbers(copies=4)["rows"][-2]["computed"]
+    assert four == pytest.approx(16 * 55.371)
+
+
+@pytest.mark.parametrize("b", [2, 3, 4, 5, 10, 30])
+def test_theorem_1_lies_above_theorem_3_by_no_more_than_the_gap(b: int) -> None:
+    for rate in (Fraction(1, 100), Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)):
+        least, claimed = theorem_3(b, rate), theorem_1(b, rate)
+        assert least <= tight(b, rate) <= claimed
+        if b >= 4:
+            assert claimed.upper(9) - least.upper(9) <= gap(b) + Fraction(1, 10**9)
+    assert theorem_3(b, Fraction(1)).upper(6).is_infinite()
+
+
+def test_the_gap_goes_down_to_zero() -> None:
+    gaps = [gap(b) for b in range(4, 40)]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gap(10**6) < Fraction(2, 10**6)
+    assert Fraction("0.148") < gap(10) < Fraction("0.14801")
+
+
+def test_the_largest_strata_of_2000_are_counted_from_tables(tmp_path: Path) -> None:
+    sizes = {f"hh{size}": [10 * size, size, 0, 1] for size in range(1, 8)}
+    places = {
+        "state": ["01", "01", "01", "02"],
+        "county": ["001", "001", "003", "001"],
+        "tract": list("aabc"),
+    }
+    frame = pl.DataFrame({**places, **sizes})
+    frame.write_parquet(tmp_path / "tracts.parquet")
+    frame.with_columns(block_group=pl.lit("1")).write_parquet(tmp_path / "block_groups.parquet")
+    rows = whatif_2000.table_whatif_2000(data=tmp_path)["rows"]
+    found = {row["match"]: (row["b"], row["where"]) for row in rows}
+    assert found["state"] == (sum(11 * size for size in range(1, 8)), "01")
+    assert found["county × household size"] == (77, "01001, 7 persons")
+
+
+def test_commands_say_what_they_need_and_write_what_they_promise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "table-whatif-2000"]) == 2
+    assert "--data DIR" in capsys.readouterr().err
+    assert main(["reproduce", "table-whatif", "estimate-2010", "--out", str(tmp_path / "paper")]) == 0
+    written = json.loads((tmp_path / "paper" / "table-whatif.json").read_text())
+    assert {"name", "source", "inputs", "rows"} <= written.keys()
+    assert {"computed", "paper", "difference", "reason"} <= written["rows"][0].keys()
+    shown = (tmp_path / "paper" / "index.html").read_text()
+    assert "14 printed numbers: 0 are equal, 14 are equal as far as the paper prints them" in shown
+    assert "<script" not in shown
+    assert "http" not in shown
+
+
+def test_a_row_of_several_numbers_is_shown_as_several_rows(tmp_path: Path) -> None:
+    owned, rented = PAPER_SWAPPED["Dukes"]
+    row = {
+        "county": "Dukes",
+        "computed": {"owned": owned, "rented": rented + 1},
+        "paper": {"owned": owned, "rented": rented},
+        "difference": {"owned": 0, "rented": 1},
+        "reason": "<drawn>",
+    }
+    document = {"name": "table", "title": "T", "source": "s", "inputs": {}, "rows": [row]}
+    shown = page.write([document], {"left": "needs data"}, tmp_path).read_text()
+    assert "2 printed numbers: 1 are equal, 0 are equal as far as the paper prints them, 1 differ" in shown
+    assert shown.count("&lt;drawn&gt;") == 1
+    assert "left: not computed (needs data)" in shown
