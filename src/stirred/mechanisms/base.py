@@ -17,6 +17,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.law import Law, MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.released import MEASURES, count
@@ -169,6 +170,27 @@ class Mechanism(ABC):
             for name, table in release.tables.items()
             if "count" in table.column_names
         }
+
+    def exact_law(self, census: "Census") -> Law | None:  # noqa: ARG002
+        """The probability of all that a release of a small census may show; None where no fractions are known."""
+        return None
+
+    def replicated(self, census: "Census", copies: int) -> "tuple[Mechanism, Census, str] | None":  # noqa: ARG002
+        """A mechanism, a census and a variable: one run of it releases so many independent runs on copies of this census.
+
+        None where copies of the records in one census would affect each other; audits then call ``release`` many times.
+        """
+        return None
+
+    def measured_noise(
+        self,
+        census: "Census",  # noqa: ARG002
+        *,
+        key: Key,  # noqa: ARG002
+        engine: Engine | None = None,  # noqa: ARG002
+    ) -> Sequence[MeasuredNoise]:
+        """The noise of one run on an invented census, for audits alone; nothing where no noise of a known law is added."""
+        return ()
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:  # noqa: ARG002
         """Whether a table of these variables is known to be exact in every release."""

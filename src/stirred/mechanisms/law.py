@@ -1,0 +1,77 @@
+"""What a release shows, as a value that can be counted: the outputs of an exact law, and of many runs.
+
+Audits compare in this form the exact law of a mechanism, what its runs release, and what another data set gives.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.frames import frame_of
+
+if TYPE_CHECKING:
+    from stirred.census import Schema
+    from stirred.mechanisms.release import Release
+
+Row = tuple[str, ...]
+Content = tuple[tuple[str, tuple[Row, ...]], ...]  # records and tables by name, their rows as sorted texts
+Law = Mapping[Content, Fraction]
+LARGEST = 20_000  # outputs; a larger law is not enumerated
+
+
+def rows_of(frame: pl.DataFrame) -> list[Row]:
+    """The rows of a frame as texts, its columns in the order of their names; an empty value is an empty text.
+
+    >>> rows_of(pl.DataFrame({"b": [1, None], "a": ["x", "y"]}))
+    [('x', '1'), ('y', '')]
+    """
+    columns = [pl.col(name).cast(pl.String).fill_null("") for name in sorted(frame.columns)]
+    return frame.select(columns).rows()
+
+
+def shown(rows: Mapping[str, Sequence[Row]]) -> Content:
+    """A content from the rows of records and tables, in any order; one without rows is left out.
+
+    >>> shown({"household": [("b",), ("a",)]})
+    (('household', (('a',), ('b',))),)
+    """
+    return tuple((name, tuple(sorted(rows[name]))) for name in sorted(rows) if rows[name])
+
+
+def numbered(schema: "Schema | None", name: str) -> set[str]:
+    """The columns of a record type that hold identifiers: they are new in each release, and show nothing."""
+    if schema is None or name not in schema.record_types:
+        return set()
+    record = schema.record(name)
+    return {record.id, record.household} - {""}
+
+
+def content(release: "Release") -> Content:
+    """What a release shows, without the order of its rows and without identifiers."""
+    found: dict[str, list[Row]] = {}
+    for name in release.microdata:
+        frame = release.to_polars(name)
+        found[name] = rows_of(frame.drop(numbered(release.schema, name) & {*frame.columns}))
+    for name, table in release.tables.items():
+        found[name] = rows_of(frame_of(table))
+    return shown(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredNoise:
+    """The noise that one query got in one run: published answers minus exact ones, beside the law that is claimed for it.
+
+    ``parameter`` is σ² of a discrete Gaussian, or the scale of a two-sided geometric law. ``loss`` is what the account
+    spends on this query: ρ², or ε. Only an audit on an invented census may see it.
+    """
+
+    name: str
+    noise: NDArray[np.int64]
+    kind: Literal["gaussian", "geometric"]
+    parameter: Fraction
+    loss: Fraction
