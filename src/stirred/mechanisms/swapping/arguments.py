@@ -1,8 +1,9 @@
 """Refuse arguments of a swap that contradict themselves, before any census is seen."""
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
-from stirred.errors import InputError, did_you_mean, require_kind
+from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
 
 UNTOUCHED = ("publish", "drop", "refuse")
 
@@ -46,4 +47,25 @@ def require_arguments(
             "nothing would be released",
             why="there are no tables, and microdata is off",
             fix='give tables=[["county", "tenure"]] or microdata=True',
+        )
+
+
+def require_tables(tables: Sequence[Sequence[str]], released: Sequence[str]) -> None:
+    """Raise an error if a table asks for a variable that is not released."""
+    for name in (name for by in tables for name in by):
+        if name not in released:
+            raise InputError(
+                f"a table asks for {name}",
+                why="the release does not have this variable",
+                fix=did_you_mean(name, released),
+            )
+
+
+def require_inner_rate(rate: Fraction) -> None:
+    """Raise an error if a rate makes some outputs impossible."""
+    if rate in (0, 1):
+        raise PrivacyError(
+            f"a swap rate of {rate} protects nothing",
+            why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
+            fix="choose a rate strictly between 0 and 1",
         )

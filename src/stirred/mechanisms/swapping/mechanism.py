@@ -11,22 +11,15 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
-from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
+from stirred.errors import InputError, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
-from stirred.mechanisms.base import (
-    Exhibit,
-    Guard,
-    Knob,
-    Mechanism,
-    MechanismConfig,
-    Release,
-    unweighted,
-)
+from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release, unweighted
+from stirred.mechanisms.law import Law
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
-from stirred.mechanisms.swapping.arguments import require_arguments
+from stirred.mechanisms.swapping.arguments import require_arguments, require_inner_rate, require_tables
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable, bounds
 from stirred.mechanisms.swapping.budget.shapes import Shapes
@@ -36,6 +29,8 @@ from stirred.mechanisms.swapping.guards.checks import REVERSAL, identified, requ
 from stirred.mechanisms.swapping.guards.shown import on_trial, shown_guards
 from stirred.mechanisms.swapping.guards.standing import Standing
 from stirred.mechanisms.swapping.numbers import tables
+from stirred.mechanisms.swapping.numbers.copies import copied, matched_by_copy
+from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, by_record, released_law
 from stirred.mechanisms.swapping.numbers.uncertainty import kept
 from stirred.mechanisms.swapping.pipeline import memory
 from stirred.mechanisms.swapping.pipeline.frame import Frame
@@ -143,10 +138,6 @@ class PermutationSwapping(Mechanism):
     def parameters(self) -> dict[str, object]:
         """The parameters of a run, in JSON; the order within match and swap is kept, but does not change the draw."""
         # listed only if not empty: the draw depends on the parameters, and must not change where nothing is accepted
-        accepted = {
-            "release_identifiers": list(self.release_identifiers),
-            "accept_reversal": list(self.accept_reversal),
-        }
         return {
             "match": list(self.match),
             "swap": list(self.swap),
@@ -158,16 +149,17 @@ class PermutationSwapping(Mechanism):
             "microdata": self.microdata,
             "carry": self.carry,
             "untouched": self.untouched,
-            **{name: names for name, names in accepted.items() if names},
+            **{name: names for name, names in self._accepted().items() if names},
         }
 
     def settings(self) -> dict[str, object]:
         """The parameters that Config has, and what is accepted by name, also where nothing is."""
-        accepted = {
-            "release_identifiers": list(self.release_identifiers),
-            "accept_reversal": list(self.accept_reversal),
-        }
-        return {**Mechanism.settings(self), **accepted}
+        return {**Mechanism.settings(self), **self._accepted()}
+
+    def _accepted(self) -> dict[str, object]:
+        """What is released although a guard would refuse it, by name."""
+        names = ("release_identifiers", "accept_reversal")
+        return {name: list(getattr(self, name)) for name in names}
 
     def roles(self, census: "Census") -> Roles:
         """The role of every variable; refuses a choice that would undo the swap."""
@@ -185,14 +177,7 @@ class PermutationSwapping(Mechanism):
             drop=self.drop,
             carry=self.carry and self.microdata,
         )
-        for by in self.tables:
-            for name in by:
-                if name not in found.released:
-                    raise InputError(
-                        f"a table asks for {name}",
-                        why="the release does not have this variable",
-                        fix=did_you_mean(name, found.released),
-                    )
+        require_tables(self.tables, found.released)
         require_named(self, found)
         return found
 
@@ -294,12 +279,7 @@ class PermutationSwapping(Mechanism):
 
     def refuse_degenerate(self) -> None:
         """Raise an error if the rate makes some outputs impossible."""
-        if self.rate in (0, 1):
-            raise PrivacyError(
-                f"a swap rate of {self.rate} protects nothing",
-                why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
-                fix="choose a rate strictly between 0 and 1",
-            )
+        require_inner_rate(self.rate)
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop at a rate that protects nothing, at variables that would undo the swap, and at identifiers."""
@@ -370,6 +350,23 @@ class PermutationSwapping(Mechanism):
                 turned=lambda rate: type(self)(**{**self.parameters(), "rate": rate}),  # type: ignore[arg-type]
             ),
         )
+
+    def permutations(self, frame: Frame) -> PermutationLaw | None:
+        """The law of the moves of a small census; None where there are too many, or none is written down."""
+        return by_record(frame, [self.rate] * frame.rows)
+
+    def exact_law(self, census: "Census") -> Law | None:
+        """What each permutation releases, with its probability."""
+        frame = self.frame(census)
+        return released_law(frame, self.permutations(frame), microdata=self.microdata, tables=self.tables)
+
+    def replicated(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
+        """Strata are independent, so copies that are strata of their own are swapped as in runs of their own."""
+        if not self.microdata or self.tables:
+            return None
+        made, name = copied(census, self.resolution, copies)
+        settings = self.parameters() | matched_by_copy(self.match, self.roles(made), name)
+        return type(self)(**settings), made, name  # type: ignore[arg-type]
 
     def reader(self, key: Key) -> Key:
         """The key for the digest of the census; workers may hold it, because it is used for nothing else."""

@@ -26,12 +26,14 @@ from stirred.mechanisms.swapping.draw.selection import coins
 from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes
 from stirred.mechanisms.swapping.draw.strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, in_strata, selection
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.proposal import propose
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.packing import ranked
 from stirred.mechanisms.swapping.variants.budgets import unit_matching_rates, variant_bounds
+from stirred.mechanisms.swapping.variants.laws import chain_law, near_law, nonvacuous_law
 from stirred.spec import Bound, SizeLaw
 from stirred.spec.numbers.numerals import fraction_of
 
@@ -81,14 +83,28 @@ class NoVacuous(PermutationSwapping):
         """Law 3."""
         return variant_bounds("3", strata, self.rate)
 
+    def permutations(self, frame: Frame) -> PermutationLaw | None:
+        """Algorithm 1, given that no record was selected or the table of the stratum changed."""
+        hold, swap = _ranked(frame, frame.roles.hold), _ranked(frame, frame.roles.moving)
+        law = nonvacuous_law(self.rate)
+
+        def inside(group: list[int]) -> PermutationLaw:
+            own, places = tuple(hold[group].tolist()), tuple(swap[group].tolist())
+            moves = len({*own}) > 1 and len({*places}) > 1
+            return law(own, places) if moves else {tuple(range(len(group))): Fraction(1)}
+
+        return in_strata(frame.strata.codes.tolist(), inside, rows=frame.rows)
+
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw, and draw the vacuous strata again, until none is left."""
-        hold = (
-            ranked(frame.of(frame.roles.hold)).codes if frame.roles.hold else np.zeros(frame.rows, np.uint32)
-        )
-        swap = ranked(frame.of(frame.roles.moving)).codes
+        hold, swap = _ranked(frame, frame.roles.hold), _ranked(frame, frame.roles.moving)
         moves = non_vacuous(run, frame.ids, frame.strata, hold, swap, self.rate, engine)
         return swapped_columns(frame, moves, engine)
+
+
+def _ranked(frame: Frame, names: tuple[str, ...]) -> NDArray[Any]:
+    """Some columns as one number for each record."""
+    return ranked(frame.of(names)).codes if names else np.zeros(frame.rows, np.uint32)
 
 
 def non_vacuous(
@@ -165,6 +181,13 @@ class NearPlaces(PermutationSwapping):
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Law 4."""
         return variant_bounds("4", strata, self.rate, preference=self.preference)
+
+    def permutations(self, frame: Frame) -> PermutationLaw | None:
+        """Algorithm 1, and the choice between the two arrangements of random pairs."""
+        places = [column.codes for column in frame.of(frame.roles.moving)]
+        law = near_law(self.rate, self.preference, lambda i, j: sum(int(c[i] != c[j]) for c in places))
+        codes = frame.strata.codes.tolist()
+        return in_strata(codes, lambda group: law(tuple(group), tuple(group)), rows=frame.rows)
 
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw, then rearrange random pairs."""
@@ -273,6 +296,25 @@ class UnitMatching(PermutationSwapping):
         del frame
         return SizeLaw("by-size", unit_matching_rates(self.rate, self.alpha)[0])
 
+    def permutations(self, frame: Frame) -> PermutationLaw | None:
+        """Algorithm 1 in the pools, then in the strata."""
+        wide, narrow = unit_matching_rates(self.rate, self.alpha)
+        fine = self._fine(frame).codes
+        pools = frame.strata.codes.tolist()
+
+        def inside(group: list[int]) -> PermutationLaw:
+            strata = fine[group].tolist()
+            later = in_strata(strata, lambda some: selection((narrow,) * len(some)), rows=len(group)) or {}
+            every = tuple(range(len(group)))
+            return chain_law(lambda *_: selection((wide,) * len(group)), lambda *_: later)(every, every)
+
+        return in_strata(pools, inside, rows=frame.rows)
+
+    def _fine(self, frame: Frame) -> StratumCodes:
+        """The strata of all match variables, within the pools."""
+        part = frame.strata.codes != OUT
+        return coded(frame.of(self.match), rows=frame.rows, taking_part=None if part.all() else part)
+
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Both swaps, the second on the output of the first."""
         wide, narrow = unit_matching_rates(self.rate, self.alpha)
@@ -281,8 +323,7 @@ class UnitMatching(PermutationSwapping):
             run.bind("pools"), ids=frame.ids, strata=pools.codes, rate=wide, sizes=pools.sizes, engine=engine
         )
         between = replace(frame, columns=swapped_columns(frame, first, engine))
-        part = pools.codes != OUT
-        fine = coded(frame.of(self.match), rows=frame.rows, taking_part=None if part.all() else part)
+        fine = self._fine(frame)
         second = draw(
             run.bind("strata"), ids=frame.ids, strata=fine.codes, rate=narrow, sizes=fine.sizes, engine=engine
         )

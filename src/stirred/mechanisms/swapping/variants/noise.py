@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +16,7 @@ from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError
 from stirred.languages import Phrase
 from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.law import LARGEST, Law
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
@@ -23,6 +26,7 @@ from stirred.mechanisms.swapping.draw.selection import coins
 from stirred.mechanisms.swapping.draw.strata import OUT
 from stirred.mechanisms.swapping.draw.strata import strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, in_strata, selection
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.pipeline.release import stated
@@ -93,6 +97,28 @@ class NoisyKey(PermutationSwapping):
                 why="its strata are exact, which the stated invariants do not say (ε = ∞)",
                 fix="give change above 0, or use PermutationSwapping",
             )
+
+    def permutations(self, frame: Frame) -> PermutationLaw | None:
+        """Algorithm 1 for every combination of noisy keys, by its probability."""
+        column = frame.columns[self.noisy]
+        levels = np.unique(column.codes).tolist()
+        others = [name for name in self.match if name != self.noisy]
+        if len(levels) ** frame.rows > LARGEST:
+            return None
+        rest = list(zip(*(frame.columns[name].codes.tolist() for name in others), strict=True))
+        out = (frame.strata.codes == OUT).tolist()
+        found: dict[tuple[int, ...], Fraction] = {}
+        for keys in product(levels, repeat=frame.rows):
+            chance = prod(
+                (1 - self.change) * (key == own) + self.change / len(levels)
+                for key, own in zip(keys, column.codes.tolist(), strict=True)
+            )
+            marks = [(key, rest[i] if rest else ()) for i, key in enumerate(keys)]
+            codes = [int(OUT) if out[i] else sorted({*marks}).index(mark) for i, mark in enumerate(marks)]
+            inside = in_strata(codes, lambda group: selection((self.rate,) * len(group)), rows=frame.rows)
+            for g, more in (inside or {}).items():
+                found[g] = found.get(g, Fraction(0)) + chance * more
+        return found or None
 
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw the noisy key of every record, then swap within its strata."""
@@ -196,6 +222,11 @@ class NoisyTables(PermutationSwapping):
             bounds=(),
             varies=None,
         )
+
+    def exact_law(self, census: "Census") -> Law | None:
+        """None: the discrete Gaussian has no probabilities in fractions."""
+        del census
+        return None
 
     def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
         """Every combination of levels with its own noise, the empty cells too."""

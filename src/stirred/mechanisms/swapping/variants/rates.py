@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean, require_kind
+from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.arguments import no_text
@@ -24,6 +25,7 @@ from stirred.mechanisms.swapping.config import ImputedStayConfig, VaryingRatesCo
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes, stratum_sizes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, by_record
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
@@ -179,6 +181,20 @@ class VaryingRates(PermutationSwapping):
         _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         found[counts[places] <= self.counts_up_to] = 1
         return found
+
+    def permutations(self, frame: Frame) -> PermutationLaw | None:
+        """Each record with the rate of its class."""
+        rates = self.all_rates()
+        return by_record(frame, [rates[code] for code in self.classes(frame).tolist()])
+
+    def replicated(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
+        """As the swap; what is rare is counted within each copy."""
+        made = PermutationSwapping.replicated(self, census, copies)
+        if made is None or not self.rarity:
+            return made
+        mechanism, many, name = made
+        rare = {**mechanism.parameters(), "rarity": [*self.rarity, name]}
+        return type(self)(**rare), many, name  # type: ignore[arg-type]
 
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """The columns after one draw with a rate for each class."""
