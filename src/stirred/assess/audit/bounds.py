@@ -1,0 +1,136 @@
+"""Bounds from counts: Clopper–Pearson for one probability, and for the loss between two data sets.
+
+An event is chosen on training runs and judged on fresh ones, so that the choice costs no confidence; where several pairs or
+outputs are judged, the error probability is divided among them (union bound).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, inf, log
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from stirred.mechanisms.law import Content
+
+Floats = NDArray[np.float64]
+
+
+def at_least(hits: ArrayLike, runs: int, error: float) -> Floats:
+    """The Clopper–Pearson lower limit of a probability; it exceeds the true one with probability ``error`` at most.
+
+    >>> float(at_least(0, 100, 0.05)), round(float(at_least(100, 100, 0.05)), 4)
+    (0.0, 0.9705)
+    """
+    k = np.asarray(hits, float)
+    low = special.betaincinv(np.maximum(k, 1), runs - k + 1, error)
+    return np.asarray(np.where(k > 0, low, 0.0))
+
+
+def at_most(hits: ArrayLike, runs: int, error: float) -> Floats:
+    """The Clopper–Pearson upper limit.
+
+    >>> round(float(at_most(0, 100, 0.05)), 4)
+    0.0295
+    """
+    k = np.asarray(hits, float)
+    high = special.betaincinv(k + 1, np.maximum(runs - k, 1), 1 - error)
+    return np.asarray(np.where(k < runs, high, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How often each output was seen in some runs on one data set."""
+
+    counts: Mapping[Content, int]
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingEvent:
+    """Some outputs that tell two data sets apart: likelier under the first, or under the second if ``swapped``."""
+
+    outputs: frozenset[Content]
+    swapped: bool
+
+    def hits(self, draws: Draws) -> int:
+        """How often it occurred."""
+        return sum(count for output, count in draws.counts.items() if output in self.outputs)
+
+
+def chosen_event(one: Draws, other: Draws, error: float) -> tuple[DecidingEvent, float]:
+    """The event with the largest lower bound on training runs: the outputs of highest ratio, as many as pay."""
+    best = (DecidingEvent(frozenset(), swapped=False), 0.0)
+    for first, second, swapped in ((one, other, False), (other, one, True)):
+        ratio = {
+            output: (count + 0.5) / (second.counts.get(output, 0) + 0.5)
+            for output, count in first.counts.items()
+        }
+        order = sorted(ratio, key=lambda output: -ratio[output])
+        if not order:
+            continue
+        hits = np.cumsum([first.counts[output] for output in order])
+        others = np.cumsum([second.counts.get(output, 0) for output in order])
+        single = np.array([first.counts[output] for output in order])
+        rare = np.array([second.counts.get(output, 0) for output in order])
+        for k, k_other, alone in ((hits, others, False), (single, rare, True)):
+            with np.errstate(divide="ignore"):
+                value = np.log(at_least(k, first.runs, error / 2)) - np.log(
+                    at_most(k_other, second.runs, error / 2)
+                )
+            at = int(value.argmax())
+            if value[at] > best[1]:
+                kept = [order[at]] if alone else order[: at + 1]
+                best = (DecidingEvent(frozenset(kept), swapped), float(value[at]))
+    return best
+
+
+def loss_at_least(event: DecidingEvent, one: Draws, other: Draws, error: float) -> float:
+    """The lower bound on |ln P(event) / P'(event)| from fresh runs, right with probability 1 − error."""
+    first, second = (other, one) if event.swapped else (one, other)
+    low = float(at_least(event.hits(first), first.runs, error / 2))
+    high = float(at_most(event.hits(second), second.runs, error / 2))
+    return max(log(low / high), 0.0) if low > 0 else 0.0
+
+
+def loss_at_most(one: Draws, other: Draws, outputs: Sequence[Content], error: float) -> float:
+    """The upper bound on the loss over all ``outputs``: ∞ where one of them was never seen."""
+    if not outputs:
+        return inf
+    each = error / (4 * len(outputs))
+    k = np.array([one.counts.get(output, 0) for output in outputs])
+    k_other = np.array([other.counts.get(output, 0) for output in outputs])
+    if not k.all() or not k_other.all():
+        return inf
+    up = np.log(at_most(k, one.runs, each)) - np.log(at_least(k_other, other.runs, each))
+    down = np.log(at_most(k_other, other.runs, each)) - np.log(at_least(k, one.runs, each))
+    return float(max(up.max(), down.max()))
+
+
+def guesses_at_least(right: int, guesses: int, error: float) -> float:
+    r"""The loss that so many right guesses of fair coins show: $\Pr[\mathrm{Bin}(r, e^\ell/(1+e^\ell)) \ge v] =$ error.
+
+    >>> round(guesses_at_least(950, 1000, 0.05), 2)
+    2.71
+    """
+    q = float(at_least(right, guesses, error)) if guesses else 0.0
+    return log(q / (1 - q)) if 0.5 < q < 1 else 0.0
+
+
+def chance_of_deviation(hits: ArrayLike, runs: int, chance: ArrayLike) -> Floats:
+    """The exact two-sided binomial p-values of counts under given probabilities."""
+    k, p = np.asarray(hits, float), np.asarray(chance, float)
+    low = special.betainc(np.maximum(runs - k, 1e-300), k + 1, 1 - p)
+    low = np.where(k >= runs, 1.0, low)
+    high = np.where(k > 0, special.betainc(np.maximum(k, 1), runs - k + 1, p), 1.0)
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(low, high)))
+
+
+def runs_needed(loss: float, error: float) -> int:
+    """Runs after which an event of probability 1 against 0 shows this loss.
+
+    >>> runs_needed(2.0, 0.05)
+    33
+    """
+    return int(-log(error / 2) * (exp(min(loss, 60.0)) + 1) + 3)

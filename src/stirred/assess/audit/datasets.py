@@ -1,0 +1,171 @@
+"""All data sets of a small universe: other combinations of the values that a few records have, with equal invariants."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.census import Census
+from stirred.frames import collected
+from stirred.mechanisms.law import Row, numbered, rows_of
+from stirred.spec import Margin, Specification
+from stirred.spec.premetrics import Hamming, RecordPremetric
+
+CELLS = 4096  # combinations of values; more are not enumerated
+MOST = 720  # data sets of one universe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallUniverse:
+    """The data sets of a universe, each as a histogram over cells; the first is the census it was made from."""
+
+    record_type: str
+    census: Census
+    cells: pl.DataFrame
+    histograms: NDArray[np.int64]
+    whole: bool  # whether all data sets over these values are here
+
+    def __len__(self) -> int:
+        return len(self.histograms)
+
+    def rows(self, number: int) -> pl.DataFrame:
+        """The records of one data set."""
+        return self.cells[np.repeat(np.arange(self.cells.height), self.histograms[number])]
+
+    def texts(self, number: int) -> tuple[Row, ...]:
+        """The records of one data set as sorted texts."""
+        return tuple(sorted(rows_of(self.rows(number))))
+
+    @property
+    def columns(self) -> Row:
+        """The variables, in the order of the texts."""
+        return tuple(sorted(self.cells.columns))
+
+    def of(self, number: int) -> Census:
+        """One data set as a census of its own."""
+        record = self.census.schema.record(self.record_type)
+        frame = self.rows(number)
+        if record.id:
+            frame = frame.with_columns(pl.Series(record.id, np.arange(1, frame.height + 1)))
+        return Census.of(self.census.schema, {self.record_type: frame})
+
+    def distances(self) -> NDArray[np.int64]:
+        """Records that differ, between all data sets: half the l1 distance, as all have equally many records."""
+        counts = self.histograms
+        return np.array([np.abs(counts - one).sum(axis=1) // 2 for one in counts], np.int64)
+
+
+def alone(census: Census, record_type: str) -> Census:
+    """The records of one type as a census of their own: without linked types and without edit rules."""
+    record = census.schema.record(record_type)
+    schema = replace(census.schema, records=(record,), rules=())
+    frame = collected(census.scan(record_type, list(census.columns(record_type))))
+    return Census(schema=schema, files={record_type: frame.lazy()})
+
+
+def small_universe(census: Census, specification: Specification) -> SmallUniverse | None:
+    """The data sets that agree with a small census on the stated margins; None where they cannot be enumerated."""
+    premetric = specification.input_premetric
+    if not isinstance(premetric, Hamming) or not isinstance(premetric, RecordPremetric):
+        return None
+    record_type = premetric.record_type
+    if record_type not in census.schema.record_types or len(census.schema.records) > 1:
+        return None
+    margins = [margin for invariant in specification.multiverse for margin in invariant.needs()]
+    if any(margin.record_type != record_type for margin in margins):
+        return None
+    frame = collected(census.scan(record_type, list(census.columns(record_type))))
+    frame = frame.drop(numbered(census.schema, record_type) & {*frame.columns})
+    cells = _cells(frame, margins, census.schema.spine)
+    if cells is None:
+        return None
+    start = _histogram(frame, cells)
+    sums = [_places(cells, margin) for margin in (*margins, Margin(record_type))]
+    found = [start]
+    whole = True
+    for histogram in _solutions(start, sums):
+        if (histogram != start).any():
+            if len(found) == MOST:
+                whole = False
+                break
+            found.append(histogram)
+    return SmallUniverse(
+        record_type=record_type, census=census, cells=cells, histograms=np.array(found), whole=whole
+    )
+
+
+def blocks(columns: Sequence[str], margins: Sequence[Margin], spine: Sequence[str]) -> list[list[str]]:
+    """Variables that occur in the same margins, which take their values together; areas are one block.
+
+    >>> blocks(["county", "tract", "tenure"], [Margin("household", ("tenure",))], ["county", "tract"])
+    [['county', 'tract'], ['tenure']]
+    """
+    found: dict[object, list[str]] = {}
+    for name in columns:
+        inside = tuple(name in {*margin.by, *margin.conditions()} for margin in margins)
+        found.setdefault("spine" if name in spine else inside, []).append(name)
+    return list(found.values())
+
+
+def _cells(frame: pl.DataFrame, margins: Sequence[Margin], spine: Sequence[str]) -> pl.DataFrame | None:
+    parts = [
+        frame.select(block).unique(maintain_order=True) for block in blocks(frame.columns, margins, spine)
+    ]
+    if np.prod([part.height for part in parts], dtype=float) > CELLS:
+        return None
+    places = np.array(list(product(*(range(part.height) for part in parts))), np.int64)
+    return pl.concat([part[places[:, i]] for i, part in enumerate(parts)], how="horizontal").select(
+        frame.columns
+    )
+
+
+def _histogram(frame: pl.DataFrame, cells: pl.DataFrame) -> NDArray[np.int64]:
+    place = {row: i for i, row in enumerate(rows_of(cells))}
+    return np.bincount([place[row] for row in rows_of(frame)], minlength=cells.height).astype(np.int64)
+
+
+def _places(cells: pl.DataFrame, margin: Margin) -> NDArray[np.int64]:
+    """The number of the margin's cell that each cell belongs to; -1 outside its restriction."""
+    if not cells.height:
+        return np.empty(0, np.int64)
+    keys = rows_of(cells.select(margin.by)) if margin.by else [()] * cells.height
+    number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    found = np.array([number[key] for key in keys], np.int64)
+    for name, levels in (margin.where.as_dict() if margin.where is not None else {}).items():
+        inside = cells[name].cast(pl.String).is_in([str(level) for level in levels]).fill_null(value=False)
+        found[~inside.to_numpy()] = -1
+    return found
+
+
+def _solutions(start: NDArray[np.int64], sums: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
+    """All histograms with the sums of one, by depth-first search; a sum must be met when its last cell is passed."""
+    size = len(start)
+    rest = [np.bincount(place[place >= 0], start[place >= 0]).astype(np.int64) for place in sums]
+    closing: list[list[tuple[int, int]]] = [[] for _ in range(size)]
+    for i, place in enumerate(sums):
+        for number in range(len(rest[i])):
+            closing[int(np.flatnonzero(place == number)[-1])].append((i, number))
+    inside = [
+        [(i, int(place[cell])) for i, place in enumerate(sums) if place[cell] >= 0] for cell in range(size)
+    ]
+    counts = np.zeros(size, np.int64)
+
+    def fill(cell: int) -> Iterator[NDArray[np.int64]]:
+        if cell == size:
+            yield counts.copy()
+            return
+        most = min(int(rest[i][number]) for i, number in inside[cell])
+        for count in range(most + 1):
+            counts[cell] = count
+            for i, number in inside[cell]:
+                rest[i][number] -= count
+            if all(rest[i][number] == 0 for i, number in closing[cell]):
+                yield from fill(cell + 1)
+            for i, number in inside[cell]:
+                rest[i][number] += count
+        counts[cell] = 0
+
+    yield from fill(0)

@@ -1,0 +1,87 @@
+"""A few invented records for an audit: made from the schema, never from records, and as different as they can be."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from stirred.assess.audit.datasets import alone, blocks
+from stirred.census import Census
+from stirred.census.codebook.schema import Schema
+from stirred.census.synthetic.like import Figures, stand_in
+from stirred.frames import collected
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.law import numbered
+
+POOL = 3000  # invented households from which a few are taken
+
+
+def invented_census(census: Census, *, households: int = POOL, seed: int = 1) -> Census:
+    """A census of invented records with the schema of another; of that one only the schema is used."""
+    schema = _portable(census.schema)
+    levels = {name: 12 for record in schema.records for name in _open(schema, record.name)}
+    made = stand_in(schema, Figures(households=households, seed=seed, levels=levels), census.folder)
+    return Census(
+        schema=schema, files={name: frame.lazy() for name, frame in made.items()}, folder=census.folder
+    )
+
+
+def _portable(schema: Schema) -> Schema:
+    """The schema for invented records: all of a file are taken, and areas have invented codes instead of listed ones."""
+    areas = {*schema.spine}
+    records = tuple(
+        replace(record, where=(), variables=tuple(v for v in record.variables if v.name not in areas))
+        for record in schema.records
+    )
+    return replace(schema, records=records)
+
+
+def _open(schema: Schema, record_type: str) -> list[str]:
+    return [v.name for v in schema.record(record_type).variables if v.all_levels is None]
+
+
+def few_records(mechanism: Mechanism, pool: Census, *, records: int) -> Census:
+    """Some records of a pool that agree where every invariant looks, and differ in all else as far as they can."""
+    record_type = mechanism.record_type
+    small = alone(pool, record_type)
+    margins = [
+        margin
+        for invariant in mechanism.specification(small).multiverse
+        for margin in invariant.needs()
+        if margin.record_type == record_type
+    ]
+    frame = collected(small.scan(record_type, list(small.columns(record_type))))
+    hidden = numbered(small.schema, record_type) & {*frame.columns}
+    names = [name for name in frame.columns if name not in hidden]
+    common = [name for name in names if margins and all(name in margin.by for margin in margins)]
+    varied = [
+        block
+        for block in blocks([name for name in names if name not in common], margins, small.schema.spine)
+        if block
+    ]
+    largest = frame
+    if common:
+        top = frame.group_by(common).len().sort(["len", *common], descending=[True] + [False] * len(common))
+        largest = frame.join(top.head(1).select(common), on=common, how="inner", nulls_equal=True)
+    chosen = largest[_apart(largest, varied, records)]
+    return Census(schema=small.schema, files={record_type: chosen.lazy()})
+
+
+def _apart(frame: pl.DataFrame, varied: list[list[str]], records: int) -> list[int]:
+    """Row numbers, chosen one by one so that each differs from those before in as many blocks as possible."""
+    codes = [
+        frame.select(block).with_row_index("row").group_by(block, maintain_order=True).agg("row")
+        for block in varied
+    ]
+    numbers = np.zeros((frame.height, len(varied)), np.int64)
+    for i, groups in enumerate(codes):
+        for number, rows in enumerate(groups["row"].to_list()):
+            numbers[rows, i] = number
+    chosen: list[int] = []
+    while len(chosen) < min(records, frame.height):
+        taken = numbers[chosen]
+        new = sum((~np.isin(numbers[:, i], taken[:, i])).astype(int) for i in range(len(varied)))
+        score = np.asarray(new) + np.zeros(frame.height)
+        score[chosen] = -1
+        chosen.append(int(score.argmax()))
+    return chosen

@@ -1,0 +1,182 @@
+"""Tests by sampling: bounds on the loss of a pair, agreement with the exact law, canaries in one run, and repeated runs."""
+
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from stirred.assess.audit.bounds import (
+    DecidingEvent,
+    Draws,
+    chance_of_deviation,
+    chosen_event,
+    guesses_at_least,
+    loss_at_least,
+    loss_at_most,
+)
+from stirred.assess.audit.result import AuditTest
+from stirred.assess.audit.sampling import Clock, by_copy, draws, mixed
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Progress
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.law import Content, Law, content
+
+TRAINING = 5  # one run of so many chooses the event
+TOLERANCE = 1.1  # a pass by sampling says that the loss is at most this times the claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairOfSets:
+    """Two data sets of one universe and their distance."""
+
+    one: Census
+    other: Census
+    distance: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairDraws:
+    """Training and fresh runs on both data sets of a pair."""
+
+    pair: PairOfSets
+    training: tuple[Draws, Draws]
+    fresh: tuple[Draws, Draws]
+
+    @property
+    def runs(self) -> int:
+        """The fewest runs on one of the two data sets."""
+        return min(self.training[i].runs + self.fresh[i].runs for i in range(2))
+
+
+def drawn(
+    mechanism: Mechanism, pair: PairOfSets, *, key: Key, runs: int, clock: Clock, say: Progress
+) -> PairDraws:
+    """Run on both data sets of a pair, training runs first."""
+    training, total = max(runs // TRAINING, 1), 2 * runs
+    found: list[Draws] = []
+    for label, number in (("training", training), ("fresh", max(runs - training, 1))):
+        for side, census in (("one", pair.one), ("other", pair.other)):
+            before = sum(one.runs for one in found)
+
+            def tick(done: int, before: int = before) -> None:
+                say("runs", min(before + done, total), total)
+
+            own = key.bind("pair", label, side)
+            found.append(draws(mechanism, census, key=own, runs=number, clock=clock, tick=tick))
+    say("runs", total, total)
+    return PairDraws(pair=pair, training=(found[0], found[1]), fresh=(found[2], found[3]))
+
+
+def paired_test(
+    made: PairDraws, claimed: float, *, error: float, alarm: float, support: list[Content] | None
+) -> tuple[AuditTest, DecidingEvent]:
+    """Whether the loss of a pair exceeds the claim; with the whole ``support`` also whether it does not."""
+    event, _ = chosen_event(*made.training, error)
+    if not made.fresh[0].runs or not made.fresh[1].runs:
+        empty = AuditTest(name="pair", outcome="unknown", finding="no run ended in time")
+        return empty, event
+    units = made.pair.distance
+    lower = loss_at_least(event, *made.fresh, error) / units
+    strict = loss_at_least(event, *made.fresh, alarm) / units
+    upper = loss_at_most(*made.fresh, support, error) / units if support else inf
+    runs = min(one.runs for one in made.fresh)
+    what = f"at least {lower:.4f} per unit in {runs:,} runs on each of two data sets at distance {units}"
+    if strict > claimed:
+        return AuditTest(
+            name="pair", outcome="fail", finding=f"the loss is {what}, above the claim", lower=lower
+        ), event
+    if lower > claimed:
+        told = f"the loss is {what}; this is above the claim, but not beyond chance: run more"
+        return AuditTest(name="pair", outcome="unknown", finding=told, lower=lower), event
+    if upper <= claimed * TOLERANCE:
+        told = f"the loss is {what}, and at most {upper:.4f} over all {len(support or ()):,} outputs"
+        return AuditTest(name="pair", outcome="pass", finding=told, lower=lower), event
+    why = (
+        "some outputs were never seen under one of the two data sets"
+        if upper == inf
+        else f"the upper limit {upper:.4f} is not near enough to the claim"
+    )
+    return AuditTest(name="pair", outcome="unknown", finding=f"the loss is {what}; {why}", lower=lower), event
+
+
+def law_test(law: Law, seen: Draws, *, alarm: float) -> AuditTest:
+    """Whether what runs show follows the exact law: an exact binomial test of every output, with a union bound."""
+    strange = sum(count for output, count in seen.counts.items() if not law.get(output))
+    if strange:
+        told = f"{strange:,} of {seen.runs:,} runs show what the exact law says is impossible"
+        return AuditTest(name="law", outcome="fail", finding=told)
+    if not seen.runs:
+        return AuditTest(name="law", outcome="unknown", finding="no run ended in time")
+    outputs = [output for output in law if law[output]]
+    hits = np.array([seen.counts.get(output, 0) for output in outputs])
+    values = chance_of_deviation(hits, seen.runs, np.array([float(law[output]) for output in outputs]))
+    least = float(values.min()) * len(outputs)
+    if least < alarm:
+        told = f"what {seen.runs:,} runs show does not follow the exact law (p < {max(least, 1e-300):.1e})"
+        return AuditTest(name="law", outcome="fail", finding=told)
+    expected = seen.runs * float(np.max([float(law[output]) for output in outputs]))
+    enough = expected >= 30 and seen.runs * float(min(law[output] for output in outputs)) > 0.01
+    told = f"what {seen.runs:,} runs show agrees with the exact law of {len(outputs):,} outputs"
+    return AuditTest(name="law", outcome="pass" if enough else "unknown", finding=told)
+
+
+def one_run_test(
+    mechanism: Mechanism,
+    made: PairDraws,
+    claimed: float,
+    *,
+    key: Key,
+    copies: int,
+    error: float,
+    alarm: float,
+) -> AuditTest | None:
+    """Guess fair coins from one release: each coin exchanges values inside its own copy, so invariants stay as they are."""
+    coins = np.random.default_rng(int.from_bytes(key.digest(b"coins")[:8], "little")).random(copies) < 0.5
+    many = mixed(mechanism, made.pair.one, made.pair.other, coins)
+    if many is None:
+        return None
+    inner, census, name = many
+    _, contents, place = by_copy(inner.release(census, key=key.bind("one run")), name, copies)
+    guess = _guesses(*made.training, error)
+    guessed = np.array([guess.get(one, 0) for one in contents])[place]
+    said = guessed != 0
+    right, number = int(((guessed[said] > 0) == coins[said]).sum()), int(said.sum())
+    lower = guesses_at_least(right, number, error) / made.pair.distance
+    strict = guesses_at_least(right, number, alarm) / made.pair.distance
+    told = (
+        f"{right:,} of {number:,} guesses about {copies:,} exchanged pairs are right in one run: "
+        f"a loss of at least {lower:.4f} per unit"
+    )
+    return AuditTest(
+        name="one run", outcome="fail" if strict > claimed else "unknown", finding=told, lower=lower
+    )
+
+
+def _guesses(one: Draws, other: Draws, error: float) -> dict[Content, int]:
+    """The guess for each output (−1 the first data set, 1 the second, 0 none), as far out as pays on training runs."""
+    outputs = sorted({*one.counts, *other.counts})
+    k = np.array([one.counts.get(output, 0) for output in outputs], float)
+    k_other = np.array([other.counts.get(output, 0) for output in outputs], float)
+    ratio = np.log((k_other + 0.5) / (k + 0.5))
+    order = np.argsort(-np.abs(ratio), kind="stable")
+    right = np.cumsum(np.maximum(k, k_other)[order])
+    said = np.cumsum((k + k_other)[order])
+    bounds = [guesses_at_least(int(v), int(r), error) if r else 0.0 for v, r in zip(right, said, strict=True)]
+    kept = order[: int(np.argmax(bounds)) + 1] if len(order) else order
+    return {outputs[i]: 1 if ratio[i] > 0 else -1 for i in kept.tolist() if ratio[i] != 0}
+
+
+def repeat_test(mechanism: Mechanism, census: Census, *, key: Key) -> AuditTest:
+    """Whether a run that is repeated with its key shows the same: fresh noise on a retry is a second release."""
+    with TemporaryDirectory() as folder:
+        state = Path(folder) / "state"
+        state.mkdir()
+        shows = [content(mechanism.release(census, key=key, state=state)) for _ in range(2)]
+        shows.append(content(mechanism.release(census, key=key)))
+    if len(set(shows)) > 1:
+        told = "a run that is repeated with the same key and census draws again: both are releases, and their losses add up"
+        return AuditTest(name="repeat", outcome="fail", finding=told)
+    return AuditTest(name="repeat", outcome="pass", finding="a repeated run shows the same")

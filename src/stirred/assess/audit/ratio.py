@@ -1,0 +1,281 @@
+"""Audit a promise of pure DP: the exact loss of a small universe, and bounds from runs on a pair of its data sets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from stirred.assess.audit.bounds import Draws, chosen_event
+from stirred.assess.audit.datasets import SmallUniverse, small_universe
+from stirred.assess.audit.exact import ExactLoss, exact_loss
+from stirred.assess.audit.pairs import (
+    PairDraws,
+    PairOfSets,
+    drawn,
+    law_test,
+    one_run_test,
+    paired_test,
+    repeat_test,
+)
+from stirred.assess.audit.result import FALSE_ALARM, AuditResult, AuditTest, Outcome, WorstPair
+from stirred.assess.audit.sampling import Clock, draws
+from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Progress
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.law import Content, Law
+from stirred.spec import Specification
+
+TESTS = 6  # of one audit that can raise a false alarm
+TRIED = 6  # pairs that a few runs are made of, to choose the one that is audited
+TRIAL = 400  # runs for that choice, on each data set
+
+
+@dataclass(slots=True)
+class Inquiry:
+    """One audit under way."""
+
+    mechanism: Mechanism
+    promise: Specification
+    universe: SmallUniverse
+    confidence: float
+    key: Key
+    clock: Clock
+    say: Progress
+    runs: int
+    tests: list[AuditTest] = field(default_factory=list)
+    made: PairDraws | None = None
+
+    @property
+    def claimed(self) -> float:
+        """The claimed loss per unit."""
+        return float(self.promise.budget.upper(9))
+
+
+def audit_ratio(
+    mechanism: Mechanism,
+    census: Census,
+    promise: Specification,
+    *,
+    runs: int,
+    confidence: float,
+    methods: Sequence[str],
+    key: Key,
+    clock: Clock,
+    say: Progress,
+    shown: bool,
+) -> AuditResult:
+    """The exact loss where the mechanism states its law, and what runs on a pair of data sets show."""
+    universe = small_universe(census, promise)
+    if universe is None or len(universe) < 2:
+        return _unknown(mechanism, promise, confidence, "no small universe of it can be enumerated")
+    inquiry = Inquiry(mechanism, promise, universe, confidence, key, clock, say, runs)
+    laws = _laws(inquiry) if "exact" in methods else None
+    exact = None if laws is None else exact_loss(laws, universe.distances(), _ticks(say, "pairs", len(laws)))
+    if exact is not None:
+        _compare_exact(inquiry, exact)
+    if {"sampled", "one-run"} & {*methods}:
+        _sampled(inquiry, exact, laws, methods)
+    return _result(inquiry, exact, shown=shown)
+
+
+def _ticks(say: Progress, step: str, total: int) -> Callable[[int], None]:
+    return lambda done: say(step, min(done, total), total)
+
+
+def _laws(inquiry: Inquiry) -> list[Law] | None:
+    """The law of every data set; None where one is not known, or the time is up."""
+    found: list[Law] = []
+    total = len(inquiry.universe)
+    for number in range(total):
+        inquiry.say("exact laws", number, total)
+        law = None if inquiry.clock.over else inquiry.mechanism.exact_law(inquiry.universe.of(number))
+        if law is None:
+            return None
+        found.append(law)
+    inquiry.say("exact laws", total, total)
+    return found
+
+
+def _compare_exact(inquiry: Inquiry, exact: ExactLoss) -> None:
+    sets = f"{len(inquiry.universe):,} data sets"
+    if exact.budget <= inquiry.promise.budget and not inquiry.universe.whole:
+        told = f"the largest loss over pairs of {sets} is {exact.budget} per unit; the universe has more"
+        inquiry.tests.append(AuditTest(name="exact", outcome="unknown", finding=told))
+    elif exact.budget <= inquiry.promise.budget:
+        told = f"the largest loss over all pairs of {sets} is {exact.budget} per unit, within the claim"
+        inquiry.tests.append(AuditTest(name="exact", outcome="pass", finding=told))
+    else:
+        told = f"the largest loss over all pairs of {sets} is {exact.budget} per unit, above the claim"
+        inquiry.tests.append(AuditTest(name="exact", outcome="fail", finding=told))
+
+
+def _sampled(
+    inquiry: Inquiry, exact: ExactLoss | None, laws: list[Law] | None, methods: Sequence[str]
+) -> None:
+    alarm = FALSE_ALARM / TESTS
+    error = (1 - inquiry.confidence) / len({"sampled", "one-run"} & {*methods})
+    first, second = _pair(inquiry, exact)
+    universe = inquiry.universe
+    pair = PairOfSets(
+        one=universe.of(first), other=universe.of(second), distance=int(universe.distances()[first, second])
+    )
+    inquiry.tests.append(repeat_test(inquiry.mechanism, pair.one, key=inquiry.key.bind("repeat")))
+    made = drawn(
+        inquiry.mechanism, pair, key=inquiry.key, runs=inquiry.runs, clock=inquiry.clock, say=inquiry.say
+    )
+    inquiry.made = made
+    if "sampled" in methods:
+        support = _support(inquiry, made) if laws is None else list({o: None for law in laws for o in law})
+        test, _ = paired_test(made, inquiry.claimed, error=error, alarm=alarm, support=support)
+        inquiry.tests.append(test)
+        if laws is not None:
+            for number, seen in ((first, made.fresh[0]), (second, made.fresh[1])):
+                inquiry.tests.append(law_test(laws[number], seen, alarm=alarm))
+    if "one-run" in methods and not inquiry.clock.over:
+        test_of_one = one_run_test(
+            inquiry.mechanism,
+            made,
+            inquiry.claimed,
+            key=inquiry.key,
+            copies=max(inquiry.runs, 2),
+            error=error,
+            alarm=alarm,
+        )
+        if test_of_one is not None:
+            inquiry.tests.append(test_of_one)
+
+
+def _support(inquiry: Inquiry, made: PairDraws) -> list[Content] | None:
+    """All outputs: what every data set shows when nothing is changed, where each run shows one of these."""
+    universe = inquiry.universe
+    sets = {universe.texts(number) for number in range(len(universe))}
+    seen = {output for draws_of in (*made.training, *made.fresh) for output in draws_of.counts}
+    names = {name for output in seen for name, _ in output}
+    if not universe.whole or len(names) != 1 or len(seen) == 0:
+        return None
+    (name,) = names
+    outputs: set[Content] = {((name, rows),) for rows in sets}
+    return sorted(outputs) if seen <= outputs else None
+
+
+def _pair(inquiry: Inquiry, exact: ExactLoss | None) -> tuple[int, int]:
+    """The pair with the largest exact loss; without it the one that a few runs tell apart best."""
+    if exact is not None and exact.distance:
+        return exact.first, exact.second
+    distances = inquiry.universe.distances()[0]
+    near = np.argsort(np.where(distances > 0, distances, np.iinfo(np.int64).max), kind="stable")
+    tried = [int(number) for number in near[: min(TRIED, len(near) - 1)]]
+    seen: dict[int, Draws] = {}
+    for number in [0, *tried]:
+        own = inquiry.key.bind("trial", number)
+        runs = min(TRIAL, inquiry.runs)
+        seen[number] = draws(
+            inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=inquiry.clock
+        )
+    return 0, max(
+        tried, key=lambda number: chosen_event(seen[0], seen[number], 0.05)[1] / int(distances[number])
+    )
+
+
+def _result(inquiry: Inquiry, exact: ExactLoss | None, *, shown: bool) -> AuditResult:
+    claimed, tests = inquiry.claimed, tuple(inquiry.tests)
+    lowers = [test.lower for test in tests if test.lower is not None]
+    lower = max(lowers) if lowers else None
+    verdict, reason = _verdict(claimed, tests, exact)
+    value = None if exact is None else float(exact.budget.upper(9))
+    return AuditResult(
+        mechanism=inquiry.mechanism.name,
+        unit="epsilon",
+        claimed=claimed,
+        observed_lower=lower,
+        exact=value,
+        exact_text="" if exact is None else exact.budget.exact,
+        verdict=verdict,
+        reason=reason,
+        worst=_worst(inquiry.universe, exact) if exact is not None and shown else None,
+        tests=tests,
+        data_sets=len(inquiry.universe),
+        runs=0 if inquiry.made is None else inquiry.made.runs,
+        confidence=inquiry.confidence,
+        measures=measures(
+            inquiry.mechanism.name, claimed, lower, value, inquiry.confidence, reason, "epsilon"
+        ),
+    )
+
+
+def _verdict(claimed: float, tests: Sequence[AuditTest], exact: ExactLoss | None) -> tuple[Outcome, str]:
+    """Fail where one test fails; pass where a test that covers every output passes; else unknown."""
+    failed = [test for test in tests if test.outcome == "fail"]
+    if failed:
+        return "fail", failed[0].finding
+    if claimed == inf:
+        told = "no claim: the mechanism promises no finite loss"
+        return "unknown", told if exact is None else f"{told}; the exact loss is {exact.budget}"
+    covering = [test for test in tests if test.name in ("exact", "pair") and test.outcome == "pass"]
+    if covering:
+        return "pass", covering[0].finding
+    findings = [test.finding for test in tests if test.name == "pair"]
+    return "unknown", findings[0] if findings else "nothing was found out in the time that was given"
+
+
+def _worst(universe: SmallUniverse, exact: ExactLoss) -> WorstPair | None:
+    if not exact.distance:
+        return None
+    return WorstPair(
+        columns=universe.columns,
+        first=universe.texts(exact.first),
+        second=universe.texts(exact.second),
+        distance=exact.distance,
+        output=exact.output,
+        chances=(float(exact.chances[0]), float(exact.chances[1])),
+        loss=float(exact.budget.upper(9)),
+    )
+
+
+def measures(
+    name: str,
+    claimed: float | None,
+    lower: float | None,
+    exact: float | None,
+    confidence: float,
+    reason: str,
+    unit: str,
+    *,
+    public: bool = True,
+) -> tuple[RiskMeasure, ...]:
+    """The observed loss as a measure of risk, with the claim beside it; from invented records it is public."""
+    beside = () if claimed is None or claimed == inf else (Baseline(name="claimed", value=claimed),)
+    return (
+        RiskMeasure(
+            name=f"observed loss of {name}",
+            about="invented records of one small universe",
+            kind="relative",
+            value=exact if exact is not None and exact != inf else lower,
+            low=lower,
+            high=claimed if claimed != inf else None,
+            unit=unit,
+            confidence=confidence,
+            baselines=beside,
+            public=public,
+            reason=reason,
+        ),
+    )
+
+
+def _unknown(mechanism: Mechanism, promise: Specification, confidence: float, reason: str) -> AuditResult:
+    claimed = float(promise.budget.upper(9))
+    told = "no claim: the mechanism promises no finite loss" if claimed == inf else reason
+    return AuditResult(
+        mechanism=mechanism.name,
+        unit="epsilon",
+        claimed=claimed,
+        observed_lower=None,
+        exact=None,
+        verdict="unknown",
+        reason=told,
+        confidence=confidence,
+        measures=measures(mechanism.name, claimed, None, None, confidence, told, "epsilon"),
+    )

@@ -1,0 +1,110 @@
+"""Run a mechanism many times on one invented data set, and count what it shows."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.assess.audit.bounds import Draws
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.law import Content, Row, content, numbered, shown
+from stirred.mechanisms.release import Release
+
+AT_ONCE = 250_000  # copies in one release
+Tick = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Clock:
+    """When an audit must end; what is not done by then stays unknown."""
+
+    seconds: float | None
+    began: float = field(default_factory=monotonic)
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self.seconds is not None and monotonic() - self.began > self.seconds
+
+
+def draws(
+    mechanism: Mechanism, census: Census, *, key: Key, runs: int, clock: Clock, tick: Tick = lambda _: None
+) -> Draws:
+    """What ``runs`` releases show; fewer where the time is up. Each run has randomness of its own."""
+    found: Counter[Content] = Counter()
+    done = 0
+    while done < runs and not clock.over:
+        copies = min(AT_ONCE, runs - done)
+        many = mechanism.replicated(census, copies) if copies > 1 else None
+        if many is None:
+            found[content(mechanism.release(census, key=key.bind("run", done)))] += 1
+            done += 1
+        else:
+            inner, copied, name = many
+            release = inner.release(copied, key=key.bind("copies", done))
+            found += by_copy(release, name, copies)[0]
+            done += copies
+        tick(done)
+    return Draws(found, done)
+
+
+def by_copy(
+    release: Release, name: str, copies: int
+) -> tuple[Counter[Content], list[Content], NDArray[np.int64]]:
+    """What each copy shows: how often each content occurs, the contents, and the content of each copy by its number."""
+    record_type = next(iter(release.microdata))
+    frame = release.to_polars(record_type)
+    frame = frame.drop(numbered(release.schema, record_type) & {*frame.columns})
+    columns = sorted(column for column in frame.columns if column != name)
+    texts = frame.select(name, *(pl.col(column).cast(pl.String).fill_null("") for column in columns))
+    kinds = texts.select(columns).unique().sort(columns).with_row_index("row code")
+    rows: list[Row] = kinds.select(columns).rows()
+    coded = texts.join(kinds, on=columns, how="left").select(name, "row code").sort(name, "row code")
+    width = coded.height // copies
+    codes = coded["row code"].to_numpy().reshape(copies, width).astype(np.int64)
+    packed, first, place, counts = _distinct(codes, len(rows))
+    del packed
+    contents = [shown({record_type: [rows[code] for code in codes[at]]}) for at in first]
+    merged: Counter[Content] = Counter()
+    for one, count in zip(contents, counts.tolist(), strict=True):
+        merged[one] += count
+    return merged, contents, place
+
+
+def _distinct(
+    codes: NDArray[np.int64], kinds: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct rows of a matrix, packed into one number each where they fit."""
+    width = codes.shape[1]
+    if kinds**width < 2**62:
+        packed = codes @ (np.int64(kinds) ** np.arange(width, dtype=np.int64))
+        found = np.unique(packed, return_index=True, return_inverse=True, return_counts=True)
+    else:
+        found = np.unique(codes, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    values, first, place, counts = found
+    return values, first, place.ravel(), counts
+
+
+def mixed(
+    mechanism: Mechanism, one: Census, other: Census, coins: NDArray[np.bool_]
+) -> tuple[Mechanism, Census, str] | None:
+    """Copies of two data sets in one census: copy i is the second where coin i says so."""
+    first, second = mechanism.replicated(one, len(coins)), mechanism.replicated(other, len(coins))
+    if first is None or second is None:
+        return None
+    inner, census, name = first
+    record_type = next(iter(census.files))
+    heads = pl.Series(np.flatnonzero(coins))
+    kept = census.files[record_type].filter(~pl.col(name).is_in(heads.implode()))
+    changed = second[1].files[record_type].filter(pl.col(name).is_in(heads.implode()))
+    rows = pl.concat([kept, changed]).sort(name)
+    record = census.schema.record(record_type)
+    if record.id:
+        rows = rows.drop(record.id).with_row_index(record.id, offset=1)
+    return inner, Census(schema=census.schema, files={record_type: rows}), name
