@@ -50,7 +50,9 @@ class SmallUniverse:
         frame = self.rows(number)
         if record.id:
             frame = frame.with_columns(pl.Series(record.id, np.arange(1, frame.height + 1)))
-        return Census.of(self.census.schema, {self.record_type: frame})
+        return Census(
+            schema=self.census.schema, files={self.record_type: frame.lazy()}, folder=self.census.folder
+        )
 
     def distances(self) -> NDArray[np.int64]:
         """Records that differ, between all data sets: half the l1 distance, as all have equally many records."""
@@ -63,7 +65,7 @@ def alone(census: Census, record_type: str) -> Census:
     record = census.schema.record(record_type)
     schema = replace(census.schema, records=(record,), rules=())
     frame = collected(census.scan(record_type, list(census.columns(record_type))))
-    return Census(schema=schema, files={record_type: frame.lazy()})
+    return Census(schema=schema, files={record_type: frame.lazy()}, folder=census.folder)
 
 
 def small_universe(census: Census, specification: Specification) -> SmallUniverse | None:

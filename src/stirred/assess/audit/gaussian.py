@@ -1,7 +1,7 @@
 """Tests of measured noise: its law, and the trade-off between two data sets that it must not exceed.
 
-Two data sets that differ by a shift s of one answer are told apart by noise ≥ t. A claimed law allows a certain power at most,
-at each false-positive rate; a Gaussian has the curve of $\\mu = s/\\sigma$, and $\\rho^2 = \\mu^2/2$ at sensitivity 1.
+Two data sets that differ by a shift s of one answer are told apart by noise ≥ t. At each false-positive rate a law allows a
+certain power at most; a Gaussian has the curve of $\\mu = s/\\sigma$, and $\\rho^2 = \\mu^2/2$ at sensitivity 1.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,14 +13,17 @@ from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.law import numbered
 
-POOL = 3000  # invented households from which a few are taken
+POOL = 800  # invented households from which a few are taken
+AREAS = 6  # of the highest level
 
 
 def invented_census(census: Census, *, households: int = POOL, seed: int = 1) -> Census:
     """A census of invented records with the schema of another; of that one only the schema is used."""
     schema = _portable(census.schema)
     levels = {name: 12 for record in schema.records for name in _open(schema, record.name)}
-    made = stand_in(schema, Figures(households=households, seed=seed, levels=levels), census.folder)
+    highest = schema.spine[:1] if schema.geography.areas is None else ()
+    figures = Figures(households=households, seed=seed, levels=levels, areas=dict.fromkeys(highest, AREAS))
+    made = stand_in(schema, figures, census.folder)
     return Census(
         schema=schema, files={name: frame.lazy() for name, frame in made.items()}, folder=census.folder
     )
@@ -64,7 +67,7 @@ def few_records(mechanism: Mechanism, pool: Census, *, records: int) -> Census:
         top = frame.group_by(common).len().sort(["len", *common], descending=[True] + [False] * len(common))
         largest = frame.join(top.head(1).select(common), on=common, how="inner", nulls_equal=True)
     chosen = largest[_apart(largest, varied, records)]
-    return Census(schema=small.schema, files={record_type: chosen.lazy()})
+    return Census(schema=small.schema, files={record_type: chosen.lazy()}, folder=pool.folder)
 
 
 def _apart(frame: pl.DataFrame, varied: list[list[str]], records: int) -> list[int]:

@@ -107,4 +107,4 @@ def mixed(
     record = census.schema.record(record_type)
     if record.id:
         rows = rows.drop(record.id).with_row_index(record.id, offset=1)
-    return inner, Census(schema=census.schema, files={record_type: rows}), name
+    return inner, Census(schema=census.schema, files={record_type: rows}, folder=one.folder), name

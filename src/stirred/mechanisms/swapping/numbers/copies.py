@@ -29,7 +29,7 @@ def copied(census: "Census", record_type: str, copies: int) -> tuple["Census", s
     rows = rows.with_columns(pl.Series(name, np.repeat(np.arange(copies), frame.height)))
     if record.id:
         rows = rows.with_columns(pl.Series(record.id, np.arange(1, rows.height + 1)))
-    return type(census)(schema=alone, files={record_type: rows.lazy()}), name
+    return type(census)(schema=alone, files={record_type: rows.lazy()}, folder=census.folder), name
 
 
 def matched_by_copy(match: Sequence[str], roles: Roles, name: str) -> dict[str, object]:
