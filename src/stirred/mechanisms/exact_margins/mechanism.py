@@ -25,6 +25,7 @@ from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
+from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.mechanisms.topdown.accounting import totals_to_try
@@ -200,6 +201,21 @@ class ExactMargins(Mechanism):
             high=(count + Z95 * error).clip(lower_bound=0.0),
         )
         return finished(found, by)
+
+    def measured_noise(
+        self, census: "Census", *, key: Key, engine: Engine | None = None
+    ) -> Sequence[MeasuredNoise]:
+        """The noise on the free cells of one run."""
+        table, rows, columns = self._table(engine.census(census) if engine else census)
+        shown = self.release(census, key=key, engine=engine).tables[f"{self.rows}-by-{self.columns}"]
+        noise = shown["count"].to_numpy().reshape(len(rows), len(columns)) - table
+        free = noise[: len(rows) - self.both, :-1].ravel()
+        spent = Fraction(str(self.rho_squared))
+        return [
+            MeasuredNoise(
+                name="free cells", noise=free, kind="gaussian", parameter=self.sigma_squared, loss=spent
+            )
+        ]
 
     def knobs(self) -> Sequence[Knob]:
         """The total ρ²."""

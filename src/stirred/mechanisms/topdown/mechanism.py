@@ -18,6 +18,7 @@ from stirred.errors import BudgetError, InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
@@ -25,6 +26,7 @@ from stirred.mechanisms.topdown.arguments import require_settings
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
+from stirred.mechanisms.topdown.measure.audited import noise_of_runs
 from stirred.mechanisms.topdown.proposal import propose
 from stirred.mechanisms.topdown.rules.agreement import promise
 from stirred.mechanisms.topdown.run.plain import plain
@@ -71,9 +73,7 @@ class TopDown(Mechanism):
     solver: str = "fast"
     emphasis: int = 1  # on the totals of leaves: less bias from non-negativity, more error (mode gls)
     spine: SpineOptions | None = None  # the tree that is measured, where it is not the census's own
-    replicates: int = (
-        0  # runs of the mechanism on its own output, for the uncertainty of tables; no privacy cost
-    )
+    replicates: int = 0  # runs on its own output, for the uncertainty of tables; no privacy cost
 
     def __post_init__(self) -> None:
         require_settings(
@@ -371,6 +371,14 @@ class TopDown(Mechanism):
             if self.noiseless
             else tuple(accounting.where_noise_fell(w, tables.get(f"{w.name}-noise")) for w in self.workloads)
         )
+
+    def measured_noise(
+        self, census: "Census", *, key: Key, engine: Engine | None = None
+    ) -> Sequence[MeasuredNoise]:
+        """From the noisy measurement files of this run and of one without noise."""
+        noisy = replace(self, keep_nmf=True, replicates=0)
+        names = [workload.name for workload in self.workloads]
+        return noise_of_runs(noisy, replace(noisy, rho_squared="inf"), census, names, key=key, engine=engine)
 
     def knobs(self) -> Sequence[Knob]:
         """The total ρ²."""
