@@ -20,12 +20,14 @@ from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.cell_key.config import CellKeyConfig
 from stirred.mechanisms.cell_key.earlier import earlier_promise, earlier_records
+from stirred.mechanisms.cell_key.exact_law import law_of_table
 from stirred.mechanisms.cell_key.exhibits import exhibits
 from stirred.mechanisms.cell_key.files import read_table
 from stirred.mechanisms.cell_key.perturbation import Perturbation, Ties, designed, read_back
 from stirred.mechanisms.cell_key.proposal import propose
 from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
 from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.law import Law
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
@@ -225,6 +227,15 @@ class CellKey(Mechanism):
             ),
             by,
         )
+
+    def exact_law(self, census: "Census") -> Law | None:
+        """The law of a single table of counts; keys of its own make it a function of the records, with no law."""
+        more = [self.record_key, self.given, getattr(self, "weight", None), *getattr(self, "magnitudes", ())]
+        if len(self.tables) > 1 or any(more):
+            return None
+        by, name = list(self.tables[0]), "-by-".join(reversed(self.tables[0])) or "total"
+        counts = census.counts(self.record, by)
+        return law_of_table(counts, by, self.perturbation, name=name, threshold=self.threshold)
 
     def details(self) -> Mapping[str, object]:
         """The pair of data sets that shows why no budget is finite."""
