@@ -11,7 +11,8 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.errors import require_kind
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Knob, Release
+from stirred.mechanisms.base import Knob, Mechanism, Release
+from stirred.mechanisms.law import Law
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
@@ -110,6 +111,16 @@ class PairwiseSwapping(PermutationSwapping):
     def size_law(self, frame: Frame) -> SizeLaw | None:
         """None: the budget is infinite in every universe in which something can move."""
         del frame
+        return None
+
+    def exact_law(self, census: "Census") -> Law | None:
+        """None is written down: who is paired depends on all records."""
+        del census
+        return None
+
+    def replicated(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
+        """None: copies in one file would be compared and paired with each other."""
+        del census, copies
         return None
 
     def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
