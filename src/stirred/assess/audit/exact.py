@@ -58,7 +58,7 @@ def exact_loss(
         return ExactLoss(budget=Budget.zero())
     found: ExactLoss | None = None
     seen: set[tuple[Fraction, int]] = set()
-    for loss_found, i, j in candidates:
+    for loss_found, i, j in sorted(candidates, key=lambda one: int(distances[one[1], one[2]])):
         if loss_found < best * (1 - NEAR):
             continue
         with np.errstate(invalid="ignore"):

@@ -15,6 +15,7 @@ from stirred.mechanisms.law import numbered
 
 POOL = 800  # invented households from which a few are taken
 AREAS = 6  # of the highest level
+FREE = 2  # records of a universe without invariants
 
 
 def invented_census(census: Census, *, households: int = POOL, seed: int = 1) -> Census:
@@ -66,7 +67,8 @@ def few_records(mechanism: Mechanism, pool: Census, *, records: int) -> Census:
     if common:
         top = frame.group_by(common).len().sort(["len", *common], descending=[True] + [False] * len(common))
         largest = frame.join(top.head(1).select(common), on=common, how="inner", nulls_equal=True)
-    chosen = largest[_apart(largest, varied, records)]
+    # without invariants every combination of values is a data set: two records have enough of them
+    chosen = largest[_apart(largest, varied, records if margins else min(records, FREE))]
     return Census(schema=small.schema, files={record_type: chosen.lazy()}, folder=pool.folder)
 
 
