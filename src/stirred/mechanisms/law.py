@@ -62,6 +62,23 @@ def content(release: "Release") -> Content:
     return shown(found)
 
 
+def clamped_geometric(count: int, ratio: Fraction, low: int, high: int) -> dict[int, Fraction]:
+    r"""The law of count + noise, moved into [low, high]: $\Pr(k) \propto q^{|k|}$, with the exact sums of both tails.
+
+    >>> {value: str(chance) for value, chance in clamped_geometric(0, Fraction(1, 2), 0, 2).items()}
+    {0: '2/3', 1: '1/6', 2: '1/6'}
+    """
+    found = {value: (1 - ratio) / (1 + ratio) * ratio ** abs(value - count) for value in range(low + 1, high)}
+    # P(noise ≥ k) = q^k / (1 + q) for k ≥ 1, and 1 − q^(1 − k) / (1 + q) for k ≤ 0
+    found[low] = 1 - _geometric_from(low - count + 1, ratio)
+    found[high] = _geometric_from(high - count, ratio)
+    return dict(sorted(found.items()))
+
+
+def _geometric_from(start: int, ratio: Fraction) -> Fraction:
+    return ratio**start / (1 + ratio) if start > 0 else 1 - ratio ** (1 - start) / (1 + ratio)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredNoise:
     """The noise that one query got in one run: published answers minus exact ones, beside the law that is claimed for it.

@@ -73,20 +73,17 @@ def few_records(mechanism: Mechanism, pool: Census, *, records: int) -> Census:
 
 
 def _apart(frame: pl.DataFrame, varied: list[list[str]], records: int) -> list[int]:
-    """Row numbers, chosen one by one so that each differs from those before in as many blocks as possible."""
-    codes = [
-        frame.select(block).with_row_index("row").group_by(block, maintain_order=True).agg("row")
-        for block in varied
-    ]
-    numbers = np.zeros((frame.height, len(varied)), np.int64)
-    for i, groups in enumerate(codes):
-        for number, rows in enumerate(groups["row"].to_list()):
-            numbers[rows, i] = number
+    """Row numbers, chosen one by one so that each differs from those before in most blocks, then in most columns."""
+    sets = [*varied, *([name] for block in varied for name in block)]
+    weights = [1000] * len(varied) + [1] * (len(sets) - len(varied))
+    numbers = np.stack(
+        [frame.select(pl.struct(names).rank("dense")).to_series().to_numpy() for names in sets], axis=1
+    )
     chosen: list[int] = []
     while len(chosen) < min(records, frame.height):
-        taken = numbers[chosen]
-        new = sum((~np.isin(numbers[:, i], taken[:, i])).astype(int) for i in range(len(varied)))
-        score = np.asarray(new) + np.zeros(frame.height)
+        score = np.zeros(frame.height, np.int64)
+        for i, weight in enumerate(weights):
+            score += weight * ~np.isin(numbers[:, i], numbers[chosen, i])
         score[chosen] = -1
         chosen.append(int(score.argmax()))
     return chosen

@@ -84,6 +84,9 @@ def paired_test(
     upper = loss_at_most(*made.fresh, support, error) / units if support else inf
     runs = min(one.runs for one in made.fresh)
     what = f"at least {lower:.4f} per unit in {runs:,} runs on each of two data sets at distance {units}"
+    if claimed == inf:
+        told = f"the loss is {what}; nothing is claimed"
+        return AuditTest(name="pair", outcome="unknown", finding=told, lower=lower), event
     if strict > claimed:
         return AuditTest(
             name="pair", outcome="fail", finding=f"the loss is {what}, above the claim", lower=lower

@@ -101,7 +101,10 @@ def _laws(inquiry: Inquiry) -> list[Law] | None:
 
 def _compare_exact(inquiry: Inquiry, exact: ExactLoss) -> None:
     sets = f"{len(inquiry.universe):,} data sets"
-    if exact.budget <= inquiry.promise.budget and not inquiry.universe.whole:
+    if not inquiry.promise.budget.is_finite:
+        told = f"the largest loss over pairs of {sets} is {exact.budget} per unit; nothing is claimed"
+        inquiry.tests.append(AuditTest(name="exact", outcome="unknown", finding=told))
+    elif exact.budget <= inquiry.promise.budget and not inquiry.universe.whole:
         told = f"the largest loss over pairs of {sets} is {exact.budget} per unit; the universe has more"
         inquiry.tests.append(AuditTest(name="exact", outcome="unknown", finding=told))
     elif exact.budget <= inquiry.promise.budget:
@@ -171,7 +174,7 @@ def _pair(inquiry: Inquiry, exact: ExactLoss | None) -> tuple[int, int]:
     seen: dict[int, Draws] = {}
     for number in [0, *tried]:
         own = inquiry.key.bind("trial", number)
-        runs = min(TRIAL, inquiry.runs)
+        runs = min(TRIAL, max(inquiry.runs // 20, 20))
         seen[number] = draws(
             inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=inquiry.clock
         )
