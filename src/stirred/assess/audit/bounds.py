@@ -112,7 +112,7 @@ def guesses_at_least(right: int, guesses: int, error: float) -> float:
     r"""The loss that so many right guesses of fair coins show: $\Pr[\mathrm{Bin}(r, e^\ell/(1+e^\ell)) \ge v] =$ error.
 
     >>> round(guesses_at_least(950, 1000, 0.05), 2)
-    2.71
+    2.7
     """
     q = float(at_least(right, guesses, error)) if guesses else 0.0
     return log(q / (1 - q)) if 0.5 < q < 1 else 0.0

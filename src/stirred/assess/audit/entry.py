@@ -57,7 +57,16 @@ def audit(
                 return found
         if not on_records:
             pool = invented_census(census, households=HOUSEHOLDS, seed=seed)
-        return audit_noise(mechanism, pool, runs=runs, confidence=confidence, key=key, clock=clock, say=say)
+        return audit_noise(
+            mechanism,
+            pool,
+            runs=runs,
+            confidence=confidence,
+            key=key,
+            clock=clock,
+            say=say,
+            shown=not on_records,
+        )
     except StirredError as error:
         return AuditResult(
             mechanism=mechanism.name,

@@ -25,6 +25,7 @@ def audit_noise(
     key: Key,
     clock: Clock,
     say: Progress,
+    shown: bool,
 ) -> AuditResult:
     """The loss that the measured noise allows, as a multiple of what the account spends on each query."""
     promise = mechanism.specification(census)
@@ -55,7 +56,7 @@ def audit_noise(
         tests=tuple(tests),
         runs=done,
         confidence=confidence,
-        measures=measures(mechanism.name, claimed, lower, None, confidence, reason, unit),
+        measures=measures(mechanism.name, claimed, lower, None, confidence, reason, unit, public=shown),
     )
 
 

@@ -204,7 +204,7 @@ def _result(inquiry: Inquiry, exact: ExactLoss | None, *, shown: bool) -> AuditR
         runs=0 if inquiry.made is None else inquiry.made.runs,
         confidence=inquiry.confidence,
         measures=measures(
-            inquiry.mechanism.name, claimed, lower, value, inquiry.confidence, reason, "epsilon"
+            inquiry.mechanism.name, claimed, lower, value, inquiry.confidence, reason, "epsilon", public=shown
         ),
     )
 

@@ -61,6 +61,8 @@ def by_copy(
     record_type = next(iter(release.microdata))
     frame = release.to_polars(record_type)
     frame = frame.drop(numbered(release.schema, record_type) & {*frame.columns})
+    if not frame.schema[name].is_integer():  # "10" would come before "2"
+        frame = frame.with_columns(pl.col(name).cast(pl.String).cast(pl.Int64))
     columns = sorted(column for column in frame.columns if column != name)
     texts = frame.select(name, *(pl.col(column).cast(pl.String).fill_null("") for column in columns))
     kinds = texts.select(columns).unique().sort(columns).with_row_index("row code")

@@ -1,0 +1,131 @@
+"""The exact losses of small universes, and what they are compared with."""
+
+from fractions import Fraction
+
+import pytest
+
+from planted import CyclicLaw, GeometricCounts, NoRedrawLaw, square
+from stirred.assess.audit import audit
+from stirred.assess.audit.datasets import small_universe
+from stirred.census import Census
+from stirred.errors import InputError
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.cell_key import CellKey
+from stirred.mechanisms.swapping import NearPlaces, NoVacuous, PermutationSwapping, VaryingRates
+
+EXACT = ("exact",)
+
+
+def swap(rate: str) -> PermutationSwapping:
+    return PermutationSwapping(swap=["county"], rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "loss"),
+    [
+        (4, "1/20", 4.0431),
+        (4, "1/2", 1.0986),
+        (4, "3/4", 1.0986),
+        (5, "1/20", 4.4900),
+        pytest.param(5, "1/2", 1.5455, marks=pytest.mark.slow),
+        pytest.param(5, "3/4", 1.0986, marks=pytest.mark.slow),
+        pytest.param(6, "1/20", 4.6357, marks=pytest.mark.slow),
+        pytest.param(6, "1/2", 1.6912, marks=pytest.mark.slow),
+        pytest.param(6, "3/4", 1.0986, marks=pytest.mark.slow),
+    ],
+)
+def test_exact_loss_of_the_swap(n: int, rate: str, loss: float) -> None:
+    """The facts' values, to four digits, over all pairs of n! data sets."""
+    found = audit(swap(rate), square(n), methods=EXACT, on_records=True, seconds=None)
+    assert found.exact is not None
+    assert found.exact == pytest.approx(loss, abs=6e-5)
+    assert found.verdict == "pass"
+    assert found.claimed is not None
+    assert found.exact <= found.claimed + 1e-9
+
+
+def test_worst_pair_is_shown_of_invented_records_alone() -> None:
+    invented = audit(swap("1/4"), square(4), methods=EXACT)
+    assert invented.worst is not None
+    assert invented.worst.distance == 2
+    assert invented.worst.loss == invented.exact
+    assert len(invented.worst.first) == 4
+    own = audit(swap("1/4"), square(4), methods=EXACT, on_records=True)
+    assert own.worst is None
+    assert not own.measures[0].public
+
+
+def test_a_universe_is_all_tables_with_the_margins() -> None:
+    census = Census.of(
+        {"record": {"household": {"variables": {"county": ["a", "b"], "tenure": ["a", "b"]}}}},
+        {"household": {"county": list("aabb"), "tenure": list("abab")}},
+    )
+    universe = small_universe(census, swap("1/4").specification(census))
+    assert universe is not None
+    assert len(universe) == 3  # 2 × 2 tables with margins 2, 2 and 2, 2
+    assert universe.distances().max() == 4
+    assert universe.texts(0) == (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
+
+
+def test_cyclic_shuffle_has_an_infinite_loss() -> None:
+    found = audit(CyclicLaw(swap=["county"], rate="1/4"), square(4), methods=EXACT, on_records=True)
+    assert found.verdict == "fail"
+    assert found.exact == float("inf")
+    assert found.as_json()["exact"] == "inf"
+
+
+def test_without_redraw_the_loss_is_no_larger() -> None:
+    """So only a comparison of laws can find it: see test_planted_bugs."""
+    found = audit(NoRedrawLaw(swap=["county"], rate="1/4"), square(4), methods=EXACT, on_records=True)
+    assert found.verdict == "pass"
+    assert found.exact == pytest.approx(2.19722, abs=1e-5)
+
+
+def test_geometric_noise_is_tight_and_cell_keys_claim_nothing() -> None:
+    geometric = audit(GeometricCounts(), square(2), methods=EXACT, on_records=True)
+    assert (geometric.verdict, geometric.exact_text) == ("pass", "ln(4)")
+    keyed = Census.of(
+        {"record": {"household": {"id": "hid", "variables": {"county": ["a", "b"]}}}},
+        {"household": {"hid": [1, 2], "county": ["a", "b"]}},
+    )
+    found = audit(CellKey(tables=[["county"]]), keyed, methods=EXACT, on_records=True)
+    assert (found.exact, found.claimed, found.verdict) == (float("inf"), float("inf"), "unknown")
+    assert found.reason.startswith("no claim")
+
+
+SAME = {"swap": ["county"], "rate": "1/3"}
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        VaryingRates(**SAME, by="tenure", rates={"a": "1/2"}),
+        NoVacuous(**SAME),
+        NearPlaces(**SAME, preference="3"),
+    ],
+    ids=lambda mechanism: mechanism.name,
+)
+def test_variants_keep_their_claims(mechanism: Mechanism) -> None:
+    found = audit(mechanism, square(4), methods=EXACT, on_records=True)
+    assert found.verdict == "pass"
+
+
+def test_no_time_is_unknown() -> None:
+    found = audit(swap("1/4"), square(4), seconds=0.0, on_records=True)
+    assert found.verdict == "unknown"
+    assert found.exact is None
+
+
+def test_refusals() -> None:
+    with pytest.raises(InputError, match="schema of a census"):
+        audit(swap("1/4"))
+    with pytest.raises(InputError, match="no method"):
+        audit(swap("1/4"), square(2), methods=("guess",))
+    with pytest.raises(InputError, match="make no audit"):
+        audit(swap("1/4"), square(2), runs=0)
+
+
+def test_laws_sum_to_one() -> None:
+    law = swap("1/4").exact_law(square(3))
+    assert law is not None
+    assert sum(law.values()) == Fraction(1)
