@@ -7,7 +7,7 @@ import polars as pl
 
 from stirred.assess.audit.datasets import alone, blocks
 from stirred.census import Census
-from stirred.census.codebook.schema import Schema
+from stirred.census.codebook.schema import Schema, VariableSchema
 from stirred.census.synthetic.like import Figures, stand_in
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism
@@ -20,7 +20,7 @@ FREE = 2  # records of a universe without invariants
 
 def invented_census(census: Census, *, households: int = POOL, seed: int = 1) -> Census:
     """A census of invented records with the schema of another; of that one only the schema is used."""
-    schema = _portable(census.schema)
+    schema = _portable(census)
     levels = {name: 12 for record in schema.records for name in _open(schema, record.name)}
     highest = schema.spine[:1] if schema.geography.areas is None else ()
     figures = Figures(households=households, seed=seed, levels=levels, areas=dict.fromkeys(highest, AREAS))
@@ -30,14 +30,15 @@ def invented_census(census: Census, *, households: int = POOL, seed: int = 1) ->
     )
 
 
-def _portable(schema: Schema) -> Schema:
-    """The schema for invented records: all of a file are taken, and areas have invented codes instead of listed ones."""
-    areas = {*schema.spine}
-    records = tuple(
-        replace(record, where=(), variables=tuple(v for v in record.variables if v.name not in areas))
-        for record in schema.records
-    )
-    return replace(schema, records=records)
+def _portable(census: Census) -> Schema:
+    """The schema for invented records: areas have invented codes, and columns that it does not list are texts."""
+    schema, records = census.schema, []
+    for record in schema.records:
+        known = {*schema.spine, record.id, record.household, record.weight, *record.names}
+        more = [VariableSchema(name=name) for name in census.columns(record.name) if name not in known]
+        own = [variable for variable in record.variables if variable.name not in schema.spine]
+        records.append(replace(record, where=(), household_from="", variables=(*own, *more)))
+    return replace(schema, records=tuple(records))
 
 
 def _open(schema: Schema, record_type: str) -> list[str]:

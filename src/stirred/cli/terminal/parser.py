@@ -10,6 +10,7 @@ from stirred.languages.catalog import CODES
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
 VERBS: dict[str, tuple[str, str]] = {
     "assess": ("stirred.cli.assess", "compare a packet with the truth, or publish its accuracy"),
+    "audit": ("stirred.cli.audit", "claimed and observed loss of a plan's mechanisms, on invented records"),
     "budget": ("stirred.cli.spec.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.spec.catalog", "the published specifications"),
     "completion": (
