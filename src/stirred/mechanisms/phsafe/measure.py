@@ -105,6 +105,12 @@ def shown(table: pl.DataFrame) -> set[str]:
     return set(table.filter(pl.col(REGION_TYPE) == STATE)[REGION].unique())
 
 
+def rows_of_measurement(table: pl.DataFrame, item: MeasuredTable) -> pl.DataFrame:
+    """The rows of a released table that one measurement made."""
+    rows = table.filter(pl.col(REGION_TYPE) == item.region_type)
+    return rows.filter(pl.col(ITERATION).is_in(CODES[item.level])) if ITERATION in rows.columns else rows
+
+
 def has(tables: Mapping[str, pl.DataFrame], item: MeasuredTable) -> bool:
     """Whether released tables hold a measurement; a census may lack what it needs."""
     if item.table not in tables:

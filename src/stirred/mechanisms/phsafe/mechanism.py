@@ -20,6 +20,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.phsafe import exhibits, files, refusals, statement
 from stirred.mechanisms.phsafe.amounts import MeasuredTable, budgets, measured
 from stirred.mechanisms.phsafe.config import PHSafeConfig
@@ -33,6 +34,7 @@ from stirred.mechanisms.phsafe.measure import (
     Answers,
     has,
     published,
+    rows_of_measurement,
     shown,
     variables,
 )
@@ -249,6 +251,23 @@ class PHSafe(Mechanism):
         averages = exhibits.averages_exhibit(tables)
         found = (exhibits.noise_exhibit(listed, tau), exhibits.truncation_exhibit(tau))
         return found if averages is None else (*found, averages)
+
+    def measured_noise(
+        self, census: "Census", *, key: Key, engine: Engine | None = None
+    ) -> Sequence[MeasuredNoise]:
+        """The tables of this run minus those of one without noise; a key truncates the same persons in both."""
+        exact = replace(self, epsilon="inf", rho_squared=None)
+        runs = [one.release(census, key=key, engine=engine).tables for one in (self, exact)]
+        noisy, true = [{name: frame_of(table) for name, table in tables.items()} for tables in runs]
+        factor = statement.FACTORS[self.definition][self.neighbours]
+        found = []
+        for item in self._measured(self._columns(census)):
+            if item.budget is None:
+                continue
+            both = [rows_of_measurement(tables[item.table.lower()], item) for tables in (noisy, true)]
+            noise = both[0]["count"].to_numpy() - both[1]["count"].to_numpy()
+            found.append(item.noise.measured(item.place, noise, item.budget * factor))
+        return found
 
     def knobs(self) -> Sequence[Knob]:
         """The total budget, which all tables share in proportion."""

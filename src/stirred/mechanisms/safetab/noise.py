@@ -19,12 +19,14 @@ from stirred.chance.names import Part
 from stirred.chance.samplers.laws import Falling
 from stirred.chance.samplers.tails import exceeding
 from stirred.errors import BudgetError
+from stirred.mechanisms.law import MeasuredNoise
 
 Definition = Literal["zcdp", "puredp"]
 Ints = NDArray[np.int64]
 NEAR = 1 - Fraction(1, 1 << 40)
 WIDEST_GAUSSIAN, WIDEST_GEOMETRIC = 4096, 1024  # deviation and scale up to which the samplers have tables
 AT_ONCE = 1 << 22
+AUDITED = 2000  # counts whose noise an audit sees
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,19 @@ class CellNoise:
         if self.budget is None:
             return np.zeros(len(numbers), np.int64)
         return self._sampler.at(key, label, numbers)
+
+    def measured(self, name: str, noise: Ints, loss: Fraction) -> MeasuredNoise:
+        """Noise that was drawn from this law, with what its account spends, for an audit."""
+        paid = Fraction(self.budget or 1)
+        if self.definition == "zcdp":
+            law = self.squared / (2 * paid)
+            return MeasuredNoise(name=name, noise=noise, kind="gaussian", parameter=law, loss=loss)
+        scale = _root(self.squared) / paid
+        return MeasuredNoise(name=name, noise=noise, kind="geometric", parameter=scale, loss=loss)
+
+    def sampled(self, name: str, key: Key, loss: Fraction) -> MeasuredNoise:
+        """The noise of many counts, drawn as a release draws it."""
+        return self.measured(name, self.at(key, ("audit", name), np.arange(AUDITED, dtype=np.uint64)), loss)
 
     def above(self, key: Key, label: tuple[Part, ...], n: int, bound: int) -> tuple[Ints, Ints]:
         """Which of n empty counts have noise above a bound, and that noise; the others are never drawn."""

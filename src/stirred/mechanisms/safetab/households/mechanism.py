@@ -16,6 +16,7 @@ from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.codes import CodeLists
@@ -292,6 +293,16 @@ class SafeTabH(Mechanism):
                 turned=lambda total: replace(self, total=total),
             ),
         )
+
+    def measured_noise(
+        self, census: "Census", *, key: Key, engine: Engine | None = None
+    ) -> Sequence[MeasuredNoise]:
+        """The noise of every table, region type and level, as a release draws it."""
+        del engine
+        paid = {} if self.noiseless else self._budgets(census) or {}
+        factor = statement.CHANGED if self.neighbours == "changed" else 1
+        noises = self._noises(paid)
+        return [noises[at].sampled("-".join(map(str, at)), key, paid[at] * factor) for at in noises]
 
     def _source(self, census: "Census") -> design.HouseholderSource:
         return design.source_of(census, self.races, self.ethnicity, self.householder, self.householders)

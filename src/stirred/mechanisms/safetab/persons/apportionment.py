@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.safetab.codes import LEVELS, CodeLists
 from stirred.mechanisms.safetab.mapping import Mapping
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
@@ -67,6 +69,17 @@ class Apportionment:
             thresholds=line.thresholds,
             cut=None if line.kind.fine or not self.suppression else second.cut(self.suppression),
         )
+
+    def sampled(self, key: Key, factor: int) -> list[MeasuredNoise]:
+        """The noise of many counts of each stage of each line, for an audit; ``factor`` restates the budget."""
+        shares = (("first look", self.first_stage), ("counts", 1 - self.first_stage))
+        return [
+            self.noise(line, share).sampled(f"{line.name} {stage}", key, line.budget * share * factor)
+            for line in max(self.programs(), key=lambda some: sum(one.budget or 0 for one in some))
+            if line.budget is not None
+            for stage, share in shares
+            if share > 0
+        ]
 
     def noise(self, line: Line, share: Fraction) -> CellNoise:
         """Noise that costs a share of a line's budget."""

@@ -17,6 +17,7 @@ from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.groups import GroupSet, Tally, group_counts
@@ -363,6 +364,14 @@ class SafeTabP(Mechanism):
                 here, lines=tuple(line for line in here.lines if line.kind.name in kinds) or here.lines
             )
         return exhibits(here, {} if release is None else release.tables)
+
+    def measured_noise(
+        self, census: "Census", *, key: Key, engine: Engine | None = None
+    ) -> Sequence[MeasuredNoise]:
+        """The noise of both stages of every line, as a release draws it; which counts are shown depends on it."""
+        del engine
+        here = self.allotted(census)
+        return here.sampled(key, statement.PROVED if self.neighbours == "changed" else 1)
 
     def knobs(self) -> Sequence[Knob]:
         """The total budget."""
