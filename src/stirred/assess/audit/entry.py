@@ -43,8 +43,11 @@ def audit(
     census = _required(census, runs=runs, confidence=confidence, records=records, methods=methods)
     clock, say, key = Clock(seconds), progress or silent, Key.for_tests(seed).bind("audit")
     try:
+        say("invent records", 0, 2)
         pool = census if on_records else invented_census(census, seed=seed)
+        say("invent records", 1, 2)
         small = _small(mechanism, pool, records=records, on_records=on_records)
+        say("invent records", 2, 2)
         promise = mechanism.specification(small)
         if isinstance(promise.output_premetric, Multiplicative) and isinstance(
             promise.input_premetric, Hamming
