@@ -1,0 +1,185 @@
+"""Attack a release: link its records, reconstruct its small areas, and compare both with guesses and with the truth."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from stirred.assess.attack.linkage import (
+    Attacker,
+    agreement,
+    attacker_file,
+    attacker_named,
+    random_draw_hits,
+    reidentify,
+)
+from stirred.assess.attack.linkage.leave_one_out import chosen_targets, leave_one_out
+from stirred.assess.attack.linkage.reidentification import groups_of
+from stirred.assess.attack.measures import (
+    EXPOSED,
+    agreement_measure,
+    left_out_measure,
+    linkage_measures,
+    reconstruction_measures,
+)
+from stirred.assess.attack.reconstruction import (
+    AreaCounts,
+    Effort,
+    fits_blocks,
+    published_blocks,
+    published_tables,
+    reconstruct,
+)
+from stirred.assess.attack.result import AttackResult
+from stirred.assess.attack.sources import (
+    HOUSEHOLD,
+    PERSON,
+    AttackTarget,
+    released_records,
+    released_tables,
+    target_of,
+    true_records,
+)
+from stirred.assess.risk import RiskMeasure
+from stirred.census import Census
+from stirred.census.progress import Progress, silent
+from stirred.mechanisms.release import Release
+
+LISTS = ("cells", "counts", "candidates", "copies", "confidences")
+RECORDS, TABLES = "released records", "records reconstructed from tables"
+
+
+def attack(
+    release: Release,
+    census: Census,
+    *,
+    record_type: str = "",
+    area: str = "",
+    known: Sequence[str] | None = None,
+    secret: Sequence[str] | None = None,
+    attacker: str | Attacker = "perfect",
+    areas: int | None = 200,
+    bound: int | None = 0,
+    effort: Effort | None = None,
+    again: Callable[[Census], Release] | None = None,
+    left_out: int = 500,
+    seed: int = 1,
+    workers: int | None = None,
+    state: Path | None = None,
+    progress: Progress = silent,
+) -> AttackResult:
+    """Attack a release with a file that has ``known`` of the people, to learn their ``secret``.
+
+    Released records are linked directly. ``areas`` of the smallest areas, drawn at random (None: all), are reconstructed:
+    from the 18 tables of blocks of 2010, tabulated from the released records, or from the release's own tables that count by
+    ``area``, whose numbers are at most ``bound`` off. ``again`` makes one more release of a census, for the counterfactual
+    without ``left_out`` people. Everything is internal but the measures that say that they are public.
+    """
+    target = target_of(release, census, record_type=record_type, area=area, known=known, secret=secret)
+    if isinstance(target, str):
+        return AttackResult(measures=(_unknown(target),))
+    variables = target.variables
+    people = true_records(census, target)
+    truth = variables.keyed(people, also=[PERSON])
+    file = attacker if isinstance(attacker, Attacker) else attacker_named(attacker)
+    known_file = people.drop([name for name in variables.secret if name not in variables.known])
+    listed = attacker_file(known_file, file, area=variables.area, household=HOUSEHOLD, seed=seed)
+    listed = variables.keyed(listed, also=[PERSON])
+    measures: list[RiskMeasure] = []
+    tables: dict[str, pl.DataFrame] = {}
+    records = released_records(release, target)
+    if records is not None:
+        released = variables.keyed(records)
+        found = reidentify(released, truth, listed, seed=seed)
+        tables["reidentification"] = found.table()
+        measures += linkage_measures(found, source=RECORDS)
+        measures += _agreement(released, truth, seed=seed, source=RECORDS, tables=tables)
+    published = _published(release, census, target, records, bound=bound)
+    if published is not None:
+        measures += _reconstructed(
+            published, target, truth, listed, tables,
+            areas=areas, effort=effort, seed=seed, workers=workers, state=state, progress=progress,
+        )  # fmt: skip
+    if again is not None and records is not None:
+        targets = chosen_targets(truth, groups_of(truth)[EXPOSED], most=left_out, seed=seed)
+
+        def released_of(one: Census) -> pl.DataFrame:
+            made = released_records(again(one), target)
+            return variables.keyed(made if made is not None else people.head(0))
+
+        without = leave_one_out(
+            census, released_of, truth, targets,
+            record_type=target.record_type, secret=variables.secret, seed=seed,
+        )  # fmt: skip
+        measures.append(left_out_measure(without))
+    if not measures:
+        measures.append(_unknown("the release has neither such records nor tables of the area"))
+    return AttackResult(measures=tuple(measures), tables=tables)
+
+
+def _reconstructed(
+    published: AreaCounts,
+    target: AttackTarget,
+    truth: pl.DataFrame,
+    listed: pl.DataFrame,
+    tables: dict[str, pl.DataFrame],
+    *,
+    areas: int | None,
+    effort: Effort | None,
+    seed: int,
+    workers: int | None,
+    state: Path | None,
+    progress: Progress,
+) -> list[RiskMeasure]:
+    """Reconstruct areas, and link what was reconstructed as if it had been released."""
+    whole = areas is None or areas >= len(published.areas)
+    if areas is not None and not whole:
+        draws = np.random.default_rng(seed)
+        published = published.among(np.sort(draws.choice(len(published.areas), areas, replace=False)))
+    made = reconstruct(published, effort=effort, workers=workers, state=state, progress=progress)
+    tables["reconstructed areas"] = made.areas.drop(LISTS)
+    measures = reconstruction_measures(made.areas, whole=whole)
+    variables = target.variables
+    if not {*variables.classed, *variables.secret} <= set(made.cells.columns):
+        return measures
+    records = made.records().rename({"area": variables.area})
+    rebuilt = variables.keyed(records)
+    within = pl.col("area").is_in(published.areas.implode())
+    inside = truth.filter(within)
+    rows = pl.DataFrame({PERSON: inside[PERSON], "row": np.arange(inside.height)})
+    asked = listed.filter(within).join(rows, on=PERSON).drop(PERSON).rename({"row": PERSON})
+    proved = made.areas.filter(pl.col("unique").fill_null(value=False))["area"]
+    found = reidentify(rebuilt, inside, asked, seed=seed, unique_areas=proved)
+    tables["reidentification from tables"] = found.table()
+    measures += linkage_measures(found, source=TABLES)
+    return measures + _agreement(rebuilt, inside, seed=seed, source=TABLES, tables=tables)
+
+
+def _agreement(
+    released: pl.DataFrame, truth: pl.DataFrame, *, seed: int, source: str, tables: dict[str, pl.DataFrame]
+) -> list[RiskMeasure]:
+    agreed = agreement(released, truth, seed=seed)
+    tables[f"agreement, {source}"] = agreed
+    made = []
+    for column in ("exact", "classed"):
+        if released[column].null_count() < released.height:
+            draws = random_draw_hits(truth, key=column, seed=seed)
+            made.append(agreement_measure(agreed, draws, column=column, source=source))
+    return made
+
+
+def _published(
+    release: Release, census: Census, target: AttackTarget, records: pl.DataFrame | None, *, bound: int | None
+) -> AreaCounts | None:
+    """The numbers to reconstruct from: the release's own tables, or block tables of its records."""
+    if records is not None and fits_blocks(records):
+        return published_blocks(records, target.variables.area)
+    own = released_tables(release, census, target)
+    return published_tables(own, target.variables.area, bound=bound) if own else None
+
+
+def _unknown(reason: str) -> RiskMeasure:
+    return RiskMeasure(
+        name="reidentification", about="all persons", kind="absolute", value=None, unit="share", reason=reason
+    )
