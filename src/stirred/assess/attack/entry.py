@@ -60,6 +60,7 @@ def attack(
     secret: Sequence[str] | None = None,
     attacker: str | Attacker = "perfect",
     areas: int | None = 200,
+    tables: Sequence[str] | None = None,
     bound: int | None = 0,
     effort: Effort | None = None,
     again: Callable[[Census], Release] | None = None,
@@ -72,9 +73,10 @@ def attack(
     """Attack a release with a file that has ``known`` of the people, to learn their ``secret``.
 
     Released records are linked directly. ``areas`` of the smallest areas, drawn at random (None: all), are reconstructed:
-    from the 18 tables of blocks of 2010, tabulated from the released records, or from the release's own tables that count by
-    ``area``, whose numbers are at most ``bound`` off. ``again`` makes one more release of a census, for the counterfactual
-    without ``left_out`` people. Everything is internal but the measures that say that they are public.
+    from the release's own ``tables`` that count by the area, whose numbers are at most ``bound`` off (None: not known), or,
+    where none is named and records are released, from the 18 tables of blocks of 2010 tabulated from them. ``again`` makes
+    one more release of a census, for the counterfactual without ``left_out`` people. Everything is internal but the
+    measures that say that they are public.
     """
     target = target_of(release, census, record_type=record_type, area=area, known=known, secret=secret)
     if isinstance(target, str):
@@ -87,18 +89,18 @@ def attack(
     listed = attacker_file(known_file, file, area=variables.area, household=HOUSEHOLD, seed=seed)
     listed = variables.keyed(listed, also=[PERSON])
     measures: list[RiskMeasure] = []
-    tables: dict[str, pl.DataFrame] = {}
+    shown: dict[str, pl.DataFrame] = {}
     records = released_records(release, target)
     if records is not None:
         released = variables.keyed(records)
         found = reidentify(released, truth, listed, seed=seed)
-        tables["reidentification"] = found.table()
+        shown["reidentification"] = found.table()
         measures += linkage_measures(found, source=RECORDS)
-        measures += _agreement(released, truth, seed=seed, source=RECORDS, tables=tables)
-    published = _published(release, census, target, records, bound=bound)
+        measures += _agreement(released, truth, seed=seed, source=RECORDS, shown=shown)
+    published = _published(release, census, target, records, tables=tables, bound=bound)
     if published is not None:
         measures += _reconstructed(
-            published, target, truth, listed, tables,
+            published, target, truth, listed, shown,
             areas=areas, effort=effort, seed=seed, workers=workers, state=state, progress=progress,
         )  # fmt: skip
     if again is not None and records is not None:
@@ -115,7 +117,7 @@ def attack(
         measures.append(left_out_measure(without))
     if not measures:
         measures.append(_unknown("the release has neither such records nor tables of the area"))
-    return AttackResult(measures=tuple(measures), tables=tables)
+    return AttackResult(measures=tuple(measures), tables=shown)
 
 
 def _reconstructed(
@@ -123,7 +125,7 @@ def _reconstructed(
     target: AttackTarget,
     truth: pl.DataFrame,
     listed: pl.DataFrame,
-    tables: dict[str, pl.DataFrame],
+    shown: dict[str, pl.DataFrame],
     *,
     areas: int | None,
     effort: Effort | None,
@@ -138,7 +140,7 @@ def _reconstructed(
         draws = np.random.default_rng(seed)
         published = published.among(np.sort(draws.choice(len(published.areas), areas, replace=False)))
     made = reconstruct(published, effort=effort, workers=workers, state=state, progress=progress)
-    tables["reconstructed areas"] = made.areas.drop(LISTS)
+    shown["reconstructed areas"] = made.areas.drop(LISTS)
     measures = reconstruction_measures(made.areas, whole=whole)
     variables = target.variables
     if not {*variables.classed, *variables.secret} <= set(made.cells.columns):
@@ -151,16 +153,16 @@ def _reconstructed(
     asked = listed.filter(within).join(rows, on=PERSON).drop(PERSON).rename({"row": PERSON})
     proved = made.areas.filter(pl.col("unique").fill_null(value=False))["area"]
     found = reidentify(rebuilt, inside, asked, seed=seed, unique_areas=proved)
-    tables["reidentification from tables"] = found.table()
+    shown["reidentification from tables"] = found.table()
     measures += linkage_measures(found, source=TABLES)
-    return measures + _agreement(rebuilt, inside, seed=seed, source=TABLES, tables=tables)
+    return measures + _agreement(rebuilt, inside, seed=seed, source=TABLES, shown=shown)
 
 
 def _agreement(
-    released: pl.DataFrame, truth: pl.DataFrame, *, seed: int, source: str, tables: dict[str, pl.DataFrame]
+    released: pl.DataFrame, truth: pl.DataFrame, *, seed: int, source: str, shown: dict[str, pl.DataFrame]
 ) -> list[RiskMeasure]:
     agreed = agreement(released, truth, seed=seed)
-    tables[f"agreement, {source}"] = agreed
+    shown[f"agreement, {source}"] = agreed
     made = []
     for column in ("exact", "classed"):
         if released[column].null_count() < released.height:
@@ -170,13 +172,20 @@ def _agreement(
 
 
 def _published(
-    release: Release, census: Census, target: AttackTarget, records: pl.DataFrame | None, *, bound: int | None
+    release: Release,
+    census: Census,
+    target: AttackTarget,
+    records: pl.DataFrame | None,
+    *,
+    tables: Sequence[str] | None,
+    bound: int | None,
 ) -> AreaCounts | None:
     """The numbers to reconstruct from: the release's own tables, or block tables of its records."""
-    if records is not None and fits_blocks(records):
+    if tables is None and records is not None and fits_blocks(records):
         return published_blocks(records, target.variables.area)
-    own = released_tables(release, census, target)
-    return published_tables(own, target.variables.area, bound=bound) if own else None
+    own = released_tables(release, census, target, tables)
+    area = target.variables.area  # a number that may be off can be 0 where a record is
+    return published_tables(own, area, bound=bound, zeros_kept=bound == 0) if own else None
 
 
 def _unknown(reason: str) -> RiskMeasure:

@@ -108,11 +108,22 @@ def released_records(release: Release, target: AttackTarget) -> pl.DataFrame | N
     return pl.DataFrame(frame.collect())
 
 
-def released_tables(release: Release, census: Census, target: AttackTarget) -> dict[str, pl.DataFrame]:
-    """The tables of counts that share the area: its code, variables of the census, and the count."""
+def released_tables(
+    release: Release, census: Census, target: AttackTarget, named: Sequence[str] | None = None
+) -> dict[str, pl.DataFrame]:
+    """The tables of counts that share the area: its code, variables of the census, and the count; only those named."""
+    for name in named or ():
+        if name not in release.tables:
+            raise InputError(
+                f"the release has no table {name}",
+                why="the attack was asked to use it",
+                fix=did_you_mean(name, release.tables or ("(none)",)),
+            )
     variables = {*census.columns(target.record_type), *_home_columns(census, target.record_type), AGE_CLASS}
     found = {}
     for name, table in release.tables.items():
+        if named is not None and name not in named:
+            continue
         by = [column for column in table.column_names if column not in MEASURES]
         if target.variables.area in by and "count" in table.column_names and set(by) <= variables:
             found[name] = frame_of(table.select([*by, "count"]))
