@@ -137,8 +137,8 @@ def test_guesses_meet_their_closed_forms() -> None:
     assert modal == pytest.approx(best)
     expected = shares.group_by("area").agg((pl.col("p") ** 2).sum())["p"].mean()
     rates = [(proportional_guess(truth, truth, seed=seed) == truth["secret"]).mean() for seed in range(20)]
-    assert np.mean(rates) == pytest.approx(expected, abs=0.01)  # type: ignore[type-var]
-    assert np.mean(rates) < modal  # type: ignore[operator, type-var]
+    assert np.mean(rates) == pytest.approx(expected, abs=0.01)
+    assert np.mean(rates) < modal
 
 
 def test_areas_without_a_mode_take_that_of_the_larger_area() -> None:
