@@ -26,7 +26,9 @@ from stirred.assess.attack.measures import (
 from stirred.assess.attack.reconstruction import (
     AreaCounts,
     Effort,
+    calibration,
     fits_blocks,
+    held_against,
     published_blocks,
     published_tables,
     reconstruct,
@@ -145,12 +147,20 @@ def _reconstructed(
     variables = target.variables
     if not {*variables.classed, *variables.secret} <= set(made.cells.columns):
         return measures
-    records = made.records().rename({"area": variables.area})
-    rebuilt = variables.keyed(records)
+    rebuilt = variables.keyed(made.records().rename({"area": variables.area}))
     within = pl.col("area").is_in(published.areas.implode())
     inside = truth.filter(within)
     rows = pl.DataFrame({PERSON: inside[PERSON], "row": np.arange(inside.height)})
     asked = listed.filter(within).join(rows, on=PERSON).drop(PERSON).rename({"row": PERSON})
+    if (
+        effort is not None
+        and effort.samples
+        and {*variables.classed, *variables.secret} == set(made.cells.columns)
+    ):
+        sure = variables.keyed(
+            made.confidences().rename({"area": variables.area}), also=["copy", "confidence"]
+        )
+        shown["calibration"] = calibration(held_against(sure, inside))
     proved = made.areas.filter(pl.col("unique").fill_null(value=False))["area"]
     found = reidentify(rebuilt, inside, asked, seed=seed, unique_areas=proved)
     shown["reidentification from tables"] = found.table()
@@ -190,5 +200,5 @@ def _published(
 
 def _unknown(reason: str) -> RiskMeasure:
     return RiskMeasure(
-        name="reidentification", about="all persons", kind="absolute", value=None, unit="share", reason=reason
+        name="reidentification", about="all records", kind="absolute", value=None, unit="share", reason=reason
     )

@@ -17,9 +17,9 @@ from stirred.assess.risk import Baseline, RiskMeasure
 EVERYONE, EXPOSED = ("all", "all"), ("mode and unique", "nonmodal unique")
 PROVED = ("mode, unique and area", "nonmodal unique, one reconstruction")
 ABOUT = {
-    EVERYONE: "all persons",
-    EXPOSED: "persons who are unlike most of their area and unique there on what is known",
-    PROVED: "such persons in areas with one reconstruction only",
+    EVERYONE: "all records",
+    EXPOSED: "records unlike most of their area and unique there on what is known",
+    PROVED: "such records in areas with one reconstruction only",
 }
 GUESSES = (MODAL, PROPORTIONAL, MAJORITY, CEILING)
 
@@ -137,7 +137,7 @@ def agreement_measure(
     low, high = wilson(hits, persons)
     return RiskMeasure(
         name=f"agreement with the truth, {source}",
-        about="all persons" + (", ages in classes" if column == "classed" else ""),
+        about=ABOUT[EVERYONE] + (", ages in classes" if column == "classed" else ""),
         kind="absolute",
         value=hits / persons if persons else None,
         low=low,

@@ -40,7 +40,7 @@ def swapped(one: Census, rate: str = "1/2") -> Release:
 def test_an_attack_on_records_and_on_their_tables() -> None:
     found = attack(swapped(census()), census(), areas=10, again=swapped, left_out=20)
     assert {"reidentification", "reidentification from tables", "reconstructed areas"} <= set(found.tables)
-    recall = found.measure(RECALL, "all persons")
+    recall = found.measure(RECALL, "all records")
     assert recall.value is not None
     assert recall.low is not None
     assert recall.high is not None
@@ -82,7 +82,7 @@ def test_what_cannot_be_attacked_is_unknown_and_what_was_named_wrongly_is_refuse
     assert [m.value for m in unknown] == [None]
     assert "known=" in unknown[0].reason
     named = attack(release, plain, known=["size"], secret=["tenure"])
-    assert named.measure(RECALL, "all persons").value is not None
+    assert named.measure(RECALL, "all records").value is not None
     with pytest.raises(InputError, match="has no tenur"):
         attack(release, plain, known=["size"], secret=["tenur"])
     with pytest.raises(InputError, match="the release has no tract"):
@@ -116,7 +116,7 @@ def test_tables_with_bounded_noise_are_reconstructed() -> None:
     assert only.value is None
     assert (only.low, only.high) == (0.0, 1.0)
     assert (
-        found.measure("recall of reidentification, records reconstructed from tables", "all persons").value
+        found.measure("recall of reidentification, records reconstructed from tables", "all records").value
         is not None
     )
 

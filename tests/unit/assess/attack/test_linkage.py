@@ -212,3 +212,13 @@ def test_intervals() -> None:
     assert bootstrap(np.zeros(0), np.zeros(0), seed=1) == (0.0, 1.0)
     assert normalised(0.2, 1.0, attack_half=0.1, control_half=0.1) == (0.0, 0.0, 0.0)
     assert normalised(0.3, 0.3, attack_half=0.1, control_half=0.0)[0] == 0
+
+
+def test_ages_in_words_and_missing_values_are_linked_as_they_are() -> None:
+    people = pl.DataFrame(
+        {"block": ["a", None], "sex": [1, 2], "age": ["0-4", "85+"], "race": [1, 2], "hispanic": [1, 1]}
+    )
+    made = VARIABLES.keyed(people)
+    assert made["classed"].to_list() == made["exact"].to_list() == ["a·1·0-4", "·2·85+"]
+    years = people.with_columns(age=pl.Series([3, None]))
+    assert VARIABLES.keyed(years)["classed"].to_list() == ["a·1·3", "·2·"]

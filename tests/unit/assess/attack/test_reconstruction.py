@@ -181,8 +181,8 @@ def test_block_tables_count_what_their_names_say() -> None:
 
 def test_sex_and_age_class_have_no_error_and_blocks_are_certified() -> None:
     """Blocks of the sizes of the study; exact where the certificate says that there is one solution only."""
-    people = persons(500)
-    sizes = [5, 5, 30, 30, 75, 150, 350]
+    people = persons(700)
+    sizes = [5, 5, 30, 30, 75, 150, 350, 800]
     block = np.repeat([f"{i:02d}" for i in range(len(sizes))], sizes)
     people = people.head(sum(sizes)).with_columns(block=pl.Series(block))
     made = reconstruct(published_blocks(people, "block"))

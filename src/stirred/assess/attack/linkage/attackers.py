@@ -87,7 +87,7 @@ def attacker_file(
         at = found["sex"].rank("dense").to_numpy().astype(np.int64) - 1
         turned = np.where(_chosen(draws, found.height, attacker.wrong_sex), (at + 1) % len(sexes), at)
         columns.append(sexes.gather(turned).alias("sex"))
-    if "age" in found.columns and attacker.wrong_age:
+    if "age" in found.columns and found["age"].dtype.is_numeric() and attacker.wrong_age:
         step = np.where(draws.random(found.height) < 0.5, 1, -1)
         off = np.where(_chosen(draws, found.height, attacker.wrong_age), step, 0)
         ages = found["age"].cast(pl.Int64).to_numpy() + off

@@ -37,7 +37,10 @@ class LinkVariables:
         [('a·1·22', '2·1')]
         """
         if AGE in records.columns and AGE_CLASS not in records.columns:
-            records = records.with_columns(age_class(pl.col(AGE)).alias(AGE_CLASS))
+            years = records[AGE].dtype.is_numeric()  # ages that are words stay as they are
+            records = records.with_columns(
+                (age_class(pl.col(AGE)) if years else pl.col(AGE)).alias(AGE_CLASS)
+            )
         for name in (self.area, *self.classed, *(n for n in self.secret if n in records.columns), *also):
             if name not in records.columns:
                 raise InputError(
@@ -45,7 +48,7 @@ class LinkVariables:
                     why="a linkage needs it",
                     fix=did_you_mean(name, records.columns),
                 )
-        place = pl.col(self.area).cast(pl.String)
+        place = pl.col(self.area).cast(pl.String).fill_null("")
         parent = pl.col(self.parent).cast(pl.String) if self.parent in records.columns else pl.lit("")
         exact = (
             _key(place, self.known) if set(self.known) <= set(records.columns) else pl.lit(None, pl.String)

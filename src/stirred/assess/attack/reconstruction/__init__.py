@@ -7,7 +7,7 @@ from stirred.assess.attack.reconstruction.block_tables import (
     block_design,
     fits_blocks,
 )
-from stirred.assess.attack.reconstruction.confidence import calibration, precision_area
+from stirred.assess.attack.reconstruction.confidence import calibration, held_against, precision_area
 from stirred.assess.attack.reconstruction.design import TableDesign
 from stirred.assess.attack.reconstruction.noisy import nearest
 from stirred.assess.attack.reconstruction.programme import Programme
@@ -31,6 +31,7 @@ __all__ = [
     "block_design",
     "calibration",
     "fits_blocks",
+    "held_against",
     "nearest",
     "precision_area",
     "published_blocks",

@@ -32,7 +32,11 @@ def age_class(age: pl.Expr) -> pl.Expr:
     >>> pl.DataFrame({"a": [0, 21, 24, 85, 110]}).select(age_class(pl.col("a")))["a"].to_list()
     [0, 21, 22, 37, 37]
     """
-    return age.cast(pl.Int64).clip(0, AGE_STARTS[-1]).replace_strict(AGE_CLASSES, return_dtype=pl.Int64)
+    return (
+        age.cast(pl.Int64)
+        .clip(0, AGE_STARTS[-1])
+        .replace_strict(AGE_CLASSES, default=None, return_dtype=pl.Int64)
+    )
 
 
 def block_design() -> TableDesign:

@@ -44,6 +44,18 @@ def sampled(
     return Sampled(solutions=times, share=hits / times, certain=certain)
 
 
+def held_against(confidences: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
+    """Candidate records with ``true``: whether the truth has that many records of the same key and secret.
+
+    >>> sure = pl.DataFrame({"classed": ["a", "a"], "secret": ["x", "x"], "copy": [0, 1], "confidence": [1.0, 0.5]})
+    >>> held_against(sure, pl.DataFrame({"classed": ["a"], "secret": ["x"]}))["true"].to_list()
+    [True, False]
+    """
+    many = truth.group_by("classed", "secret").agg(pl.len().cast(pl.Int64).alias("many"))
+    joined = confidences.join(many, on=["classed", "secret"], how="left", maintain_order="left")
+    return joined.with_columns((pl.col("copy") < pl.col("many").fill_null(0)).alias("true")).drop("many")
+
+
 def calibration(confidences: pl.DataFrame, *, bins: int = 10) -> pl.DataFrame:
     """Of candidate records with about the same confidence, how many are true: class, candidates, confidence, precision.
 
