@@ -1,0 +1,161 @@
+r"""What margins imply about cells: bounds of Fréchet, of Dobra and Fienberg, and linear programmes for all other tables.
+
+Tables are given by the variables they show. If they are *decomposable* (in some order each shares with those before it only
+variables that stand together in one of them), a cell lies between $\max(0, \sum_C n_C - \sum_S n_S)$ and $\min_C n_C$
+over the tables C and what they share, S (Dobra and Fienberg 2000). For two tables these are the bounds of Fréchet.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from stirred.errors import InputError
+
+Integers = NDArray[np.int64]
+Shown = frozenset[str]
+MOST_CELLS = 3000  # of a table whose bounds are found by linear programmes
+
+
+def maximal(tables: Sequence[Shown]) -> list[Shown]:
+    """The tables that no other one contains.
+
+    >>> [sorted(table) for table in maximal([frozenset("a"), frozenset("ab"), frozenset("c")])]
+    [['a', 'b'], ['c']]
+    """
+    kept: list[Shown] = []
+    for table in sorted({*tables}, key=lambda shown: (-len(shown), sorted(shown))):
+        if not any(table <= other for other in kept):
+            kept.append(table)
+    return sorted(kept, key=sorted)
+
+
+def separators(tables: Sequence[Shown]) -> list[Shown] | None:
+    """What each table shares with those before it, in an order in which they are decomposable; None where they are not.
+
+    >>> separators([frozenset("ab"), frozenset("bc"), frozenset("ca")]) is None
+    True
+    >>> [sorted(shared) for shared in separators([frozenset("ab"), frozenset("bc"), frozenset("cd")])]
+    [['b'], ['c']]
+    """
+    left, taken, found = maximal(tables), list[Shown](), list[Shown]()
+    if not left:
+        return []
+    # a spanning tree of largest overlaps joins the tables; they are decomposable if it keeps each variable connected
+    taken.append(left.pop(0))
+    while left:
+        table, near = max(((t, u) for t in left for u in taken), key=lambda pair: len(pair[0] & pair[1]))
+        before = frozenset[str]().union(*taken)
+        if table & before != table & near:
+            return None
+        found.append(table & near)
+        taken.append(table)
+        left.remove(table)
+    return found
+
+
+def observed_bounds(cells: pl.DataFrame, tables: Sequence[Shown], shared: Sequence[Shown]) -> pl.DataFrame:
+    """``low`` and ``high`` of the cells that occur, from decomposable tables; a low above 0 follows from the tables alone.
+
+    ``cells`` has the variables of the tables and ``count``, one row for each combination that occurs.
+    """
+    total = pl.lit(0, pl.Int64)
+    high = pl.lit(None, pl.Int64)
+    for sign, group in ((1, tables), (-1, shared)):
+        for shown in group:
+            margin = (pl.col("count").sum().over(sorted(shown)) if shown else pl.col("count").sum()).cast(
+                pl.Int64
+            )
+            total = total + sign * margin
+            if sign == 1:
+                high = pl.min_horizontal(high, margin)
+    return cells.with_columns(pl.max_horizontal(pl.lit(0, pl.Int64), total).alias("low"), high.alias("high"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellBounds:
+    """The smallest and largest value of every cell of a table that agree with its margins, and how they were found."""
+
+    low: Integers
+    high: Integers
+    method: str  # "decomposable" (closed form) or "linear programme" (rounded to whole numbers: valid, perhaps not attained)
+
+    @property
+    def implied(self) -> NDArray[np.bool_]:
+        """The cells whose value follows from the margins."""
+        found: NDArray[np.bool_] = self.low == self.high
+        return found
+
+
+def cell_bounds(table: ArrayLike, margins: Sequence[Sequence[int]]) -> CellBounds:
+    """The bounds of all cells of a table of which these margins are known; a margin is a list of axes.
+
+    >>> found = cell_bounds([[3, 1], [0, 2]], [[0], [1]])
+    >>> found.low.tolist(), found.high.tolist()
+    ([[1, 1], [0, 0]], [[3, 3], [2, 2]])
+    >>> cell_bounds([[0, 4], [0, 0]], [[0], [1]]).implied.all()
+    np.True_
+    """
+    counts = np.asarray(table, np.int64)
+    tables = maximal([frozenset(f"{axis:03}" for axis in axes) for axes in margins])
+    shared = separators(tables)
+    if shared is not None:
+        total, high = np.zeros(counts.shape, np.int64), np.full(counts.shape, counts.sum())
+        for sign, group in ((1, tables), (-1, shared)):
+            for shown in group:
+                margin = _margin(counts, shown)
+                total += sign * margin
+                if sign == 1:
+                    high = np.minimum(high, margin)
+        return CellBounds(low=np.maximum(total, 0), high=high, method="decomposable")
+    return _programmed(counts, tables)
+
+
+def _margin(counts: Integers, shown: Shown) -> Integers:
+    """The margin of each cell, in the shape of the table."""
+    others = tuple(axis for axis in range(counts.ndim) if f"{axis:03}" not in shown)
+    result: Integers = counts.sum(axis=others, keepdims=True)
+    return np.broadcast_to(result, counts.shape)
+
+
+def _programmed(counts: Integers, tables: Sequence[Shown]) -> CellBounds:
+    from scipy.optimize import linprog
+
+    if counts.size > MOST_CELLS:
+        raise InputError(
+            f"the bounds of {counts.size:,} cells are too many linear programmes",
+            why=f"the margins are not decomposable, and at most {MOST_CELLS:,} cells are weighed",
+            fix="ask about a smaller table, or about margins that are decomposable",
+        )
+    place = np.arange(counts.size).reshape(counts.shape)
+    lines: list[Integers] = []
+    for shown in tables:
+        others = tuple(axis for axis in range(counts.ndim) if f"{axis:03}" not in shown)
+        along = np.moveaxis(place, others, range(-len(others), 0)).reshape(-1, _size(counts, others))
+        lines += list(along)
+    matrix = np.zeros((len(lines), counts.size))
+    for number, line in enumerate(lines):
+        matrix[number, line] = 1
+    known = matrix @ counts.ravel().astype(np.float64)
+    low, high = np.zeros(counts.size, np.int64), np.zeros(counts.size, np.int64)
+    upper = np.min([_margin(counts, shown).ravel() for shown in tables], axis=0)
+    for cell in range(counts.size):
+        if upper[cell] == 0:
+            continue
+        aim = np.zeros(counts.size)
+        aim[cell] = 1
+        least = linprog(aim, A_eq=matrix, b_eq=known, method="highs")
+        most = linprog(-aim, A_eq=matrix, b_eq=known, method="highs")
+        # without an answer of the solver the weaker bound stands
+        low[cell] = 0 if least.fun is None else max(0, int(np.ceil(least.fun - 1e-6)))
+        bound = upper[cell] if most.fun is None else np.floor(-most.fun + 1e-6)
+        high[cell] = min(int(upper[cell]), int(bound))
+    return CellBounds(
+        low=low.reshape(counts.shape), high=high.reshape(counts.shape), method="linear programme"
+    )
+
+
+def _size(counts: Integers, axes: Sequence[int]) -> int:
+    return int(np.prod([counts.shape[axis] for axis in axes], dtype=np.int64))
