@@ -16,6 +16,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.exchange import Exchange
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.law import Law, MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
@@ -195,6 +196,10 @@ class Mechanism(ABC):
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:  # noqa: ARG002
         """Whether a table of these variables is known to be exact in every release."""
         return False
+
+    def exchange(self, release: Release) -> Exchange | None:  # noqa: ARG002
+        """The public law by which released records changed places; None where none did, or no closed form is known."""
+        return None
 
     def details(self) -> Mapping[str, object]:
         """What programs may ask of the promise beyond its specification, as JSON."""

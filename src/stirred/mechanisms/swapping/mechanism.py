@@ -16,6 +16,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release, unweighted
 from stirred.mechanisms.law import Law
+from stirred.mechanisms.exchange import Exchange
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
@@ -330,6 +331,10 @@ class PermutationSwapping(Mechanism):
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Proposition 4: a table is exact when nothing in it moves, or all that stays is matched."""
         return self.closed_form and kept(by, match=self.match, swap=tables.moving(self, schema))
+
+    def exchange(self, release: Release) -> Exchange | None:
+        """The law of one record: selected with the effective rate of its stratum."""
+        return tables.exchange(self, release) if self.closed_form else None
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
         """Where the swaps fell, and what the guards found."""

@@ -14,6 +14,7 @@ from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.frames import collected
 from stirred.languages import Phrase
+from stirred.mechanisms.exchange import Exchange
 from stirred.mechanisms.exhibits import Exhibit, Series
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released import counted, in_strata, lazy, schema_of
@@ -28,6 +29,19 @@ MOST_POINTS = 400  # of a line in the report
 def moving(choice: SwapChoice, schema: Schema) -> list[str]:
     """The variables that move: those swapped, and the levels of geography that move along."""
     return [*choice.swap, *(level for level in schema.spine if level not in choice.match)]
+
+
+def exchange(choice: SwapChoice, release: Release) -> Exchange | None:
+    """The law of one record: selected with the effective rate of its stratum; None where no records are released."""
+    if choice.resolution not in release.microdata:
+        return None
+    there = lazy(release.microdata[choice.resolution]).collect_schema().names()
+    return Exchange(
+        record_type=choice.resolution,
+        match=choice.match,
+        moving=tuple(name for name in dict.fromkeys(moving(choice, schema_of(release))) if name in there),
+        selected=lambda n: effective_rate(n, choice.rate),
+    )
 
 
 @dataclass(frozen=True, slots=True)
