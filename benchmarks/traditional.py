@@ -1,16 +1,21 @@
 """The traditional methods: targeted record swapping, and the cell key method beside the ONS package.
 
-Usage: python benchmarks/traditional.py [--persons N …] [--rows N] [--peer PYTHON] [--json]
+Usage: python benchmarks/traditional.py [--persons N …] [--scan N] [--rows N] [--peer PYTHON] [--json]
 
 Targeted record swapping runs on households of 1 to 6 persons (mean 2.37) in nuts1 > nuts2 > nuts3 > lau, lau of about 500
 households, k = 3 on age (18 groups) × sex × nationality (6), profiles (size, type) then (size), 5 %. n3 has three levels and
 carries lau along, n4 has four. "draw" is the matching with its risks, from encoded records, which is what recordSwap's C++
-core does; "release" is everything from the census to verified, ordered records in memory. Where time per million persons is
-about equal at two sizes, the growth is linear. On a busy machine the processor's seconds say more than the clock's.
+core does; "release" is everything from the census to verified, ordered records in memory. Each row is a process of its own,
+so that the peak of memory is its own. Where time per million persons is about equal at two sizes, the growth is linear. On a
+busy machine the processor's seconds say more than the clock's; the load of the machine stands in each row.
 
-What the peer does that this does not: recordSwap (sdcMicro 5.8, C++) takes 6 to 14 s (n3) and about 100 s (n4) at 1 million
-persons on two busy cores, 96 s (n3) at 5 million; it is not run here, it needs R. These figures are of another day and of a
-census like this one; the ratio to them is an order of magnitude.
+The peer, recordSwap (sdcMicro 5.8, C++), takes 6 to 14 s (n3) and about 100 s (n4) at 1 million persons on two busy cores,
+96 s (n3) at 5 million. It needs R, and neither PyPI nor Debian has a package of its core, so it is not run here: its figures
+are of another day and of a census like this one, and the ratio to them is an order of magnitude.
+
+Up to --scan persons the same draw is made once more with partners found by a scan of all records, as the peer finds them,
+but compiled and on flat arrays. That scan is not the peer: it is the least that any such search costs with the order and the
+risks of Stirred. Both find the same partners, which is checked.
 
 The cell key method counts 1 million rows by 840 areas × 18 × 2 and looks the noise up; with --peer, a Python that has the
 ONS package cell-key-perturbation, that package perturbs the same rows with the same table in the same run.
@@ -18,26 +23,31 @@ ONS package cell-key-perturbation, that package perturbs the same rows with the 
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.compiled import compiled
 from stirred.engine import Local
 from stirred.frames import arrow_of
 from stirred.mechanisms.cell_key.perturbation import GridTable
 from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
 from stirred.mechanisms.targeted import TargetedSwapping
+from stirred.mechanisms.targeted.donors import FREE, SWAPPED, Ints, Pairing, Tier
 
 LEVELS = ["nuts1", "nuts2", "nuts3", "lau"]
 SHARES = [0.34, 0.29, 0.15, 0.13, 0.06, 0.03]  # of sizes 1 to 6: mean 2.37
@@ -113,33 +123,129 @@ def timed(work: Callable[[], object], rounds: int) -> float:
     return median(found)
 
 
-def targeted(persons: int, rounds: int) -> list[dict[str, Any]]:
-    """A row for three and one for four levels."""
-    census, key, rows = people(persons), Key.fresh(), []
-    for name in ("n3", "n4"):
-        mechanism = swapping(name)
-        frame = mechanism.frame(census)
-        moved = float(mechanism.pairs(frame, key).moved.mean())
+def targeted(persons: int, name: str, rounds: int, scan: int) -> dict[str, Any]:
+    """One row: a number of persons, three or four levels."""
+    first = swapping(name)
+    small = people(20_000)
+    first.release(small, key=Key.fresh(), engine=Local())  # compile
+    census, key, mechanism = people(persons), Key.fresh(), swapping(name)
+    frame = mechanism.frame(census)
+    drawn = mechanism.pairs(frame, key)
+    busy = time.process_time()
+    draw = timed(lambda: mechanism.pairs(frame, key), rounds)
+    busy = (time.process_time() - busy) / rounds
+    of_draw = _peak()
+    row: dict[str, Any] = {
+        "config": name,
+        "persons": persons,
+        "draw_seconds": round(draw, 3),
+        "draw_processor_seconds": round(busy, 3),
+        "processor_seconds_per_million": round(busy / persons * 1e6, 3),
+        "persons_per_second": round(persons / draw),
+        "households_moved": round(float(drawn.moved.mean()), 4),
+    }
+    if persons <= scan:
+        row |= scanned(mechanism, frame, key, drawn, small)
+    busy = time.process_time()
+    whole = timed(lambda: mechanism.release(census, key=key, engine=Local()), 1)
+    row |= {
+        "release_seconds": round(whole, 2),
+        "release_processor_seconds": round(time.process_time() - busy, 2),
+        "peak_rss_bytes": of_draw,
+        "peak_rss_bytes_of_release": _peak(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+    if (name, persons) in PEER_SECONDS:
+        peer = PEER_SECONDS[name, persons]
+        row |= {
+            "recordswap_seconds_stored": peer,
+            "ratio": round(peer / draw, 1),
+            "ratio_of_processor_seconds": round(peer / busy_of(row), 1),
+        }
+    return row
+
+
+def busy_of(row: dict[str, Any]) -> float:
+    """The processor's seconds of a draw."""
+    return max(float(row["draw_processor_seconds"]), 1e-9)
+
+
+def scanned(
+    mechanism: TargetedSwapping, frame: Any, key: Key, drawn: Pairing, small: Census
+) -> dict[str, Any]:
+    """The same draw by a scan of all records, once."""
+    with patch("stirred.mechanisms.targeted.draw.Buckets", Scan):
+        mechanism.pairs(mechanism.frame(small), key)  # compile
         busy = time.process_time()
-        draw = timed(lambda: mechanism.pairs(frame, key), rounds)  # noqa: B023
-        busy = (time.process_time() - busy) / rounds
-        whole = timed(lambda: mechanism.release(census, key=key, engine=Local()), 1)  # noqa: B023
-        peer = PEER_SECONDS.get((name, persons))
-        rows.append(
-            {
-                "config": name,
-                "persons": persons,
-                "draw_seconds": round(draw, 3),
-                "draw_processor_seconds": round(busy, 3),
-                "release_seconds": round(whole, 2),
-                "persons_per_second": round(persons / draw),
-                "households_moved": round(moved, 4),
-                "recordswap_seconds_stored": peer,
-                "ratio": round(peer / draw, 1) if peer else None,
-                "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            }
-        )
-    return rows
+        found = mechanism.pairs(frame, key)
+        busy = time.process_time() - busy
+    if not np.array_equal(found.partner, drawn.partner):
+        raise SystemExit("the scan and the buckets do not find the same partners")
+    return {"scan_processor_seconds": round(busy, 3)}
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Partners by a scan of all records in their order: what buckets are measured against."""
+
+    groups: Ints
+    partners: np.ndarray[Any, np.dtype[np.bool_]]
+    own: Ints
+    order: Ints
+
+    @staticmethod
+    def of(tiers: list[Tier], own: Ints, order: Ints) -> "Scan":
+        """Nothing is prepared."""
+        groups, partners = np.stack([t.groups for t in tiers]), np.stack([t.partners for t in tiers])
+        return Scan(groups, partners, own, order)
+
+    def pair(self, pairing: Pairing, seekers: Ints, *, level: int, must: bool, **quotas: Ints) -> None:
+        """Swap each seeker with the first free record of another area in the first group that has one."""
+        before = pairing.moved
+        _scan(
+            seekers, self.groups, self.partners, self.own, self.order, quotas["quota_of"], quotas["quota"],
+            quotas["done"], pairing.state, pairing.partner, pairing.tier, pairing.begun, pairing.failed, must,
+        )  # fmt: skip
+        pairing.level[pairing.moved & ~before] = level
+
+
+@compiled
+def _scan(
+    seekers: Any, groups: Any, partners: Any, own: Any, order: Any, quota_of: Any, quota: Any, done: Any, state: Any,
+    partner: Any, tier: Any, begun: Any, failed: Any, must: bool,
+) -> None:  # fmt: skip
+    for seeker in seekers:
+        if state[seeker] != FREE or done[quota_of[seeker]] >= quota[quota_of[seeker]]:
+            continue
+        found = -1
+        for t in range(groups.shape[0]):
+            group = groups[t, seeker]
+            if group < 0:
+                continue
+            for other in order:
+                if (
+                    state[other] == FREE
+                    and groups[t, other] == group
+                    and own[other] != own[seeker]
+                    and partners[t, other]
+                ):
+                    found = other
+                    tier[seeker] = tier[other] = t
+                    break
+            if found >= 0:
+                break
+        if found < 0:
+            if must:
+                failed[seeker], state[seeker] = True, 2
+            continue
+        partner[seeker], partner[found] = found, seeker
+        state[seeker] = state[found] = SWAPPED
+        begun[seeker] = True
+        done[quota_of[seeker]] += 1
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def cell_key(number: int, rounds: int, peer: str) -> dict[str, Any]:
@@ -192,21 +298,37 @@ def cell_key(number: int, rounds: int, peer: str) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--persons", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--persons", type=int, nargs="*", default=[100_000, 1_000_000])
+    parser.add_argument("--levels", nargs="+", choices=("n3", "n4"), default=["n3", "n4"])
+    parser.add_argument("--scan", type=int, default=1_000_000, help="up to so many persons, beside a scan")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the cell key method; 0: leave it out")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", default="", help="a Python that has cell-key-perturbation installed")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--here", action="store_true", help="one row, in this process")
     arguments = parser.parse_args()
-    targeted(20_000, 1)  # compile
-    found = [row for persons in arguments.persons for row in targeted(persons, arguments.rounds)]
-    found.append(cell_key(arguments.rows, arguments.rounds, arguments.peer))
+    if arguments.here:
+        persons, name = arguments.persons[0], arguments.levels[0]
+        print(json.dumps(targeted(persons, name, arguments.rounds, arguments.scan)))
+        return 0
+    found = []
+    for persons in arguments.persons:
+        for name in arguments.levels:
+            words = [sys.executable, __file__, "--here", "--persons", str(persons), "--levels", name]
+            words += ["--rounds", str(arguments.rounds), "--scan", str(arguments.scan)]
+            found.append(json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout))
+            _show(found[-1], quiet=arguments.json)
+    if arguments.rows:
+        found.append(cell_key(arguments.rows, arguments.rounds, arguments.peer))
+        _show(found[-1], quiet=arguments.json)
     if arguments.json:
         print(json.dumps(found))
-        return 0
-    for row in found:
-        print("  ".join(f"{name}={value}" for name, value in row.items()))
     return 0
+
+
+def _show(row: dict[str, Any], *, quiet: bool) -> None:
+    if not quiet:
+        print("  ".join(f"{name}={value}" for name, value in row.items()), flush=True)
 
 
 if __name__ == "__main__":
