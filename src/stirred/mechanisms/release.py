@@ -61,6 +61,8 @@ class Release:
     ``tables`` are small (an Arrow table each); ``microdata`` may be larger than memory (an Arrow table, or a Parquet
     dataset on disk), by record type. Rows stand in an order that does not depend on the confidential file. ``schema``
     says what the variables are, and ``folder`` where the files of areas beside the spine lie: tables need both.
+    ``internal`` is not part of what may be published: tables about the confidential records, for the office alone, which
+    a run writes to the internal part of its packet and nowhere else.
     """
 
     mechanism: str
@@ -80,6 +82,7 @@ class Release:
     )  # of the mechanism, as a plan states them, where they are not its parameters
     input_digest: str = ""  # keyed with the run's own key: equal only for the same run on the same input
     private: bool = True  # False when made with Key.for_tests
+    internal: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
     schema: "Schema | None" = field(default=None, compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False)
 

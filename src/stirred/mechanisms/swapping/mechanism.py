@@ -35,7 +35,7 @@ from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, by_rec
 from stirred.mechanisms.swapping.numbers.uncertainty import kept
 from stirred.mechanisms.swapping.pipeline import memory
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.pipeline.publish import Logged, swapped_columns
 from stirred.mechanisms.swapping.pipeline.release import release, stated
 from stirred.mechanisms.swapping.proposal import propose
 from stirred.mechanisms.swapping.records.columns import Column
@@ -247,6 +247,10 @@ class PermutationSwapping(Mechanism):
             run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
         )
         return swapped_columns(frame, moves, engine)
+
+    def logged(self, frame: Frame, run: Key, engine: Engine) -> Logged:
+        """The columns after one draw, and what the office alone may know of it: here nothing."""
+        return self.swapped(frame, run, engine), {}
 
     def remarks(self, shapes: Shapes) -> tuple[str, ...]:
         """Warnings for the release: strata that are rarely swapped."""

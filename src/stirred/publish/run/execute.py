@@ -76,7 +76,7 @@ def _run(
             promise=ready.promise,
         )
         truth = ready.census if internal and plan.utility else None
-        write(content, unfinished.part, progress=report, truth=truth)
+        write(content, unfinished.part, progress=report, truth=truth, internal=internal)
         unfinished.same_input(plan, key, ready.census)
     except (ForgedStateError, ClusterError):
         raise

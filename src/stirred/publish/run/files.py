@@ -47,6 +47,28 @@ def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path
     return own
 
 
+def store_internal(release: Release, folder: Path) -> None:
+    """Write what only the office may see of a release; a release without it leaves no folder."""
+    names = file_names(release.internal)
+    for name, table in release.internal.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path_in(folder, names[name], ".parquet"))
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def table_of(content: bytes) -> pa.Table:
+    """The table that was written as bytes."""
+    with pa.ipc.open_stream(content) as reader:
+        return reader.read_all()
+
+
 def located(release: Release, folder: Path) -> Release:
     """The release with records that are read from a folder."""
     return replace(

@@ -14,12 +14,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.chance.authentic import AuthenticFolder, digest_of, forged, keep_mark, mark_of
+from stirred.chance.cipher import keystream
 from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, Guard, Mechanism, Release
@@ -27,7 +30,7 @@ from stirred.publish.packet.checksums import INTERNAL, PUBLIC
 from stirred.publish.packet.receipt import guard_lines, json_bytes
 from stirred.publish.packet.walk import entries
 from stirred.publish.plan.description import Plan
-from stirred.publish.run.files import OWN, located, move
+from stirred.publish.run.files import OWN, located, move, table_bytes, table_of
 from stirred.publish.run.inputs import input_identity
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
 from stirred.spec.files.parts import part_from_json, part_to_json
@@ -143,9 +146,20 @@ class Unfinished:
             settings=saved["settings"],
             input_digest=saved["input_digest"],
             private=saved["private"] and key.private,
+            internal={
+                name: self._told(file, key)
+                for name, file in _internal_files(place, saved["internal"]).items()
+            },
             schema=census.schema,
             folder=census.folder,
         )
+
+    def _told(self, file: str, key: Key) -> pa.Table:
+        """What the office alone may know of a release that was finished before."""
+        found = self._sealed(key).read(file)
+        if found is None:
+            raise forged(self.state)
+        return table_of(_hidden(found, key, file, self.state))
 
     def work(self, place: Path) -> Path:
         """An empty folder for what the mechanism writes."""
@@ -160,6 +174,9 @@ class Unfinished:
         final = self.state / f"{place.name}.ready"
         shutil.rmtree(final, ignore_errors=True)
         move(release, final, work)
+        for name, file in _internal_files(place, release.internal).items():
+            content = table_bytes(release.internal[name])
+            self._sealed(key).keep(file, _hidden(content, key, file, self.state))
         self._sealed(key).keep(
             f"{place.name}.json",
             json_bytes(
@@ -177,12 +194,24 @@ class Unfinished:
                     "settings": dict(release.settings),
                     "input_digest": release.input_digest,
                     "private": release.private,
+                    "internal": list(release.internal),
                 }
             ),
         )
         final.replace(place)
         shutil.rmtree(work, ignore_errors=True)
         return located(release, place)
+
+
+def _internal_files(place: Path, names: Iterable[str]) -> dict[str, str]:
+    return {name: f"{place.name}.{file}.internal" for name, file in file_names(names).items()}
+
+
+def _hidden(content: bytes, key: Key, name: str, state: Path) -> bytes:
+    """Records encrypted for the time of a run; the same run writes the same content, so no key stream serves two."""
+    secret = key.digest(b"internal", mark_of(state / "run") or b"", name.encode())
+    mask = keystream(secret, 0, len(content))
+    return (np.frombuffer(content, np.uint8) ^ mask).tobytes()
 
 
 def _identity(plan: Plan, key: Key, census: Census) -> str:

@@ -23,6 +23,7 @@ from stirred.publish.packet.receipt import receipt, write_json
 from stirred.publish.plan.description import Plan, TablePlan
 from stirred.publish.run.csv_files import write_csv
 from stirred.publish.run.documents import Papers
+from stirred.publish.run.files import store_internal
 from stirred.spec import Specification
 
 
@@ -43,8 +44,14 @@ def data_folder(plan: Plan, number: int) -> str:
     return "data" if len(plan.steps) == 1 else f"data-{number + 1}"
 
 
-def write(content: Content, part: Path, *, progress: Progress, truth: Census | None = None) -> None:
-    """Write the public part, and with the ``truth`` the internal one; the records lie in the public part already."""
+def write(
+    content: Content, part: Path, *, progress: Progress, truth: Census | None = None, internal: bool = False
+) -> None:
+    """Write the public part; the records lie in it already.
+
+    The internal part has the comparison with the ``truth``, and where it is wanted (``internal``) what the mechanisms
+    tell the office alone.
+    """
     require_kept(content.releases)
     plan, public = content.plan, part / PUBLIC
     tables = all_tables(content)
@@ -85,11 +92,15 @@ def write(content: Content, part: Path, *, progress: Progress, truth: Census | N
     )
     papers.write_public(public)
     seal(public)
-    if truth is not None:
+    told = internal and any(release.internal for release in content.releases)
+    if truth is not None or told:
         inside = part / INTERNAL
         shutil.rmtree(inside, ignore_errors=True)
-        inside.mkdir()
-        papers.write_internal(truth, content.releases, made, inside, content.engine)
+        inside.mkdir(mode=0o700)
+        if truth is not None:
+            papers.write_internal(truth, content.releases, made, inside, content.engine)
+        for number, release in enumerate(content.releases) if told else ():
+            store_internal(release, inside / data_folder(plan, number))
         seal(inside)
     progress("report", 1, 1)
 

@@ -1,6 +1,6 @@
 """A census that fits in memory: one part, held as a frame, without an exchange and without files of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -131,7 +131,7 @@ class MemoryRecords:
         """Draw, then write and verify in one pass over the published order."""
         del before
         self.progress("swap", 0, 1)
-        columns = self.law.swapped(self.frame, run, self.engine)
+        columns, internal = self.law.logged(self.frame, run, self.engine)
         # the number of moved records is not part of the output: it is not counted, logged or published
         self.progress("swap", 1, 1)
         destinations: list[Destination] = []
@@ -144,7 +144,7 @@ class MemoryRecords:
                 for rows in slices(self.frame.rows):
                     found = self.kept.prints(columns, rows, self.frame.ids[rows])
                     after.homes = [a + b for a, b in zip(after.homes, found, strict=True)]
-            yield MemorySwapped(columns, after, microdata)
+            yield MemorySwapped(columns, after, microdata, internal)
         except BaseException:
             for destination in destinations:
                 destination.discard()
@@ -185,6 +185,7 @@ class MemorySwapped:
     columns: dict[str, Column]
     after: After
     microdata: Microdata
+    internal: Mapping[str, pa.Table]
 
     def table(self, by: tuple[str, ...]) -> pa.Table:
         """The contingency table of some variables, sorted."""

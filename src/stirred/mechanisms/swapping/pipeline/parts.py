@@ -6,10 +6,11 @@ word is named by the identifier of a record, so parts change nothing: the bytes 
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,7 +176,9 @@ class PartRecords:
 
 
 class PartSwapped:
-    """Swapped records in parts of the published order."""
+    """Swapped records in parts of the published order; no log is carried back from the workers."""
+
+    internal: Mapping[str, pa.Table] = MappingProxyType({})
 
     def __init__(
         self,

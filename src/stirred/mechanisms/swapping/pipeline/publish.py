@@ -4,7 +4,7 @@ Each function takes one part: all records in memory, or a part of the published 
 the published order, so only the numbers of the first records differ.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +21,10 @@ from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader,
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.members import Members
 from stirred.mechanisms.swapping.records.packing import digits_of
+
+Logged = tuple[
+    dict[str, Column], Mapping[str, pa.Table]
+]  # columns after a draw, and what only the office may know
 
 
 def swapped_columns(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Column]:

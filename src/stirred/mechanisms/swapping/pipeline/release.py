@@ -90,6 +90,7 @@ def release(
                 guards=(named, standing, undone),
                 input_digest=run.digest(b"input", before.digest).hex(),
                 private=key.private,
+                internal=swapped.internal,
                 schema=census.schema,
                 folder=census.folder,
             )

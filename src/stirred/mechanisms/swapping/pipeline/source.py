@@ -14,7 +14,7 @@ from stirred.engine import Engine
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.guards.checks import Accepting
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import After
+from stirred.mechanisms.swapping.pipeline.publish import After, Logged
 from stirred.mechanisms.swapping.pipeline.survey import Before
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.roles import Roles, SwapChoice
@@ -57,6 +57,10 @@ class SwapLaw(SwapChoice, Accepting, Protocol):
 
     def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """The columns after one draw."""
+        ...
+
+    def logged(self, frame: Frame, run: Key, engine: Engine) -> Logged:
+        """The columns after one draw, and what the office alone may know of it."""
         ...
 
     def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
@@ -103,6 +107,11 @@ class SwappedRecords(Protocol):
 
     def written(self) -> Microdata:
         """The published records by record type."""
+        ...
+
+    @property
+    def internal(self) -> Mapping[str, pa.Table]:
+        """What the office alone may know of the draw."""
         ...
 
 
