@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from stirred.mechanisms.targeted.flat import flat_census as flat_census
     from stirred.mechanisms.targeted.flat import record_swap as record_swap
     from stirred.mechanisms.targeted.log import SwapLog as SwapLog
-    from stirred.mechanisms.targeted.log import swap_log as swap_log
     from stirred.mechanisms.targeted.mechanism import TargetedSwapping as TargetedSwapping
+    from stirred.mechanisms.targeted.pairwise import swap_log as swap_log
 
 __all__ = ["SwapLog", "TargetedSwapping", "flat_census", "record_swap", "swap_log"]
 
@@ -17,7 +17,8 @@ __getattr__ = on_demand(
     __name__,
     {
         "mechanism": ("TargetedSwapping",),
-        "log": ("SwapLog", "swap_log"),
+        "log": ("SwapLog",),
+        "pairwise": ("swap_log",),
         "flat": ("flat_census", "record_swap"),
     },
 )

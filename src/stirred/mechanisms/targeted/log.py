@@ -1,28 +1,15 @@
-"""Who was swapped with whom, for the office's quality assurance: computed again from the key, never part of a release."""
+"""Who was swapped with whom, for the office's quality assurance: it goes to the internal part of a packet, or nowhere."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
-from stirred.chance import Key
-from stirred.engine import Engine, Local
-from stirred.errors import InputError
-from stirred.frames import frame_of
 from stirred.mechanisms.swapping.draw.strata import OUT
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns, table
-from stirred.mechanisms.swapping.pipeline.release import opened
-from stirred.mechanisms.targeted.donors import Pairing
-from stirred.mechanisms.targeted.draw import moves_of
-from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
-
-if TYPE_CHECKING:
-    from stirred.census import Census
+from stirred.mechanisms.targeted.donors import Ints, Pairing
+from stirred.mechanisms.targeted.risk import joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +18,7 @@ class SwapLog:
 
     pairs: (
         pa.Table
-    )  # one row for each household that moved: its partner, the level, the rule, who was selected
+    )  # one row for each household that moved: whose place it took, level, rule, who was selected
     households: int  # that take part
     persons: int
     moved: int
@@ -60,35 +47,33 @@ class SwapLog:
             "cells changed": dict(self.tables),
         }
 
-
-def swap_log(
-    mechanism: PairwiseSwapping, census: "Census", *, key: Key, engine: Engine | None = None
-) -> SwapLog:
-    """The log of the release that this key gives; the draw is made again in memory."""
-    place = engine or Local()
-    with opened(mechanism, census.checked(), place) as source:
-        if not isinstance(source, MemoryRecords):
-            raise InputError(
-                "the log needs the census in memory",
-                why="the draw is made again to see who was swapped",
-                fix="ask for it with Local() on a machine whose memory holds the census",
-            )
-        run = mechanism.bound(key, source.survey(mechanism.reader(key)).digest)
-        frame = source.frame
-    pairing = mechanism.pairs(frame, run)
-    return _logged(mechanism, frame, pairing, place)
+    def internal(self) -> dict[str, pa.Table]:
+        """The log as two tables: ``swaps``, a row for each household that moved, and ``figures`` (figure, of, number)."""
+        rows = [
+            ("households that take part", "", self.households),
+            ("households moved", "", self.moved),
+            ("persons of households that take part", "", self.persons),
+            ("persons moved", "", self.moved_persons),
+            ("households without a partner", "", self.without_partner),
+            *(("swaps by rule", name, number) for name, number in self.rules.items()),
+            *(("swaps by level", name, number) for name, number in self.levels.items()),
+            *(("cells changed", name, number) for name, number in self.tables.items()),
+        ]
+        figure, of, number = zip(*rows, strict=True)
+        figures = pa.table({"figure": list(figure), "of": list(of), "number": pa.array(number, pa.int64())})
+        return {"swaps": self.pairs, "figures": figures}
 
 
-def _logged(mechanism: PairwiseSwapping, frame: Frame, pairing: Pairing, engine: Engine) -> SwapLog:
+def log_of(frame: Frame, pairing: Pairing, *, rules: Sequence[str], levels: Sequence[str]) -> SwapLog:
+    """The log of one draw; rows are in the order of the identifiers."""
     rows = np.flatnonzero(pairing.moved)
-    begun = pairing.begun
+    rows = rows[np.argsort(frame.ids[rows], kind="stable")]
+    begun, partner = pairing.begun, pairing.partner[rows]
     names = frame.columns[frame.roles.identifier] if frame.roles.identifier else None
     if names is None:
-        own, other = pa.array(rows), pa.array(pairing.partner[rows])
+        own, other = pa.array(rows), pa.array(partner)
     else:
-        own = names.taken(rows.astype(np.uint32)).arrow()
-        other = names.taken(pairing.partner[rows].astype(np.uint32)).arrow()
-    rules, levels = mechanism.rules, mechanism.levels
+        own, other = (names.taken(some.astype(np.uint32)).arrow() for some in (rows, partner))
     sizes = sum((np.diff(group.starts) for group in frame.members), np.zeros(frame.rows, np.int64))
     part = frame.strata.codes != OUT
     return SwapLog(
@@ -96,8 +81,8 @@ def _logged(mechanism: PairwiseSwapping, frame: Frame, pairing: Pairing, engine:
             {
                 "household": own,
                 "partner": other,
-                "level": pa.array([levels[i] for i in pairing.level[rows]], pa.string()),
-                "rule": pa.array([rules[i] for i in pairing.tier[rows]], pa.string()),
+                "level": pa.array(np.array(levels, object)[pairing.level[rows]], pa.string()),
+                "rule": pa.array(np.array(rules, object)[pairing.tier[rows]], pa.string()),
                 "selected": pa.array(begun[rows]),
             }
         ),
@@ -108,27 +93,28 @@ def _logged(mechanism: PairwiseSwapping, frame: Frame, pairing: Pairing, engine:
         rules={name: int((begun & (pairing.tier == i)).sum()) for i, name in enumerate(rules)},
         levels={name: int((begun & (pairing.level == i)).sum()) for i, name in enumerate(levels)},
         without_partner=int(pairing.failed.sum()),
-        tables=_changed(mechanism, frame, pairing, engine),
+        tables=_changed(frame, rows, partner, levels),
     )
 
 
-def _changed(mechanism: PairwiseSwapping, frame: Frame, pairing: Pairing, engine: Engine) -> dict[str, int]:
-    """Of each table of a level by a held variable, and by what partners agree on, how many cells differ afterwards."""
-    after = swapped_columns(frame, moves_of(pairing), engine)
+def _changed(frame: Frame, rows: Ints, givers: Ints, levels: Sequence[str]) -> dict[str, int]:
+    """Of each table of a level by a held variable, and by what partners agree on, how many cells differ afterwards.
+
+    Only records that moved change a cell: they are counted where they were and where they are.
+    """
+    roles = frame.roles
+    asked: list[tuple[str, ...]] = [(level, name) for level in levels for name in roles.held if name != level]
+    asked += [(level, *roles.match) for level in levels if len(roles.match) > 1]
     found = {}
-    asked: list[tuple[str, ...]] = [
-        (level, name) for level in mechanism.levels for name in frame.roles.held if name != level
-    ]
-    asked += [(level, *frame.roles.match) for level in mechanism.levels if len(frame.roles.match) > 1]
     for by in dict.fromkeys(asked):
-        before, now = table(frame.columns, by), table(after, by)
-        both = pa.concat_tables([before.append_column("t", pa.array(["b"] * before.num_rows)),
-                                 now.append_column("t", pa.array(["n"] * now.num_rows))])  # fmt: skip
-        found[" × ".join(by)] = _differing(both, by)
+        columns = []
+        for name in by:
+            codes = frame.columns[name].codes
+            now = givers if name in roles.moving else rows
+            both = np.concatenate([codes[rows], codes[now]])
+            columns.append(replace(frame.columns[name], codes=both, reach=None))
+        cells = joined(columns, 2 * rows.size)
+        number = int(cells.max(initial=-1)) + 1
+        before, after = (np.bincount(some, minlength=number) for some in np.split(cells, 2))
+        found[" × ".join(by)] = int((before != after).sum())
     return found
-
-
-def _differing(both: pa.Table, by: tuple[str, ...]) -> int:
-    signed = pl.when(pl.col("t") == "b").then(pl.col("count")).otherwise(-pl.col("count"))
-    text = frame_of(both).with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
-    return int((text.group_by(list(by)).agg(signed.sum().alias("d"))["d"] != 0).sum())

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred.chance import Key
-from stirred.engine import Engine, Progress
-from stirred.errors import require_kind
+from stirred.engine import Engine, Local, Progress
+from stirred.errors import InputError, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, Release
 from stirred.mechanisms.law import Law
@@ -19,11 +19,14 @@ from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.numbers import tables
 from stirred.mechanisms.swapping.numbers.uncertainty import kept
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
+from stirred.mechanisms.swapping.pipeline.publish import Logged, swapped_columns
+from stirred.mechanisms.swapping.pipeline.release import opened
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.draw import moves_of
+from stirred.mechanisms.targeted.log import SwapLog, log_of
 from stirred.spec import Bound, Budget, SizeLaw, Specification
 
 if TYPE_CHECKING:
@@ -140,6 +143,12 @@ class PairwiseSwapping(PermutationSwapping):
         """The columns after the swap."""
         return swapped_columns(frame, moves_of(self.pairs(frame, run)), engine)
 
+    def logged(self, frame: Frame, run: Key, engine: Engine) -> Logged:
+        """The columns after the swap, and who took whose place."""
+        found = self.pairs(frame, run)
+        log = log_of(frame, found, rules=self.rules, levels=self.levels)
+        return swapped_columns(frame, moves_of(found), engine), log.internal()
+
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """A table is exact when nothing in it moves, or all that stays is what partners always agree on."""
         return kept(by, match=self.match, swap=tables.moving(self, schema))
@@ -163,6 +172,22 @@ class PairwiseSwapping(PermutationSwapping):
             self, census, key=key, engine=engine, out=out, state=state, progress=progress
         )
         return replace(made, settings=self.settings())
+
+
+def swap_log(
+    mechanism: PairwiseSwapping, census: "Census", *, key: Key, engine: Engine | None = None
+) -> SwapLog:
+    """The log of the release that this key gives; the draw is made again in memory."""
+    with opened(mechanism, census.checked(), engine or Local()) as source:
+        if not isinstance(source, MemoryRecords):
+            raise InputError(
+                "the log needs the census in memory",
+                why="the draw is made again to see who was swapped",
+                fix="ask for it with Local() on a machine whose memory holds the census",
+            )
+        run = mechanism.bound(key, source.survey(mechanism.reader(key)).digest)
+        found = mechanism.pairs(source.frame, run)
+        return log_of(source.frame, found, rules=mechanism.rules, levels=mechanism.levels)
 
 
 def by_number(rate: Fraction) -> dict[str, object]:
