@@ -50,6 +50,7 @@ class Roles:
     members: tuple[tuple[str, tuple[str, ...]], ...] = ()  # linked record types with the variables they keep
     spine: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()  # read for the draw, never released
+    unseen_along: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the same of linked record types
 
     @property
     def moving(self) -> tuple[str, ...]:

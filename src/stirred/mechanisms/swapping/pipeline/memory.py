@@ -56,7 +56,7 @@ def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) 
         group = members(
             kind,
             lambda names: census.batches(kind.record_type, list(names)),  # noqa: B023
-            layout(census, kind.record_type, kind.variables),
+            layout(census, kind.record_type, kind.read),
             frame.columns[roles.identifier],
             some_dropped=frame.only is not None,
         )
@@ -103,7 +103,7 @@ class MemoryRecords:
         along, people = [], []
         for group in frame.members:
             total, found = added(reader, self._members(reader, group), 1)
-            names = (group.kind.link, *group.kind.variables)
+            names = (group.kind.link, *group.kind.read)
             along.append(Digested(group.kind.record_type, names, total))
             people += found
         return Before(digest=sealed(reader, own, along), homes=prints, people=people)

@@ -123,6 +123,12 @@ class LinkedType:
     identifier: str
     variables: tuple[str, ...]
     refilled: tuple[str, ...]  # variables of the household that are also in the members' own file
+    unseen: tuple[str, ...] = ()  # read for the draw, never released
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All variables that are read; the unseen come last, so that no released order depends on them."""
+        return (*self.variables, *self.unseen)
 
 
 def linked_types(census: "Census", roles: "Roles") -> tuple[LinkedType, ...]:
@@ -138,6 +144,7 @@ def linked_types(census: "Census", roles: "Roles") -> tuple[LinkedType, ...]:
                 identifier=record.id,
                 variables=variables,
                 refilled=refilled,
+                unseen=dict(roles.unseen_along).get(record_type, ()),
             )
         )
     return tuple(found)
@@ -175,6 +182,7 @@ class Members:
         return {
             digit.name: digit.decode(codes[digit.name], holds_empty=digit.name in self.empty)
             for digit in self.digits
+            if digit.name not in self.kind.unseen
         }
 
 
@@ -249,7 +257,7 @@ def members(
     width = 1 + max((digit.word for digit in digits), default=0)
     placed = np.zeros((int(starts[-1]), width), np.uint64)
     cursor = starts[:-1].copy()
-    for batch in read([kind.link, *kind.variables]):
+    for batch in read([kind.link, *kind.read]):
         owners = owners_of.found(_links(one(batch.column(kind.link)), owner, kind.link))
         words = packed_words(digits, batch, width)
         if lost:
