@@ -12,7 +12,7 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.targeted import SwapLog, TargetedSwapping, swap_log
+from stirred.mechanisms.targeted import SwapLog, TargetedSwapping, record_swap, swap_log
 from stirred.publish.run.saving import save
 
 KEY = Key.for_tests(2021)
@@ -181,6 +181,77 @@ def test_given_risks_decide_and_are_not_published() -> None:
     assert must - set(chosen["household"]) == set() or log.without_partner
     assert set(chosen.filter("selected")["household"]) <= must
     assert not {"r1", "r2", "r3"} & set(mechanism.release(census, key=KEY).to_polars("household").columns)
+
+
+def test_risks_of_persons_count_as_the_largest_of_their_household() -> None:
+    census = people(300)
+    rng = np.random.default_rng(5)
+    persons = frame_of(census.table("person"))
+    persons = persons.with_columns(
+        **{f"p{i}": pl.Series(rng.random(persons.height) * 0.3 * i) for i in (1, 2, 3)}
+    )
+    of_persons = Census.of(census.schema, {"household": homes(census), "person": persons})
+    largest = persons.group_by("hid").agg(pl.col("p1", "p2", "p3").max())
+    of_homes = Census.of(
+        census.schema,
+        {"household": homes(census).join(largest, on="hid"), "person": census.table("person")},
+    )
+    mechanism = swap(
+        k_anonymity=0, risk_variables=[], risk=["p1", "p2", "p3"], risk_threshold="0.85", swaprate="1/50"
+    )
+    by_home, by_person = (logged(mechanism, some) for some in (of_homes, of_persons))
+    must = set(largest.filter(pl.col("p3") > 0.85)["hid"])
+    for log in (by_home, by_person):
+        moved = frame_of(log.pairs)
+        assert len(must - set(moved["household"])) == log.without_partner < len(must)
+    made = mechanism.release(of_persons, key=KEY)
+    assert not {"p1", "p2", "p3"} & {*made.to_polars("person").columns, *made.to_polars("household").columns}
+    assert made.to_polars("person").height == persons.height
+
+
+def test_no_released_order_depends_on_the_risk_of_a_person() -> None:
+    """Two censuses that differ in the risks of equal persons: members of a household stand in the same order."""
+    census = people(60)
+    persons = frame_of(census.table("person"))
+    found = []
+    for turn in (False, True):
+        risk = pl.int_range(persons.height).cast(pl.Float64) / 1000
+        marked = persons.with_columns(p=risk.reverse() if turn else risk)
+        some = Census.of(census.schema, {"household": homes(census), "person": marked})
+        mechanism = TargetedSwapping(
+            hierarchy=["lau"],
+            similar=["size"],
+            carry_along=["grid"],
+            risk=["p"],
+            risk_threshold="9",
+            swaprate="1/5",
+        )
+        group = mechanism.frame(some).members[0]
+        codes = group.codes(group.words)
+        found.append(np.stack([codes["age"], codes["sex"]]))
+    assert (found[0] == found[1]).all()
+
+
+def test_a_matrix_of_risks_for_a_flat_file() -> None:
+    census = people(150)
+    flat = frame_of(census.table("person")).join(homes(census), on="hid")
+    risk = np.zeros((flat.height, 3))
+    rare = flat["hid"].to_numpy() == flat["hid"][0]
+    risk[np.flatnonzero(rare)[:1], 0] = 1.0  # one member: the whole household must leave its nuts1
+    found = []
+    for given in (risk, pl.DataFrame(risk, schema=SPINE).select(*reversed(SPINE)), risk.tolist()):
+        made = record_swap(
+            flat.with_columns(mark=pl.when(pl.Series(rare)).then(1).otherwise(0)), hid="hid", hierarchy=SPINE,
+            similar=[["size"]], carry_along=["grid"], risk=given, risk_threshold="1/2", swaprate="0", key=KEY,
+            accept_reversal=["mark"],
+        )  # fmt: skip
+        assert not {name for name in made.columns if name.startswith("risk")}
+        found.append(set(made.filter(pl.col("mark") == 1)["nuts1"].cast(pl.String)))
+    assert found == [{"1" if flat["nuts1"][0] == "0" else "0"}] * 3
+    with pytest.raises(InputError, match="do not fit the file"):
+        record_swap(flat, hid="hid", hierarchy=SPINE, similar=["size"], risk=risk[:, :2], key=KEY)
+    with pytest.raises(InputError, match="does not hold risks"):
+        record_swap(flat, hid="hid", hierarchy=SPINE, similar=["size"], risk=risk - 1, key=KEY)
 
 
 def test_a_risk_of_zero_is_never_selected() -> None:

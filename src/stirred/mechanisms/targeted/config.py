@@ -98,8 +98,8 @@ class TargetedConfig(PairwiseConfig):
     )
     risk: list[str] = Field(
         default=[],
-        description="variables of households with a given risk for each area of the hierarchy, instead of counts; they "
-        "are not published",
+        description="variables of households or of persons with a given risk for each area of the hierarchy, instead of "
+        "counts; a household has the largest of its members; they are not published",
         examples=[["risk_county", "risk_tract"]],
     )
     risk_threshold: Exact = Field(

@@ -23,7 +23,15 @@ from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.draw import draw_pairs
 from stirred.mechanisms.targeted.pairwise import PairwiseSwapping, by_number
 from stirred.mechanisms.targeted.proposal import propose_targeted
-from stirred.mechanisms.targeted.risk import by_rarity, given, joined, level_areas, levels_of, not_in_memory
+from stirred.mechanisms.targeted.risk import (
+    by_rarity,
+    given,
+    joined,
+    level_areas,
+    levels_of,
+    not_in_memory,
+    with_unseen,
+)
 from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
@@ -117,17 +125,19 @@ class TargetedSwapping(PairwiseSwapping):
     def roles(self, census: "Census") -> Roles:
         """The role of every variable; given risks are read and not released."""
         known = census.columns(self.resolution)
-        for name in (*self.risk, *(name for profile in self.similar for name in profile)):
+        for name in (name for profile in self.similar for name in profile):
             if name not in known:
                 raise InputError(
                     f"{self.resolution} records have no variable {name}",
-                    why="similarity profiles and given risks are variables of the records that are swapped",
+                    why="similarity profiles are variables of the records that are swapped",
                     fix=did_you_mean(name, known),
                 )
-        found = self.swap_roles(census, drop=(*self.drop, *self.risk))
+        found = self.swap_roles(census, drop=(*self.drop, *(name for name in self.risk if name in known)))
+        found = with_unseen(found, [name for name in self.risk if name not in known])
         needed = {name for profile in self.similar for name in profile}
         needed |= {name for name in self.risk_variables if name in known}
-        unseen = [name for name in (*self.risk, *sorted(needed)) if name not in found.released]
+        own = [name for name in self.risk if name in known]
+        unseen = [name for name in (*own, *sorted(needed)) if name not in found.released]
         found = replace(found, unseen=tuple(dict.fromkeys(unseen)))
         persons = {name for _, names in found.members for name in names}
         for name in self.risk_variables:
@@ -156,7 +166,8 @@ class TargetedSwapping(PairwiseSwapping):
 
     def _require_memory(self, census: "Census", engine: Engine) -> None:
         found = self.roles(census)
-        beyond = [name for name in self.risk_variables if name not in census.columns(self.resolution)]
+        known = census.columns(self.resolution)
+        beyond = [name for name in (*self.risk_variables, *self.risk) if name not in known]
         if beyond and not engine.fits(size_of(engine.census(census), found).memory):
             raise not_in_memory(beyond[0])
 

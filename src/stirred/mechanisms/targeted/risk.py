@@ -1,17 +1,19 @@
 """Count how rare the members of a household are in each area, and decide who must be swapped across which level."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.errors import InputError
+from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.members import Members
 from stirred.mechanisms.swapping.records.packing import Digits, ranked, unpacked
+from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.targeted.donors import ROOM, dense
 
 Ints = NDArray[np.int64]
@@ -73,8 +75,22 @@ def _largest(starts: Ints, values: Floats) -> Floats:
 
 
 def given(frame: Frame, columns: Sequence[str]) -> list[Floats]:
-    """The risks of a column for each level; an empty one is 0."""
-    return [_numbers(frame.columns[name]) for name in columns]
+    """The risks of a column for each level: of a household, or the largest of its members; an empty one is 0."""
+    return [
+        _numbers(frame.columns[name]) if name in frame.columns else _of_members(frame, name)
+        for name in columns
+    ]
+
+
+def _of_members(frame: Frame, name: str) -> Floats:
+    """The largest risk of the members of each household; 0 where nobody lives."""
+    for group in frame.members:
+        if name in group.kind.read:
+            codes = group.codes(group.words)[name]
+            column = next(digit for digit in group.digits if digit.name == name)
+            risks = column.decode(codes, holds_empty=name in group.empty)
+            return _largest(group.starts, _floats(risks, name))
+    raise not_in_memory(name)
 
 
 def levels_of(risks: Sequence[Floats], threshold: float) -> NDArray[np.int8]:
@@ -106,6 +122,24 @@ def _members(frame: Frame, variables: Sequence[str]) -> Members | None:
     raise not_in_memory(beyond[0])
 
 
+def with_unseen(roles: Roles, names: Sequence[str]) -> Roles:
+    """The roles with variables of linked records that are read for the risk and not released."""
+    kept, unseen = [], []
+    for record_type, variables in roles.members:
+        own = tuple(name for name in names if name in variables)
+        kept.append((record_type, tuple(name for name in variables if name not in own)))
+        unseen.append((record_type, own))
+    known = {name for _, variables in roles.members for name in variables}
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"no record has the given risk {name}",
+                why="a given risk is a variable of the records that are swapped, or of linked records that are published",
+                fix=did_you_mean(name, {*known, *roles.released}),
+            )
+    return replace(roles, members=tuple(kept), unseen_along=tuple(unseen)) if names else roles
+
+
 def not_in_memory(name: str) -> InputError:
     """The error of risk variables of persons where the census does not fit."""
     return InputError(
@@ -118,13 +152,24 @@ def not_in_memory(name: str) -> InputError:
 
 def _numbers(column: Column) -> Floats:
     if column.values is None:
-        return column.codes.astype(np.float64)
+        return _floats(pa.array(column.codes), column.name)
+    return _floats(column.values, column.name)[column.codes]
+
+
+def _floats(values: pa.Array, name: str) -> Floats:
+    """Values as risks; what is empty is 0."""
+    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
     try:
-        values = column.values.cast(pa.float64()).fill_null(0.0)
+        numbers = plain.cast(pa.float64()).fill_null(0.0)
     except pa.ArrowInvalid:
-        raise InputError(
-            f"{column.name} does not hold risks",
-            why="some of its values are no numbers",
-            fix="give a column of numbers from 0 on for each level",
-        ) from None
-    return np.asarray(np.nan_to_num(values.to_numpy(zero_copy_only=False))[column.codes], np.float64)
+        raise _no_risks(name, "some of its values are no numbers") from None
+    found = np.nan_to_num(numbers.to_numpy(zero_copy_only=False))
+    if (found < 0).any():
+        raise _no_risks(name, "some of its values are negative")
+    return np.asarray(found, np.float64)
+
+
+def _no_risks(name: str, why: str) -> InputError:
+    return InputError(
+        f"{name} does not hold risks", why=why, fix="give a column of numbers from 0 on for each level"
+    )
