@@ -170,9 +170,58 @@ def test_the_witness() -> None:
     assert not swap().specification(town()).budget.is_finite
 
 
+def test_a_cap_is_never_exceeded_and_has_a_witness() -> None:
+    """One swap is allowed: the records after two swaps are impossible, and possible from the records after one of them."""
+
+    def outcomes(places: str) -> set[tuple[str, ...]]:
+        schema = {"geography": {"spine": ["state", "block"]}, "record": {"household": {"id": "hid"}}}
+        homes = {"hid": [1, 2, 3, 4], "state": ["s"] * 4, "block": list(places), "answer": list("abcd")}
+        mechanism = Swapping2010(
+            swap=["block"], rate="1", equal=[], cap="1/2", unique=["answer"], release_identifiers=["answer"]
+        )
+        frame = mechanism.frame(Census.of(schema, {"household": homes}))
+        return {
+            tuple(mechanism.swapped(frame, Key.for_tests(k), Local())["block"].arrow().to_pylist())
+            for k in range(100)
+        }
+
+    both = tuple("BBAA")
+    assert both not in outcomes("AABB")
+    assert both in outcomes("BAAB")
+    found = swap(cap="1/2").details()["more_witnesses"]
+    assert isinstance(found, list)
+    assert found[-1]["chances"][0] == 0
+
+
+def test_the_cap_counts_unique_households_too() -> None:
+    census = town()
+    mechanism = swap(rate="1/50", unique=["race", "adults", "minors"], cap="1/10")
+    free = swap(rate="1/50", unique=["race", "adults", "minors"])
+    sizes = frame_of(census.table("household")).group_by("state").len()
+    moved = paired(mechanism, census).group_by("state").len(name="moved").join(sizes, on="state")
+    assert (moved["moved"] <= moved["len"] / 10).all()
+    assert paired(free, census).height > 2 * moved["moved"].sum()
+
+
+def test_cycles_turn_equal_households_of_different_blocks() -> None:
+    census = town()
+    mechanism = swap(rate="1/4", cycle=4, prefer=[])
+    pairs = paired(mechanism, census)
+    for name in ("state", "adults", "minors", "tenure"):
+        assert (pairs[name] == pairs[f"{name}_of_partner"]).all()
+    assert (pairs["block"] != pairs["block_of_partner"]).all()
+    takes = dict(pairs.select("household", "partner").iter_rows())
+    assert sorted(takes) == sorted(takes.values())
+    assert sum(takes[takes[hid]] != hid for hid in takes) > 0.9 * len(takes)  # few are pairs
+    assert abs(len(takes) - HOMES / 4) < 12
+    assert all(check.kept for check in mechanism.release(census, key=KEY).checks)
+    assert swap(rate="1/4", cycle=2).parameters() == swap(rate="1/4").parameters()
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ({"cycle": 1}, "fewer than two"),
         ({"noisy": "size"}, "partners need not be equal"),
         ({"prefer": ["close"]}, "each once"),
         ({"preset": "1990"}, "no preset"),

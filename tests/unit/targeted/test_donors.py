@@ -54,6 +54,41 @@ def test_buckets_find_what_a_scan_finds(seed: int) -> None:
     assert (pairing.partner[pairing.partner[pairing.moved]] == np.flatnonzero(pairing.moved)).all()
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("cycle", [3, 5])
+def test_cycles_are_what_a_scan_finds(seed: int, cycle: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    own = rng.integers(0, rng.integers(1, 9), n)
+    groups, can = rng.integers(-1, 3, n), rng.random(n) < 0.8
+    order, seekers = rng.permutation(n), rng.permutation(n)[: n // 2]
+    expected, free = {}, np.ones(n, bool)
+    for seeker in seekers:
+        ring = [int(seeker)]
+        while free[seeker] and groups[seeker] >= 0 and len(ring) < cycle:
+            there = [
+                int(row)
+                for row in order
+                if free[row] and can[row] and groups[row] == groups[seeker] and row not in ring
+                and own[row] not in (own[ring[0]], own[ring[-1]])
+            ]  # fmt: skip
+            if not there:
+                break
+            ring.append(there[0])
+        if len(ring) > 1:
+            free[ring] = False
+            expected |= dict(zip(ring, [*ring[1:], ring[0]], strict=True))
+    pairing = Pairing.of(np.ones(n, bool))
+    Buckets.of([Tier(groups=groups, partners=can)], own, order).pair(
+        pairing, seekers, level=0, must=False, cycle=cycle,
+        quota_of=np.zeros(n, np.int64), quota=np.full(1, n), done=np.zeros(1, np.int64),
+    )  # fmt: skip
+    moved = np.flatnonzero(pairing.moved)
+    assert {int(row): int(pairing.partner[row]) for row in moved} == expected
+    assert (own[moved] != own[pairing.partner[moved]]).all()
+    assert sorted(pairing.partner[moved]) == sorted(moved)
+
+
 def test_a_quota_ends_the_swaps_of_an_area() -> None:
     own = np.array([0, 0, 0, 1, 1, 1])
     tier = Tier(groups=np.zeros(6, np.int64), partners=np.ones(6, bool))

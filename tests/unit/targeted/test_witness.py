@@ -1,5 +1,6 @@
 """The pairs of data sets that show why no budget is finite, run with many keys."""
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.targeted import TargetedSwapping
+from stirred.mechanisms.targeted.witnesses import by_cycle
 
 SCHEMA: dict[str, Any] = {"geography": {"spine": ["area"]}, "record": {"household": {"id": "hid"}}}
 KEYS = 200
@@ -77,6 +79,55 @@ def test_disjoint_pairs_do_not_reach_the_universe() -> None:
     start, turned = tiny("ABC"), tiny("CAB")
     for rate in ("1/3", "2/3", "1"):
         assert as_it_is(turned) not in outcomes(start, swaprate=rate, k_anonymity=0)
+
+
+def cycle_lengths(g: tuple[int, ...]) -> list[int]:
+    """The lengths of the cycles of a permutation."""
+    left, found = set(range(len(g))), []
+    while left:
+        start = at = left.pop()
+        length = 1
+        while (at := g[at]) != start:
+            left.remove(at)
+            length += 1
+        found.append(length)
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_cycles_do_not_reach_the_universe(n: int) -> None:
+    """All products of disjoint cycles of at most n, enumerated: none turns n + 1 households in one circle.
+
+    Of the same households with the last two exchanged, one cycle of n does.
+    """
+    size = n + 1
+    made = [g for g in permutations(range(size)) if max(cycle_lengths(g)) <= n]
+    first, second = list(range(size)), list(range(size))  # the area of each household
+    second[-2:] = second[-1], second[-2]
+    event = tuple((i + 1) % size for i in range(size))
+
+    def reached(areas: list[int]) -> set[tuple[int, ...]]:
+        return {tuple(areas[g[i]] for i in range(size)) for g in made}
+
+    assert event not in reached(first)
+    assert event in reached(second)
+    assert sum(a != b for a, b in zip(first, second, strict=True)) == by_cycle(n)["distance"] == 2
+
+
+def test_the_witness_of_cycles_runs() -> None:
+    """Four households, one cycle of three."""
+    settings: dict[str, Any] = {"swaprate": "3/4", "k_anonymity": 0, "cycle": 3}
+    first, second, turned = tiny("ABCD"), tiny("ABDC"), tiny("BCDA")
+    found = outcomes(first, **settings)
+    assert as_it_is(turned) not in found
+    assert as_it_is(turned) in outcomes(second, **settings)
+    assert len(found) == 8  # each of four may stay, the others turn in two ways
+    mechanism = TargetedSwapping(hierarchy=["area"], similar=[[]], **settings)
+    assert mechanism.parameters()["cycle"] == 3
+    assert not mechanism.specification(first).budget.is_finite
+    more = mechanism.details()["more_witnesses"]
+    assert isinstance(more, list)
+    assert more == [by_cycle(3)]
 
 
 @pytest.mark.parametrize("rate", ["1/2", "1"])

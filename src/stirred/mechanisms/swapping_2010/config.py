@@ -108,6 +108,12 @@ class Swapping2010Config(PairwiseConfig):
         description="the area in which it is unique (default: the block)",
         examples=["county"],
     )
+    cap: Share | None = Field(
+        default=None,
+        description="the largest share of the households of a state that moves, unique ones included, an exact text "
+        "(default: unique households may exceed the rate)",
+        examples=["1/20"],
+    )
     prefer: list[Preference] | None = Field(
         default=None,
         description="what makes a better partner, the most important first: selected too, near, risky",

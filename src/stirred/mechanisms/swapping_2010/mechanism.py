@@ -14,7 +14,7 @@ from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import MechanismConfig
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.swapping.arguments import no_text
-from stirred.mechanisms.swapping.budget.by_size import Rate
+from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.draw.strata import OUT
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
@@ -28,9 +28,10 @@ from stirred.mechanisms.swapping_2010.selection import (
     tiers,
 )
 from stirred.mechanisms.targeted.donors import Pairing
-from stirred.mechanisms.targeted.pairwise import PairwiseSwapping, by_number
+from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
 from stirred.mechanisms.targeted.proposal import propose_2010
 from stirred.mechanisms.targeted.risk import by_rarity, joined, level_areas
+from stirred.mechanisms.targeted.witnesses import by_cap, by_cycle, by_number, by_risk, told
 from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Swapping2010(PairwiseSwapping):
     unique: tuple[str, ...]
     unique_in: str
     prefer: tuple[str, ...]
+    cap: Fraction | None
 
     def __init__(
         self,
@@ -92,6 +94,7 @@ class Swapping2010(PairwiseSwapping):
         unique: Sequence[str] = (),
         unique_in: str = "",
         prefer: Sequence[str] | None = None,
+        cap: Rate | None = None,
         **settings: Any,
     ) -> None:
         lists = {"equal": equal, "race": race, "imputed_levels": imputed_levels, "unique": unique}
@@ -127,6 +130,7 @@ class Swapping2010(PairwiseSwapping):
             "unique": tuple(unique),
             "unique_in": unique_in,
             "prefer": tuple(given["prefer"]),
+            "cap": None if cap is None else rate_of(cap),
         }
         for label, setting in own.items():
             object.__setattr__(self, label, setting)
@@ -148,6 +152,7 @@ class Swapping2010(PairwiseSwapping):
             "noisy": self.noisy,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in own.items()},
             "race_factor": str(self.race_factor),
+            **({} if self.cap is None else {"cap": str(self.cap)}),
             **common,
         }
 
@@ -198,6 +203,8 @@ class Swapping2010(PairwiseSwapping):
             criteria=self._criteria(frame, areas),
             prefer=self.prefer,
             rate=self.rate,
+            cap=self.cap,
+            cycle=self.cycle,
         )
         moved = np.flatnonzero(pairing.moved)
         for number, area in reversed(list(enumerate(areas))):
@@ -258,7 +265,8 @@ class Swapping2010(PairwiseSwapping):
 
     def details(self) -> Mapping[str, object]:
         """A pair of data sets that shows why no budget is finite."""
-        return {"witness": by_number(self.rate)} if self.rate else {}
+        certain = by_number(self.rate, self.cycle) if self.rate else by_risk(1)
+        return told(certain, by_cycle(self.cycle), None if self.cap is None else by_cap(self.cap))
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop also at a state that the swap would leave."""

@@ -94,8 +94,13 @@ def draw_selected(
     criteria: Criteria,
     prefer: Sequence[str],
     rate: Fraction,
+    cap: Fraction | None = None,
+    cycle: int = 2,
 ) -> Pairing:
-    """Select by state, then pair each selected household, the unique ones first, with the best partner of another block."""
+    """Select by state, then pair each selected household, the unique ones first, with the best partner of another block.
+
+    With a ``cap`` no more than this share of a state moves, unique ones included.
+    """
     pairing = Pairing.of(part)
     order = by_risk(run, ("swapping-2010", 0), ids, criteria.weight)
     sizes = np.bincount(state[part], minlength=int(state.max(initial=-1)) + 1)
@@ -105,13 +110,15 @@ def draw_selected(
     rules = [tier for _, tier in tiers(prefer, groups=groups, part=part, chosen=chosen, risky=criteria.risky)]
     buckets = Buckets.of(rules, block, order)
     unique = criteria.always[seekers]
+    most = np.full(sizes.size, NO_LIMIT)
+    if cap is not None:
+        most = np.array([int(size * cap) // cycle for size in sizes.tolist()], np.int64)
+    done = np.zeros(sizes.size, np.int64)
     buckets.pair(
-        pairing, seekers[unique], level=0, must=True,
-        quota_of=np.zeros(ids.size, np.int64), quota=np.full(1, NO_LIMIT), done=np.zeros(1, np.int64),
+        pairing, seekers[unique], level=0, must=True, quota_of=state, quota=most, done=done, cycle=cycle,
     )  # fmt: skip
-    done = np.bincount(state[pairing.begun], minlength=sizes.size)
     buckets.pair(
         pairing, seekers[~unique & (pairing.state == FREE)[seekers]], level=0, must=False,
-        quota_of=state, quota=(numbers + 1) // 2, done=done,
+        quota_of=state, quota=np.minimum((numbers + cycle - 1) // cycle, most), done=done, cycle=cycle,
     )  # fmt: skip
     return pairing

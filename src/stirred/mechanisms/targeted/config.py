@@ -56,6 +56,13 @@ class PairwiseConfig(MechanismConfig):
         description="a list of held columns to publish although they tell where a swapped record came from",
         examples=[["income"]],
     )
+    cycle: int = Field(
+        default=2,
+        ge=2,
+        description="how many records change places together: 2 are pairs, with more each takes the place of the next; a "
+        "cycle is shorter where no more partners are left",
+        examples=[3],
+    )
     without_guarantee: str = Field(
         default="",
         description="why the records are published though no protection loss budget is finite; it stands in the report",

@@ -3,7 +3,8 @@
 A tier is one rule of who may be a partner: records of the same group (equal on a similarity profile) in another area.
 Each bucket holds the records of one group in one area by rank; each group has a heap of its buckets by their first free
 record. The best partner of another area is the top of the heap, or the better of its two children where the top is the
-seeker's own area. Every record leaves a bucket once, so n pairs cost O(n log areas).
+seeker's own area. Every record leaves a bucket once, so n pairs cost O(n log areas). A cycle is a pair that is extended: its
+next record lies neither in the area of the last one nor in that of the first, so that it can be closed at any length.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ class Pairing:
     """What a run of swaps has done so far; the arrays are changed in place."""
 
     state: States
-    partner: Ints  # −1 where a record stays
+    partner: Ints  # whose place a record takes, of a pair each other's; −1 where a record stays
     level: NDArray[np.int8]  # at which level of the hierarchy a record was swapped
     tier: NDArray[np.int8]  # by which rule
     begun: NDArray[np.bool_]  # whether the record was selected, and not only a partner
@@ -132,6 +133,47 @@ def _refresh(
 
 
 @compiled
+def _best(
+    low: int,
+    high: int,
+    first: int,
+    last: int,
+    heap: Ints,
+    top: Ints,
+    head: Ints,
+    stop: Ints,
+    items: Ints,
+    area: Ints,
+    rank: Ints,
+    state: States,
+) -> int:
+    """The bucket of a group with the best free record outside two areas; −1 where none is left."""
+    _refresh(heap, low, high, low, top, head, stop, items, rank, state)
+    bucket = heap[low]
+    if top[bucket] == NONE:
+        return -1
+    if area[bucket] != first and area[bucket] != last:
+        return bucket
+    best = -1
+    for at in range(low + 1, min(low + 3, high)):
+        _refresh(heap, low, high, at, top, head, stop, items, rank, state)
+        bucket = heap[at]
+        if top[bucket] == NONE:
+            continue
+        if area[bucket] != first and area[bucket] != last:
+            if best < 0 or top[bucket] < top[best]:
+                best = bucket
+            continue
+        below = low + 2 * (at - low) + 1  # both areas are found now: all below are others
+        for deep in range(below, min(below + 2, high)):
+            _refresh(heap, low, high, deep, top, head, stop, items, rank, state)
+            bucket = heap[deep]
+            if top[bucket] != NONE and (best < 0 or top[bucket] < top[best]):
+                best = bucket
+    return best
+
+
+@compiled
 def _pair(
     seekers: Ints,
     groups: NDArray[np.int64],
@@ -154,6 +196,7 @@ def _pair(
     begun: NDArray[np.bool_],
     failed: NDArray[np.bool_],
     must: bool,
+    cycle: int,
 ) -> None:
     for seeker in seekers:
         if state[seeker] != FREE or done[quota_of[seeker]] >= quota[quota_of[seeker]]:
@@ -164,32 +207,34 @@ def _pair(
             if g < 0 or lows[g] == highs[g]:
                 continue
             low, high = lows[g], highs[g]
-            _refresh(heap, low, high, low, top, head, stop, items, rank, state)
-            best = heap[low]
-            if top[best] == NONE:
-                continue
-            if area[best] == own[seeker]:
-                best = -1
-                for at in range(low + 1, min(low + 3, high)):
-                    _refresh(heap, low, high, at, top, head, stop, items, rank, state)
-                    bucket = heap[at]
-                    if top[bucket] != NONE and (best < 0 or top[bucket] < top[best]):
-                        best = bucket
+            best = _best(low, high, own[seeker], own[seeker], heap, top, head, stop, items, area, rank, state)
             if best >= 0:
                 found = items[head[best]]
                 tier[seeker] = t
-                tier[found] = t
                 break
         if found < 0:
             if must:
                 failed[seeker] = True
                 state[seeker] = BLOCKED
             continue
-        partner[seeker] = found
-        partner[found] = seeker
         state[seeker] = SWAPPED
-        state[found] = SWAPPED
         begun[seeker] = True
+        last = seeker
+        for length in range(2, cycle + 1):
+            partner[last] = found
+            state[found] = SWAPPED
+            tier[found] = tier[seeker]
+            last = found
+            if length == cycle:
+                break
+            g = groups[tier[seeker], seeker]
+            best = _best(
+                lows[g], highs[g], own[seeker], own[last], heap, top, head, stop, items, area, rank, state
+            )
+            if best < 0:
+                break
+            found = items[head[best]]
+        partner[last] = seeker
         done[quota_of[seeker]] += 1
 
 
@@ -247,13 +292,18 @@ class Buckets:
         quota_of: Ints,
         quota: Ints,
         done: Ints,
+        cycle: int = 2,
     ) -> None:
-        """Swap each seeker, in order, with the best partner of the first tier that has one, up to a number by area."""
+        """Swap each seeker, in order, with the best partner of the first tier that has one, up to a number by area.
+
+        With a ``cycle`` above 2 more records of the same tier are added to each pair, up to this number, and all take the
+        place of the next.
+        """
         before = pairing.moved
         _pair(
             seekers, self.groups, self.own, quota_of, quota, done, self.lows, self.highs, self.heap, self.top,
             self.head, self.stop, self.items, self.area, self.rank, pairing.state, pairing.partner, pairing.tier,
-            pairing.begun, pairing.failed, must,
+            pairing.begun, pairing.failed, must, cycle,
         )  # fmt: skip
         pairing.level[pairing.moved & ~before] = level
 

@@ -24,8 +24,9 @@ def draw_pairs(
     risks: Sequence[Floats],
     must: NDArray[np.int8],
     rate: Fraction,
+    cycle: int = 2,
 ) -> Pairing:
-    """The pairs that exchange places.
+    """The pairs that exchange places, or the cycles in which each takes the place of the next.
 
     ``areas`` and ``risks`` are lists by level, ``profiles`` by similarity profile; ``must`` is the level that a household
     has to cross, the number of levels where it may stay. Swaps that the rate asks for begin in the finest areas in
@@ -44,19 +45,22 @@ def draw_pairs(
         buckets = Buckets.of(tiers, area, order)
         buckets.pair(
             pairing, order[forced[order]], level=level, must=True,
-            quota_of=whole, quota=np.full(1, NO_LIMIT), done=np.zeros(1, np.int64),
+            quota_of=whole, quota=np.full(1, NO_LIMIT), done=np.zeros(1, np.int64), cycle=cycle,
         )  # fmt: skip
         if last:
             sizes = np.bincount(finest[taking_part], minlength=int(finest.max(initial=-1)) + 1)
-            total = rounded(run.stream("targeted", "swaps"), int(taking_part.sum()) * rate / 2)
+            total = rounded(run.stream("targeted", "swaps"), int(taking_part.sum()) * rate / cycle)
             quota = shared(run.stream("targeted", "areas"), total, sizes)
             done = np.bincount(finest[pairing.begun], minlength=sizes.size)
             likely = order[(risk > 0)[order] & (pairing.state != BLOCKED)[order]]
-            buckets.pair(pairing, likely, level=level, must=False, quota_of=finest, quota=quota, done=done)
+            buckets.pair(
+                pairing, likely, level=level, must=False,
+                quota_of=finest, quota=quota, done=done, cycle=cycle,
+            )  # fmt: skip
     return pairing
 
 
 def moves_of(pairing: Pairing) -> Moves:
-    """Each of a pair takes the place of the other."""
+    """Each of a pair takes the place of the other, each of a cycle that of the next."""
     rows = np.flatnonzero(pairing.moved)
     return Moves(receivers=rows.astype(np.uint32), givers=pairing.partner[rows].astype(np.uint32))

@@ -21,7 +21,7 @@ from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.targeted.config import TargetedConfig
 from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.draw import draw_pairs
-from stirred.mechanisms.targeted.pairwise import PairwiseSwapping, by_number
+from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
 from stirred.mechanisms.targeted.proposal import propose_targeted
 from stirred.mechanisms.targeted.risk import (
     by_rarity,
@@ -32,6 +32,7 @@ from stirred.mechanisms.targeted.risk import (
     not_in_memory,
     with_unseen,
 )
+from stirred.mechanisms.targeted.witnesses import by_cycle, by_number, by_risk, told
 from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
@@ -206,6 +207,7 @@ class TargetedSwapping(PairwiseSwapping):
             risks=risks,
             must=levels_of(risks, threshold),
             rate=self.rate,
+            cycle=self.cycle,
         )
 
     @property
@@ -220,7 +222,8 @@ class TargetedSwapping(PairwiseSwapping):
 
     def details(self) -> Mapping[str, object]:
         """A pair of data sets that shows why no budget is finite."""
-        return {"witness": by_number(self.rate) if self.rate else _by_risk(self.k_anonymity)}
+        certain = by_number(self.rate, self.cycle) if self.rate else by_risk(self.k_anonymity)
+        return told(certain, by_cycle(self.cycle))
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
         """What the guards found, and what the method does not promise."""
@@ -273,14 +276,3 @@ def _require_risk(k: int, variables: Sequence[str], risk: Sequence[str], hierarc
             why="no risk_variables are named",
             fix='risk_variables=["age", "sex"], or k_anonymity=0 for a swap at random',
         )
-
-
-def _by_risk(k: int) -> dict[str, object]:
-    return {
-        "first": f"two areas of {max(k, 1) + 1} alike households each, one of them with a rare answer, in the first area",
-        "second": "the same households, that one and one of the second area in each other's place",
-        "distance": 2,
-        "event": "the rare answer is released in the first area",
-        "chances": [0, "above 0"],
-        "why": "who is rare is swapped with certainty, to the other area",
-    }

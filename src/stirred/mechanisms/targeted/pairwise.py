@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,13 +41,22 @@ class PairwiseSwapping(PermutationSwapping):
     bytes_per_record: ClassVar[int] = 200
 
     without_guarantee: str
+    cycle: int
 
-    def __init__(self, *, without_guarantee: str = "", **settings: Any) -> None:
+    def __init__(self, *, without_guarantee: str = "", cycle: int = 2, **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
+        require_kind("cycle", cycle, int, wanted="a whole number", fix="cycle=2 swaps pairs")
+        if cycle < 2:
+            raise InputError(
+                "a cycle has fewer than two records",
+                why="a record cannot take its own place",
+                fix="cycle=2 swaps pairs, cycle=3 turns three records",
+            )
         require_kind(
             "without_guarantee", without_guarantee, str, wanted="a reason", fix='without_guarantee="…"'
         )
         object.__setattr__(self, "without_guarantee", without_guarantee)
+        object.__setattr__(self, "cycle", cycle)
 
     @abstractmethod
     def pairs(self, frame: Frame, run: Key) -> Pairing:
@@ -75,6 +83,8 @@ class PairwiseSwapping(PermutationSwapping):
             "release_identifiers": list(self.release_identifiers),
             "accept_reversal": list(self.accept_reversal),
             "without_guarantee": self.without_guarantee,
+            # listed only beyond pairs: the draw depends on the parameters, and must not change for pairs
+            **({"cycle": self.cycle} if self.cycle > 2 else {}),
         }
         return PermutationSwapping.parameters(self) | accepted
 
@@ -188,16 +198,3 @@ def swap_log(
         run = mechanism.bound(key, source.survey(mechanism.reader(key)).digest)
         found = mechanism.pairs(source.frame, run)
         return log_of(source.frame, found, rules=mechanism.rules, levels=mechanism.levels)
-
-
-def by_number(rate: Fraction) -> dict[str, object]:
-    """Two data sets that show why a number of swaps that is certain has no finite budget."""
-    n = max(1, -(-rate.denominator // rate.numerator))
-    return {
-        "first": f"two areas of {n} households each, alike in all profiles and risks, no two of them with the same answer",
-        "second": "the same households, one of each area in the place of the other",
-        "distance": 2,
-        "event": "the released records are those of the first",
-        "chances": [0, "above 0"],
-        "why": "a swap is certain, and every swap changes the records; of the second, it may be that one back",
-    }
