@@ -153,7 +153,7 @@ def _best(
     if top[bucket] == NONE:
         return -1
     if area[bucket] != first and area[bucket] != last:
-        return bucket
+        return int(bucket)
     best = -1
     for at in range(low + 1, min(low + 3, high)):
         _refresh(heap, low, high, at, top, head, stop, items, rank, state)

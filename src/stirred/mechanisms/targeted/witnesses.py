@@ -5,11 +5,9 @@ from fractions import Fraction
 Witness = dict[str, object]
 
 
-def told(*found: Witness | None) -> dict[str, object]:
+def told(first: Witness, *more: Witness | None) -> dict[str, object]:
     """The witnesses of a mechanism for programs: the first, and all others that hold too."""
-    first, *rest = [witness for witness in found if witness] or [None]
-    more = {"more_witnesses": rest} if rest else {}
-    return {"witness": first, **more} if first else {}
+    return {"witness": first, "more_witnesses": [witness for witness in more if witness]}
 
 
 def by_number(rate: Fraction, cycle: int = 2) -> Witness:
