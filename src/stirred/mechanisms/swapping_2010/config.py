@@ -114,6 +114,18 @@ class Swapping2010Config(PairwiseConfig):
         "(default: unique households may exceed the rate)",
         examples=["1/20"],
     )
+    synthetic: dict[str, Literal["multinomial", "poisson"]] = Field(
+        default={},
+        description="variables of persons in group quarters that are drawn anew in this order, each from a model of these "
+        "persons: multinomial for levels, poisson for counts; without any guarantee",
+        examples=[{"race": "multinomial", "age": "poisson"}],
+    )
+    synthetic_by: list[str] = Field(
+        default=[],
+        description="variables of these persons or of their record on which the models depend, beside the kind of group "
+        "quarters and the variables drawn before",
+        examples=[["sex", "county"]],
+    )
     prefer: list[Preference] | None = Field(
         default=None,
         description="what makes a better partner, the most important first: selected too, near, risky",

@@ -3,23 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.engine import Engine
+from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, PrivacyError, did_you_mean
-from stirred.mechanisms.base import MechanismConfig
+from stirred.mechanisms.base import MechanismConfig, Release
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.swapping.arguments import no_text
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
+from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.draw.strata import OUT
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.records.columns import Column, level_codes
+from stirred.mechanisms.swapping.records.size import size_of
 from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.swapping_2010.config import PRESETS, Swapping2010Config
+from stirred.mechanisms.swapping_2010.replacing import chosen_quarters, replaced_promise, require_one_file
 from stirred.mechanisms.swapping_2010.selection import (
     Criteria,
     block_weights,
@@ -31,7 +35,8 @@ from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
 from stirred.mechanisms.targeted.proposal import propose_2010
 from stirred.mechanisms.targeted.risk import by_rarity, joined, level_areas
-from stirred.mechanisms.targeted.witnesses import by_cap, by_cycle, by_number, by_risk, told
+from stirred.mechanisms.targeted.witnesses import by_cap, by_cycle, by_model, by_number, by_risk, told
+from stirred.spec import Specification
 from stirred.spec.numbers.numerals import fraction_of
 
 if TYPE_CHECKING:
@@ -74,6 +79,8 @@ class Swapping2010(PairwiseSwapping):
     unique_in: str
     prefer: tuple[str, ...]
     cap: Fraction | None
+    synthetic: tuple[tuple[str, str], ...]
+    synthetic_by: tuple[str, ...]
 
     def __init__(
         self,
@@ -95,10 +102,13 @@ class Swapping2010(PairwiseSwapping):
         unique_in: str = "",
         prefer: Sequence[str] | None = None,
         cap: Rate | None = None,
+        synthetic: Mapping[str, str] | None = None,
+        synthetic_by: Sequence[str] = (),
         **settings: Any,
     ) -> None:
         lists = {"equal": equal, "race": race, "imputed_levels": imputed_levels, "unique": unique}
-        for label, value in (lists | {"totally_imputed": totally_imputed, "prefer": prefer}).items():
+        lists |= {"totally_imputed": totally_imputed, "prefer": prefer, "synthetic_by": synthetic_by}
+        for label, value in lists.items():
             no_text(label, value)
         given = _filled(
             preset, rate=rate, equal=equal, noisy=noisy, block_size_power=block_size_power, prefer=prefer
@@ -131,6 +141,8 @@ class Swapping2010(PairwiseSwapping):
             "unique_in": unique_in,
             "prefer": tuple(given["prefer"]),
             "cap": None if cap is None else rate_of(cap),
+            "synthetic": tuple((synthetic or {}).items()),
+            "synthetic_by": tuple(synthetic_by),
         }
         for label, setting in own.items():
             object.__setattr__(self, label, setting)
@@ -153,6 +165,8 @@ class Swapping2010(PairwiseSwapping):
             **{name: list(value) if isinstance(value, tuple) else value for name, value in own.items()},
             "race_factor": str(self.race_factor),
             **({} if self.cap is None else {"cap": str(self.cap)}),
+            **({"synthetic": dict(self.synthetic)} if self.synthetic else {}),
+            **({"synthetic_by": list(self.synthetic_by)} if self.synthetic_by else {}),
             **common,
         }
 
@@ -174,7 +188,9 @@ class Swapping2010(PairwiseSwapping):
                 )
         found = self.swap_roles(census, drop=self.drop)
         unseen = tuple(name for name in dict.fromkeys(deciding) if name not in found.released)
-        return replace(found, unseen=unseen)
+        found = replace(found, unseen=unseen)
+        chosen_quarters(self, census, found)
+        return found
 
     def refuse_degenerate(self) -> None:
         """Raise an error if nobody would ever be swapped."""
@@ -266,7 +282,37 @@ class Swapping2010(PairwiseSwapping):
     def details(self) -> Mapping[str, object]:
         """A pair of data sets that shows why no budget is finite."""
         certain = by_number(self.rate, self.cycle) if self.rate else by_risk(1)
-        return told(certain, by_cycle(self.cycle), None if self.cap is None else by_cap(self.cap))
+        capped = None if self.cap is None else by_cap(self.cap)
+        return told(certain, by_cycle(self.cycle), capped, by_model() if self.synthetic else None)
+
+    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """The invariants of the swap; without those of persons in group quarters where these are drawn anew."""
+        found = PairwiseSwapping.promised(self, frame, shapes, census)
+        return replaced_promise(found, [name for name, _ in self.synthetic]) if self.synthetic else found
+
+    def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
+        """As the swap, where no variable is drawn anew."""
+        return not {name for name, _ in self.synthetic} & set(by) and PairwiseSwapping.keeps(self, by, schema)
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        state: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Swap; then draw persons in group quarters anew where this is wanted."""
+        made = PairwiseSwapping.release(
+            self, census, key=key, engine=engine, out=out, state=state, progress=progress
+        )
+        quarters = chosen_quarters(self, census, self.roles(census))
+        if quarters is None:
+            return made
+        run = key.bind(self.name, "quarters", made.input_digest)
+        return quarters.synthesised(made, run, out)
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop also at a state that the swap would leave."""
@@ -277,6 +323,8 @@ class Swapping2010(PairwiseSwapping):
                 fix=f"take {self.state} out of swap, or name a coarser area: state=…",
             )
         PairwiseSwapping.refuse(self, census, engine)
+        if self.synthetic:
+            require_one_file(size_of(census, self.roles(census)).memory, engine or Local())
 
 
 def joined_pair(first: NDArray[np.int64], second: NDArray[np.int64], kinds: int) -> NDArray[np.int64]:

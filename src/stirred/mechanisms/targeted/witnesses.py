@@ -63,3 +63,15 @@ def by_cap(cap: Fraction) -> Witness:
         "chances": [0, "above 0"],
         "why": "no release has more than m swaps; from the second, m are enough",
     }
+
+
+def by_model() -> Witness:
+    """A model that is fitted without noise: a level that nobody has is never drawn."""
+    return {
+        "first": "no person in group quarters has the answer a",
+        "second": "the same persons, one of whom has the answer a",
+        "distance": 1,
+        "event": "a person in group quarters is released with the answer a",
+        "chances": [0, "above 0"],
+        "why": "the model draws the levels that occur, and only these",
+    }
