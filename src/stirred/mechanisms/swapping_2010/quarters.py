@@ -222,21 +222,21 @@ def _drawn(columns: Mapping[str, pa.ChunkedArray], chosen: Quarters, run: Key) -
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class PredictorRows:
     """Distinct rows of predictors, and the one of each person."""
 
     codes: Ints
     row: Ints
 
 
-def _cells(columns: Sequence[Ints], size: int) -> Cells:
+def _cells(columns: Sequence[Ints], size: int) -> PredictorRows:
     stacked = np.stack(columns, axis=1) if columns else np.zeros((size, 0), np.int64)
     codes, row = np.unique(stacked, axis=0, return_inverse=True)
-    return Cells(codes, row.ravel())
+    return PredictorRows(codes, row.ravel())
 
 
 def _chances(
-    family: str, target: Coded, predictors: list[Predictor], before: Cells, now: Cells
+    family: str, target: Coded, predictors: list[Predictor], before: PredictorRows, now: PredictorRows
 ) -> tuple[Floats, pa.Array]:
     """The chances of each level at each row of ``now``, by the model fitted to ``before``."""
     x, x_now = design(predictors, before.codes), design(predictors, now.codes)

@@ -2,15 +2,15 @@
 
 from fractions import Fraction
 
-Witness = dict[str, object]
+Shown = dict[str, object]
 
 
-def told(first: Witness, *more: Witness | None) -> dict[str, object]:
+def told(first: Shown, *more: Shown | None) -> dict[str, object]:
     """The witnesses of a mechanism for programs: the first, and all others that hold too."""
     return {"witness": first, "more_witnesses": [witness for witness in more if witness]}
 
 
-def by_number(rate: Fraction, cycle: int = 2) -> Witness:
+def by_number(rate: Fraction, cycle: int = 2) -> Shown:
     """A number of swaps that is certain: a file never comes out as it is."""
     n = max(1, -(-rate.denominator * cycle // (2 * rate.numerator)))
     return {
@@ -23,7 +23,7 @@ def by_number(rate: Fraction, cycle: int = 2) -> Witness:
     }
 
 
-def by_risk(k: int) -> Witness:
+def by_risk(k: int) -> Shown:
     """A selection that is certain: a rare household never stays."""
     return {
         "first": f"two areas of {max(k, 1) + 1} alike households each, one of them with a rare answer, in the first area",
@@ -35,7 +35,7 @@ def by_risk(k: int) -> Witness:
     }
 
 
-def by_cycle(cycle: int) -> Witness:
+def by_cycle(cycle: int) -> Shown:
     """Disjoint cycles of at most n records: a circle of n + 1 is never made, one of n turns a neighbour into it.
 
     >>> by_cycle(3)["distance"]
@@ -53,7 +53,7 @@ def by_cycle(cycle: int) -> Witness:
     }
 
 
-def by_cap(cap: Fraction) -> Witness:
+def by_cap(cap: Fraction) -> Shown:
     """A number of swaps that is capped: an output with one swap more is impossible."""
     return {
         "first": f"a state of different households in which the cap {cap} allows m swaps, and the same event needs m + 1",
@@ -65,7 +65,7 @@ def by_cap(cap: Fraction) -> Witness:
     }
 
 
-def by_model() -> Witness:
+def by_model() -> Shown:
     """A model that is fitted without noise: a level that nobody has is never drawn."""
     return {
         "first": "no person in group quarters has the answer a",
