@@ -170,6 +170,15 @@ class Swapping2010(PairwiseSwapping):
             **common,
         }
 
+    def settings(self) -> dict[str, object]:
+        """The parameters, also those that are listed only where they are used."""
+        own = {
+            "cap": None if self.cap is None else str(self.cap),
+            "synthetic": dict(self.synthetic),
+            "synthetic_by": list(self.synthetic_by),
+        }
+        return PairwiseSwapping.settings(self) | own
+
     def named_levels(self) -> Mapping[str, Sequence[str]]:
         """The levels that mean imputed."""
         levels = (*self.imputed_levels, *self.totally_imputed)

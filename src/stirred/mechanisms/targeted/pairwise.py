@@ -89,8 +89,8 @@ class PairwiseSwapping(PermutationSwapping):
         return PermutationSwapping.parameters(self) | accepted
 
     def settings(self) -> dict[str, object]:
-        """All of them are settings."""
-        return self.parameters()
+        """All of them are settings; the length of cycles also for pairs."""
+        return self.parameters() | {"cycle": self.cycle}
 
     def swap_roles(self, census: "Census", *, drop: Sequence[str]) -> Roles:
         """The roles of a swap with the same variables, of which some are not published."""

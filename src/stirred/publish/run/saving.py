@@ -13,7 +13,7 @@ from stirred.publish.before.refusals import require_finite, require_kept, requir
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.writing import CENSUS, plan_of_release
-from stirred.publish.run.files import located, store
+from stirred.publish.run.files import located, named, store
 from stirred.publish.run.lock import locked
 from stirred.publish.run.writer import Content, data_folder, write
 
@@ -25,11 +25,12 @@ def save(
     title: str = "",
     census: str = CENSUS,
     engine: Engine | None = None,
+    internal: bool = True,
 ) -> Packet:
     """Write a packet at ``out``, whole or not at all; the key is never part of it.
 
     The packet has the plan that the release's settings describe; ``census`` is the file name that the plan gives to the
-    census.
+    census. With ``internal`` what the mechanism tells the office alone lies in the internal part, where it tells anything.
     """
     require_kind(
         "what is saved",
@@ -58,9 +59,8 @@ def save(
             releases=(located(release, place),),
             engine=engine or Local(),
         )
-        write(content, part, progress=silent)
-        part.chmod(place.parent.stat().st_mode & 0o777)
-        part.replace(out)
+        write(content, part, progress=silent, internal=internal)
+        named(part, out)
     return Packet(out)
 
 

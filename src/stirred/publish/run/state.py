@@ -26,11 +26,11 @@ from stirred.chance.cipher import keystream
 from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, Guard, Mechanism, Release
-from stirred.publish.packet.checksums import INTERNAL, PUBLIC
+from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.receipt import guard_lines, json_bytes
 from stirred.publish.packet.walk import entries
 from stirred.publish.plan.description import Plan
-from stirred.publish.run.files import OWN, located, move, table_bytes, table_of
+from stirred.publish.run.files import OWN, located, move, named, table_bytes, table_of
 from stirred.publish.run.inputs import input_identity
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
 from stirred.spec.files.parts import part_from_json, part_to_json
@@ -106,13 +106,7 @@ class Unfinished:
     def complete(self, out: Path) -> None:
         """Give the packet its name: its public part is open as the system's mask says, its internal part is not."""
         self._forget()
-        inside = self.part / INTERNAL
-        if inside.is_dir():
-            for entry in entries(inside):
-                entry.path.chmod(0o600)
-            inside.chmod(0o700)
-        self.part.chmod((self.part / PUBLIC).stat().st_mode & 0o777)
-        self.part.replace(out)
+        named(self.part, out)
 
     def _sealed(self, key: Key) -> AuthenticFolder:
         """What is finished, as only this run can have written it."""
