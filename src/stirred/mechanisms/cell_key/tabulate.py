@@ -8,13 +8,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.chance.words import Hasher, one
+from stirred.chance.words import Hasher, is_text, one
 from stirred.engine import Flow
-from stirred.engine.plain import plain
+from stirred.engine.plain import plain, plain_schema, plain_type
 from stirred.frames import arrow_of, frame_of
+from stirred.mechanisms.cell_key.places import Ints, Places, fractions_of, keyed, merged, places
 
 COUNT, SUM, WEIGHT = "count", "__keys", "weighted"
-EXACT = 1 << 53  # sums below this are exact in floats
+SHORT = 10**9  # of longer keys a sum over a large cell would not fit 64 bits
+CELLS_PER_ROW = 4  # where there can be more cells than this for each record, records are grouped instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +38,19 @@ class RecordKeys:
         if self.permanent:
             return self._given(column)
         names = Hasher.of(self.secret, "record").words(column)
-        words = self.secret.blocks("cell-key/record", names)[:, 0]
+        words = self.secret.blocks("cell-key/record", names)
         if self.modulus & (self.modulus - 1) == 0:
-            return (words % np.uint64(self.modulus)).astype(np.int64)
-        # the upper 53 bits as a fraction: a key differs from uniform by less than modulus / 2^53
-        return np.floor((words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * self.modulus).astype(
-            np.int64
-        )
+            return (words[:, 0] & np.uint64(self.modulus - 1)).astype(np.int64)
+        return fractions_of(words, self.modulus)
 
     def _given(self, column: pa.Array) -> NDArray[np.int64]:
         if pa.types.is_floating(column.type):
             units = np.rint(column.to_numpy(zero_copy_only=False) * self.modulus)
             return np.asarray(np.nan_to_num(units).astype(np.int64) % self.modulus)
-        return np.asarray(column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % self.modulus)
+        whole = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        if self.modulus & (self.modulus - 1) == 0:  # much quicker than a remainder, and the same
+            return np.asarray(whole & (self.modulus - 1))
+        return np.asarray(whole % self.modulus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class KeyedCells:
             return quick
         frame = frame_of(table.select([*self.by, *([self.weight] if self.weight else [])]))
         frame = frame.with_columns(pl.Series(SUM, self.keys.of(table)))
-        sums = [pl.len().cast(pl.Int64).alias(COUNT), pl.col(SUM).sum() % self.keys.modulus]
+        sums = [pl.len().cast(pl.Int64).alias(COUNT), _total(self.keys.modulus)]
         if self.weight:
             # in millionths, as whole numbers: a sum of floats would depend on the batches
             millionths = (pl.col(self.weight).cast(pl.Float64) * 1e6).round().cast(pl.Int64)
@@ -75,50 +77,61 @@ class KeyedCells:
 
     def _by_place(self, table: pa.Table) -> pa.Table | None:
         """The same with a table of all combinations, where there are not many more of them than records."""
-        if not self.by or not table.num_rows or self.keys.modulus * table.num_rows >= EXACT:
+        if not self.by or not table.num_rows:
             return None
-        number, room = np.zeros(table.num_rows, np.int64), 1
-        digits: list[tuple[pa.Array, int]] = []  # the values of each variable, and how many they are
-        for name in self.by:
-            codes, values = _coded(one(table.column(name)), 4 * table.num_rows)
-            room *= len(values)
-            if room > 4 * table.num_rows:
-                return None
-            number = number * len(values) + codes
-            digits.append((values, len(values)))
-        counts = np.bincount(number, minlength=room)
-        sums = np.bincount(number, self.keys.of(table), minlength=room)  # floats, exact below 2⁵³
-        cells = np.flatnonzero(counts)
-        found = {COUNT: pa.array(counts[cells], pa.int64())}
-        found[SUM] = pa.array(sums[cells].astype(np.int64) % self.keys.modulus)
-        rest = cells
-        for name, (values, size) in zip(reversed(self.by), reversed(digits), strict=True):
-            found[name] = values.take(pa.array(rest % size))
-            rest = rest // size
-        return plain(pa.table({name: found[name] for name in (*self.by, COUNT, SUM)}))
+        found = places([one(table.column(name)) for name in self.by], CELLS_PER_ROW * table.num_rows)
+        if found is None:
+            return None
+        return plain(self._filled(found, keyed(found, self.keys.of(table), self.keys.modulus)))
+
+    def merge(self, parts: pa.Table) -> pl.DataFrame | None:
+        """All cells of some batches, sorted, with a table of all combinations; None where there are too many of them."""
+        if not self.by or not parts.num_rows or self.weight:
+            return None
+        columns = [one(parts.column(name)) for name in self.by]
+        found = places(columns, CELLS_PER_ROW * parts.num_rows, in_order=True)
+        if found is None:
+            return None
+        counts, sums = (one(parts.column(name)).to_numpy() for name in (COUNT, SUM))
+        return frame_of(self._filled(found, merged(found, counts, sums, self.keys.modulus)))
+
+    def _filled(self, found: Places, cells: tuple[Ints, Ints, Ints]) -> pa.Table:
+        full, counts, sums = cells
+        values = dict(zip(self.by, found.columns(full), strict=True))
+        return pa.table({**values, COUNT: pa.array(counts), SUM: pa.array(sums)})
 
     def schema(self, before: pa.Schema) -> pa.Schema:
         """The columns of what a batch gives."""
-        return self(before.empty_table()).schema
+        made = [COUNT, SUM, *([WEIGHT] if self.weight else [])]
+        own = [before.field(name) for name in self.by]
+        if not all(_simple(plain_type(field.type)) for field in own):
+            return self(before.empty_table()).schema
+        return plain_schema(pa.schema([*own, *(pa.field(name, pa.int64()) for name in made)]))
 
 
-def _coded(column: pa.Array, most: int) -> tuple[NDArray[np.int64], pa.Array]:
-    """Each value as a position in a list of values: a range of whole numbers, or those that occur."""
-    if pa.types.is_integer(column.type) and not column.null_count:
-        numbers = column.to_numpy(zero_copy_only=False)
-        low, high = int(numbers.min()), int(numbers.max())
-        if high - low < most:
-            return numbers.astype(np.int64) - low, pa.array(range(low, high + 1), column.type)
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
-    if coded.indices.null_count:
-        coded = column.cast(column.type.value_type).dictionary_encode("encode")
-    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary
+def _total(modulus: int) -> pl.Expr:
+    """The sum of the keys modulo a number; of long keys the upper and the lower digits are added apart, so that it fits."""
+    if modulus <= SHORT:
+        return pl.col(SUM).sum() % modulus
+    upper, lower = (pl.col(SUM) // SHORT).sum(), (pl.col(SUM) % SHORT).sum()
+    return ((upper % (modulus // SHORT)) * SHORT + lower) % modulus
+
+
+def _simple(kind: pa.DataType) -> bool:
+    """Whether a type is the same after a way through Polars."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)) or (
+        is_text(kind)
+    )
 
 
 def counted(flow: Flow, cells: KeyedCells) -> pl.DataFrame:
     """All cells that have records, sorted: the variables, the count, the cell key, and the weight where asked for."""
-    parts = frame_of(flow.map(cells, cells.schema(flow.schema)).gathered())
-    sums = [pl.col(COUNT).sum(), pl.col(SUM).sum() % cells.keys.modulus]
+    gathered = flow.map(cells, cells.schema(flow.schema)).gathered()
+    quick = cells.merge(gathered)
+    if quick is not None:
+        return quick
+    parts = frame_of(gathered)
+    sums = [pl.col(COUNT).sum(), _total(cells.keys.modulus)]
     if cells.weight:
         sums.append(pl.col(WEIGHT).sum())
     if not cells.by:
