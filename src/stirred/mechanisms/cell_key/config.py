@@ -75,6 +75,62 @@ class CellKeyConfig(MechanismConfig):
         description="counts beyond a table of the ONS repeat its last rows, this many",
         examples=[250],
     )
+    weight: str | None = Field(
+        default=None,
+        description="a variable that weights the records: each table is published weighted too, the perturbed count times "
+        "the mean weight of its cell",
+        examples=["weight"],
+    )
+    magnitudes: list[str] = Field(
+        default=[],
+        description="variables of at least 0 whose totals are published too, each in tables of its own, with noise in "
+        "proportion to the largest contributors of a cell",
+        examples=[["income"]],
+    )
+    epsilon: list[Exact] = Field(
+        default=["1"],
+        description="the weight of the largest, second largest, … contributor in the noise of a total; one to six",
+        examples=[["1", "0.5"]],
+    )
+    p_large: Exact = Field(
+        default="0.05",
+        description="the share of a large contributor that a unit of noise is",
+        examples=["0.05"],
+    )
+    p_small: Exact | None = Field(
+        default=None,
+        description="the same share of contributors below fp; p_large unless given",
+        examples=["0.2"],
+    )
+    fp: Exact = Field(
+        default="0",
+        description="the flex point, from which on the share falls from p_small to p_large; 0: it is p_large everywhere",
+        examples=["1000"],
+    )
+    q: Exact = Field(
+        default="3", description="how fast the share falls beyond the flex point, at least 1", examples=["3"]
+    )
+    mu_c: Exact = Field(
+        default="0",
+        description="extra noise of totals in cells with fewer records than sensitive_below",
+        examples=["1"],
+    )
+    sensitive_below: int = Field(
+        default=0,
+        ge=0,
+        description="totals of fewer records than this have the extra noise mu_c",
+        examples=[5],
+    )
+    magnitude_V: Exact = Field(  # noqa: N815 - as the literature writes it
+        default="2", description="the variance of the noise of totals, in units", examples=["2"]
+    )
+    magnitude_ptable: str | None = Field(
+        default=None,
+        description="a file with the perturbation table of totals, of ptable or tau-ARGUS; without one it is designed from "
+        "D and magnitude_V, in steps of a quarter",
+        examples=["ptable-numbers.csv"],
+        json_schema_extra={"path": True},
+    )
     without_guarantee: str = Field(
         default="",
         description="why the tables are published though no protection loss budget is finite; it stands in the report",

@@ -8,12 +8,14 @@ whose digits are rotated by j − 1. $\mu$ is extra noise of sensitive cells, on
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import InputError
-from stirred.mechanisms.cell_key.perturbation import IntervalTable
+from stirred.mechanisms.cell_key.files import read_table
+from stirred.mechanisms.cell_key.perturbation import IntervalTable, Ties, designed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +44,17 @@ class Flex:
                 fix="for example fp = 1000, small = 0.2, large = 0.05, q = 3",
             )
 
+    @property
+    def most(self) -> float:
+        r"""The largest multiplier: at fp, or at $fp\,(r + q)/(r (q - 1))$ with $r = p_s/p_l$; with q = 1 its limit."""
+        if not self.fp:
+            return self.large
+        ratio = self.small / self.large
+        if self.q == 1:
+            return self.large * max(ratio, 1 + 2 * ratio)
+        far = max((ratio + self.q) / (ratio * (self.q - 1)), 1.0)
+        return self.large * float(1 + (ratio * far - 1) * (2 / (1 + far)) ** self.q)
+
     def of(self, values: Floats) -> Floats:
         """The share of each value that a unit of noise is."""
         size = np.abs(values)
@@ -60,6 +73,37 @@ class MagnitudeNoise:
     multiplier: Flex = field(default_factory=Flex)
     weights: Sequence[float] = (1.0,)  # ε of the first, second, … contributor
     extra: float = 0.0  # μ of sensitive cells
+
+    def __post_init__(self) -> None:
+        if (
+            not 1 <= len(self.weights) <= 6
+            or not all(weight > 0 for weight in self.weights)
+            or self.extra < 0
+        ):
+            raise InputError(
+                "the weights of the largest contributors cannot be",
+                why="there are one to six, each above 0, and the extra noise is at least 0",
+                fix='epsilon = ["1", "0.5"], mu_c = "0"',
+            )
+
+    def require_keys(self, modulus: int) -> None:
+        """Raise an error unless keys below this number have digits to rotate."""
+        if modulus != self.table.modulus:
+            raise InputError(
+                "totals need record keys with decimals",
+                why="the keys of a grid of the ONS have no digits to rotate for the second contributor",
+                fix="give a ptable of intervals, of ptable or tau-ARGUS, or leave magnitudes out",
+            )
+
+    @property
+    def share(self) -> float:
+        """The largest share of the contributors that one unit of noise can be."""
+        return max(self.weights) * self.multiplier.most
+
+    @property
+    def deviation(self) -> float:
+        """The largest standard deviation of a row of the table."""
+        return float(np.sqrt(max(row.variance for row in self.table.rows.values())))
 
     def noise(
         self, totals: Floats, contributors: Floats, keys: Ints, sensitive: NDArray[np.bool_] | None = None
@@ -82,6 +126,23 @@ class MagnitudeNoise:
         part = (place - below) / (above - below)
         low, high = self.table.values(below, keys), self.table.values(above, keys)
         return np.where(steps > 0, low * (1 - part) + high * part, 0.0)
+
+
+def magnitude_table(
+    path: Path | None, largest: int, variance: float, *, digits: int, ties: Ties
+) -> IntervalTable:
+    """The perturbation table of totals: read, or designed with noise in quarters and three classes, as ptable does."""
+    if path is None:
+        classes = sorted({1, (1 + largest) // 2, largest})
+        return designed(largest, variance, steps=4, classes=classes, digits=digits, ties=ties)
+    table = read_table(path, digits=digits, ties=ties)
+    if not isinstance(table, IntervalTable):
+        raise InputError(
+            f"{path.name} is not a perturbation table of totals",
+            why="it is a grid of the ONS, which is for counts",
+            fix="give a table of intervals, of ptable or tau-ARGUS",
+        )
+    return table
 
 
 def rotated(keys: Ints, by: int, digits: int) -> Ints:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Flow, Local, Progress
-from stirred.errors import DataError, InputError, require_kind
+from stirred.errors import InputError, require_kind
+from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Knob, Mechanism, MechanismConfig, Release
@@ -23,9 +23,12 @@ from stirred.mechanisms.cell_key.earlier import earlier_promise, earlier_records
 from stirred.mechanisms.cell_key.exact_law import law_of_table
 from stirred.mechanisms.cell_key.exhibits import exhibits
 from stirred.mechanisms.cell_key.files import read_table
-from stirred.mechanisms.cell_key.perturbation import Perturbation, Ties, designed, read_back
+from stirred.mechanisms.cell_key.magnitude import Flex, MagnitudeNoise, magnitude_table
+from stirred.mechanisms.cell_key.perturbation import Perturbation, Ties, designed, read_back, shown_from
+from stirred.mechanisms.cell_key.perturbed import ShownCells
 from stirred.mechanisms.cell_key.proposal import propose
-from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
+from stirred.mechanisms.cell_key.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
+from stirred.mechanisms.cell_key.totals import TotalledCells, totalled
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.law import Law
 from stirred.mechanisms.proposal import Proposal
@@ -34,6 +37,18 @@ from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Mult
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
+
+OF_MAGNITUDES = (
+    "magnitudes",
+    "epsilon",
+    "p_large",
+    "p_small",
+    "fp",
+    "q",
+    "mu_c",
+    "sensitive_below",
+    "magnitude_V",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +75,17 @@ class CellKey(Mechanism):
     record_key: str | None = None
     threshold: int = 0
     period: int = 250
+    weight: str | None = None
+    magnitudes: Sequence[str] = ()
+    epsilon: Sequence[Fraction | str | int] = ("1",)
+    p_large: Fraction | str = "0.05"
+    p_small: Fraction | str | None = None
+    fp: Fraction | str | int = 0
+    q: Fraction | str | int = 3
+    mu_c: Fraction | str | int = 0
+    sensitive_below: int = 0
+    magnitude_V: Fraction | str | int = 2  # noqa: N815 - as the literature writes it
+    magnitude_ptable: Path | None = None
     without_guarantee: str = ""
     given: Path | None = None
 
@@ -71,6 +97,12 @@ class CellKey(Mechanism):
                 why="each table is a list of the variables that it counts by",
                 fix='tables=[["county", "tenure"]]',
             )
+        if self.weight in self.magnitudes:
+            raise InputError(
+                f"{self.weight} is the weight and a magnitude",
+                why="a weighted total of the weights is no number that tables need",
+                fix="leave it out of magnitudes",
+            )
         if self.ties not in ("below", "up-to"):
             raise InputError(
                 f"ties is {self.ties!r}", why="there are two rules", fix='ties="below", or "up-to"'
@@ -80,7 +112,7 @@ class CellKey(Mechanism):
     def of(cls, config: MechanismConfig) -> Self:
         """The mechanism with these settings."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
-        for name in ("ptable", "given"):
+        for name in ("ptable", "given", "magnitude_ptable"):
             settings[name] = None if settings[name] is None else Path(settings[name])
         return cls(**settings)
 
@@ -102,19 +134,42 @@ class CellKey(Mechanism):
     @cached_property
     def perturbation(self) -> Perturbation:
         """The perturbation table: read, or designed."""
-        ties: Ties = "up-to" if self.ties == "up-to" else "below"
         if self.ptable is not None:
-            return read_table(self.ptable, digits=self.digits, ties=ties, period=self.period)
-        stay = None if self.pstay is None else float(Fraction(str(self.pstay)))
+            return read_table(self.ptable, digits=self.digits, ties=self._ties, period=self.period)
+        stay = None if self.pstay is None else _number(self.pstay)
         return designed(
             self.D,
-            float(Fraction(str(self.V))),
+            _number(self.V),
             js=self.js,
             stay=stay,
             mono=self.mono,
             digits=self.digits,
-            ties=ties,
+            ties=self._ties,
         )
+
+    @cached_property
+    def magnitude_noise(self) -> MagnitudeNoise:
+        """The noise of totals, by a table with fractions: read, or designed."""
+        large = _number(self.p_large)
+        noise = MagnitudeNoise(
+            table=magnitude_table(
+                self.magnitude_ptable, self.D, _number(self.magnitude_V), digits=self.digits, ties=self._ties
+            ),
+            multiplier=Flex(
+                fp=_number(self.fp),
+                small=large if self.p_small is None else _number(self.p_small),
+                large=large,
+                q=_number(self.q),
+            ),
+            weights=[_number(weight) for weight in self.epsilon],
+            extra=_number(self.mu_c),
+        )
+        noise.require_keys(self.perturbation.modulus)
+        return noise
+
+    @property
+    def _ties(self) -> Ties:
+        return "up-to" if self.ties == "up-to" else "below"
 
     def parameters(self) -> dict[str, object]:
         """What the receipt says; of a perturbation table in a file only its digest, never its noise."""
@@ -123,6 +178,11 @@ class CellKey(Mechanism):
             design = ("D", "V", "js", "pstay", "mono")
             found = {name: value for name, value in found.items() if name not in design}
             found["ptable"] = hashlib.sha256(self.ptable.read_bytes()).hexdigest()
+        if self.magnitude_ptable is not None:
+            found.pop("magnitude_V")
+            found["magnitude_ptable"] = hashlib.sha256(self.magnitude_ptable.read_bytes()).hexdigest()
+        if not self.magnitudes:
+            found = {name: value for name, value in found.items() if name not in OF_MAGNITUDES}
         return {name: value for name, value in found.items() if value is not None and name != "given"}
 
     def settings(self) -> dict[str, object]:
@@ -131,14 +191,20 @@ class CellKey(Mechanism):
         found["V"] = str(Fraction(str(self.V)))
         found["pstay"] = None if self.pstay is None else str(Fraction(str(self.pstay)))
         found["tables"] = [list(by) for by in self.tables]
+        found["magnitudes"] = list(self.magnitudes)
+        for name in ("p_large", "p_small", "fp", "q", "mu_c", "magnitude_V"):
+            found[name] = None if found[name] is None else str(Fraction(str(found[name])))
+        found["epsilon"] = [str(Fraction(str(weight))) for weight in self.epsilon]
         return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
         """Stop at a perturbation table that cannot be, and at records that have no key."""
         _ = self.perturbation
-        self._key_column(census)
+        if self.magnitudes:
+            _ = self.magnitude_noise
+        key_column(census, self.record, self.record_key)
         if self.given is None:
-            census.scan(self.record, [name for by in self.tables for name in by])
+            census.scan(self.record, [*(name for by in self.tables for name in by), *self._values])
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """No finite budget; on the records of an earlier release, the promise of that release."""
@@ -171,19 +237,17 @@ class CellKey(Mechanism):
         engine = engine or Local()
         census = engine.census(census.checked())
         promise = self.specification(census)
-        column = self._key_column(census)
+        column = key_column(census, self.record, self.record_key)
         keys = RecordKeys(
             key.bind(self.name, "record keys"),  # not bound to tables or data: keys are permanent
             column,
             self.perturbation.modulus,
             permanent=self.record_key is not None,
         )
-        made = {}
+        made: dict[str, pa.Table] = {}
         for by in self.tables:
-            flow = self._flow(census, engine, list(dict.fromkeys([*by, column])))
-            made["-by-".join(reversed(by)) or "total"] = self._perturbed(
-                counted(flow, KeyedCells(tuple(by), keys)), by
-            )
+            flow = self._flow(census, engine, list(dict.fromkeys([*by, column, *self._values])))
+            made |= self._shown(flow, by, keys)
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
@@ -197,8 +261,18 @@ class CellKey(Mechanism):
         )
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of the tables."""
-        return {self.record: tuple(dict.fromkeys(name for by in self.tables for name in by))}
+        """The variables of the tables, and what is added up in them."""
+        named = [*(name for by in self.tables for name in by), *self._values]
+        return {self.record: tuple(dict.fromkeys(named))}
+
+    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:  # noqa: ARG002
+        """A table is weighted by the weight, or has the totals of a magnitude."""
+        if weight not in self._values or record_type != self.record:
+            raise InputError(
+                f"no table is weighted by {weight}",
+                why="the method adds up its own weight and magnitudes alone, in the tables that it perturbs",
+                fix=f'name it: weight = "{weight}", or magnitudes = ["{weight}"]',
+            )
 
     def table(
         self,
@@ -210,9 +284,12 @@ class CellKey(Mechanism):
         engine: Engine | None = None,
     ) -> pa.Table:
         """One of the tables with the standard error and 95 % interval of each count; sums of cells are refused."""
-        found = own_table(release, by)
-        if weight or (record_type or self.record) != self.record:
+        if (record_type or self.record) != self.record or (weight and weight not in self._values):
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
+        found = own_table(release, by)
+        if found is not None and weight:
+            known = next(own for own in self.tables if {*own} == {*by})
+            return finished(frame_of(release.tables[f"{weight}-of-{_name(known)}"]), by)
         if found is None:
             raise InputError(
                 f"no table of {', '.join(by) or 'no variable'} was perturbed",
@@ -254,18 +331,7 @@ class CellKey(Mechanism):
 
     def shown_from(self) -> tuple[int, float]:
         """The smallest count that is ever shown, and the chance that it is."""
-        reach = int(self.perturbation.largest)
-        noise = np.arange(-reach, reach + 1)
-        for number in range(1, max(self.threshold, 1) + 2 * reach + 2):
-            shown = number + noise >= max(self.threshold, 1)
-            chance = float(self.perturbation.chance(np.full(len(noise), number), noise)[shown].sum())
-            if chance > 0:
-                return number, chance
-        raise DataError(
-            "the perturbation table shows nothing",
-            why="every count is changed to one below the threshold",
-            fix="a smaller threshold, or another perturbation table",
-        )
+        return shown_from(self.perturbation, self.threshold)
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """The law of the noise, and what it does not do."""
@@ -292,27 +358,43 @@ class CellKey(Mechanism):
             return ()
         return (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
 
-    def _perturbed(self, cells: pl.DataFrame, by: Sequence[str]) -> pa.Table:
-        count = cells[COUNT].to_numpy() + self.perturbation.noise(
-            cells[COUNT].to_numpy(), cells[SUM].to_numpy()
+    @property
+    def _values(self) -> tuple[str, ...]:
+        """What is added up beside the counts."""
+        return tuple(dict.fromkeys([*([self.weight] if self.weight else []), *self.magnitudes]))
+
+    def _shown(self, flow: Flow, by: Sequence[str], keys: RecordKeys) -> dict[str, pa.Table]:
+        """The table of counts, and one for each magnitude."""
+        name = _name(by)
+        if not self._values:
+            cells = counted(flow, KeyedCells(tuple(by), keys))
+            return {name: ShownCells.of(cells, by, self.perturbation, self.threshold).table()}
+        kernel = TotalledCells(
+            by=tuple(by),
+            keys=keys,
+            weight=self.weight or "",
+            magnitudes=tuple(self.magnitudes),
+            contributors=len(self.epsilon),
         )
-        # a perturbed 0 is left out, as a cell without records is: which of the two it is must not be seen
-        shown = count >= max(self.threshold, 1)
-        return finished(cells.select(*by).with_columns(pl.Series(COUNT, count)).filter(pl.Series(shown)), by)
+        shown = ShownCells.of(totalled(flow, kernel), by, self.perturbation, self.threshold)
+        made = {name: shown.table()}
+        if self.weight:
+            made[f"{self.weight}-of-{name}"] = shown.weighted(self.perturbation)
+        for place, magnitude in enumerate(self.magnitudes):
+            made[f"{magnitude}-of-{name}"] = shown.total(
+                place, kernel.largest(place), self.magnitude_noise, self.sensitive_below
+            )
+        return made
 
     def _flow(self, census: "Census", engine: Engine, columns: list[str]) -> Flow:
         if self.given is None:
             return engine.records(census, self.record, columns)
         return engine.released(earlier_records(self.given, census, self.record, columns))
 
-    def _key_column(self, census: "Census") -> str:
-        record = census.schema.record(self.record)
-        if self.record_key is not None:
-            return self.record_key
-        if not record.id:
-            raise DataError(
-                f"{self.record} records have no identifier",
-                why="a record's key is made from it, so that the same record has the same key in every table",
-                fix=f'name it in census.toml: id = "…" under [record.{self.record}], or name a column of keys: record_key',
-            )
-        return record.id
+
+def _number(value: Fraction | str | int) -> float:
+    return float(Fraction(str(value)))
+
+
+def _name(by: Sequence[str]) -> str:
+    return "-by-".join(reversed(by)) or "total"

@@ -208,6 +208,22 @@ def read_back(table: Perturbation, shown: Ints) -> tuple[Floats, Floats, Floats]
     return error, low, high
 
 
+def shown_from(table: Perturbation, threshold: int) -> tuple[int, float]:
+    """The smallest count that is ever shown, and the chance that it is."""
+    reach = int(table.largest)
+    noise = np.arange(-reach, reach + 1)
+    for number in range(1, max(threshold, 1) + 2 * reach + 2):
+        shown = number + noise >= max(threshold, 1)
+        chance = float(table.chance(np.full(len(noise), number), noise)[shown].sum())
+        if chance > 0:
+            return number, chance
+    raise DataError(
+        "the perturbation table shows nothing",
+        why="every count is changed to one below the threshold",
+        fix="a smaller threshold, or another perturbation table",
+    )
+
+
 def designed(
     largest: int,
     variance: float,

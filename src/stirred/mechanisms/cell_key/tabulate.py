@@ -1,6 +1,7 @@
 """Count cells together with the sum of their records' keys, in one pass over the records, on any engine."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,12 @@ from stirred.chance import Key
 from stirred.chance.words import Hasher, is_text, one
 from stirred.engine import Flow
 from stirred.engine.plain import plain, plain_schema, plain_type
+from stirred.errors import DataError
 from stirred.frames import arrow_of, frame_of
 from stirred.mechanisms.cell_key.places import Ints, Places, fractions_of, keyed, merged, places
+
+if TYPE_CHECKING:
+    from stirred.census import Census
 
 COUNT, SUM, WEIGHT = "count", "__keys", "weighted"
 SHORT = 10**9  # of longer keys a sum over a large cell would not fit 64 bits
@@ -53,25 +58,33 @@ class RecordKeys:
         return np.asarray(whole % self.modulus)
 
 
+def key_column(census: "Census", record_type: str, permanent: str | None) -> str:
+    """The column of permanent keys, or the identifier that keys are made from."""
+    record = census.schema.record(record_type)
+    if permanent is not None:
+        return permanent
+    if not record.id:
+        raise DataError(
+            f"{record_type} records have no identifier",
+            why="a record's key is made from it, so that the same record has the same key in every table",
+            fix=f'name it in census.toml: id = "…" under [record.{record_type}], or name a column of keys: record_key',
+        )
+    return record.id
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedCells:
     """Counts and sums of keys of a batch of records, by variables."""
 
     by: tuple[str, ...]
     keys: RecordKeys
-    weight: str = ""
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        quick = None if self.weight else self._by_place(table)
+        quick = self._by_place(table)
         if quick is not None:
             return quick
-        frame = frame_of(table.select([*self.by, *([self.weight] if self.weight else [])]))
-        frame = frame.with_columns(pl.Series(SUM, self.keys.of(table)))
-        sums = [pl.len().cast(pl.Int64).alias(COUNT), _total(self.keys.modulus)]
-        if self.weight:
-            # in millionths, as whole numbers: a sum of floats would depend on the batches
-            millionths = (pl.col(self.weight).cast(pl.Float64) * 1e6).round().cast(pl.Int64)
-            sums.append(millionths.sum().alias(WEIGHT))
+        frame = frame_of(table.select(list(self.by))).with_columns(pl.Series(SUM, self.keys.of(table)))
+        sums = [pl.len().cast(pl.Int64).alias(COUNT), key_sum(self.keys.modulus)]
         found = frame.group_by(list(self.by)).agg(sums) if self.by else frame.select(sums)
         return plain(arrow_of(found))
 
@@ -86,7 +99,7 @@ class KeyedCells:
 
     def merge(self, parts: pa.Table) -> pl.DataFrame | None:
         """All cells of some batches, sorted, with a table of all combinations; None where there are too many of them."""
-        if not self.by or not parts.num_rows or self.weight:
+        if not self.by or not parts.num_rows:
             return None
         columns = [one(parts.column(name)) for name in self.by]
         found = places(columns, CELLS_PER_ROW * parts.num_rows, in_order=True)
@@ -102,14 +115,13 @@ class KeyedCells:
 
     def schema(self, before: pa.Schema) -> pa.Schema:
         """The columns of what a batch gives."""
-        made = [COUNT, SUM, *([WEIGHT] if self.weight else [])]
         own = [before.field(name) for name in self.by]
         if not all(_simple(plain_type(field.type)) for field in own):
             return self(before.empty_table()).schema
-        return plain_schema(pa.schema([*own, *(pa.field(name, pa.int64()) for name in made)]))
+        return plain_schema(pa.schema([*own, *(pa.field(name, pa.int64()) for name in (COUNT, SUM))]))
 
 
-def _total(modulus: int) -> pl.Expr:
+def key_sum(modulus: int) -> pl.Expr:
     """The sum of the keys modulo a number; of long keys the upper and the lower digits are added apart, so that it fits."""
     if modulus <= SHORT:
         return pl.col(SUM).sum() % modulus
@@ -125,15 +137,13 @@ def _simple(kind: pa.DataType) -> bool:
 
 
 def counted(flow: Flow, cells: KeyedCells) -> pl.DataFrame:
-    """All cells that have records, sorted: the variables, the count, the cell key, and the weight where asked for."""
+    """All cells that have records, sorted: the variables, the count and the cell key."""
     gathered = flow.map(cells, cells.schema(flow.schema)).gathered()
     quick = cells.merge(gathered)
     if quick is not None:
         return quick
     parts = frame_of(gathered)
-    sums = [pl.col(COUNT).sum(), _total(cells.keys.modulus)]
-    if cells.weight:
-        sums.append(pl.col(WEIGHT).sum())
+    sums = [pl.col(COUNT).sum(), key_sum(cells.keys.modulus)]
     if not cells.by:
         return parts.select(sums)
     return parts.group_by(list(cells.by)).agg(sums).sort(list(cells.by), nulls_last=False)

@@ -1,0 +1,80 @@
+"""The tables that a release shows: perturbed counts, weighted counts and totals; cells at 0 have no row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from stirred.mechanisms.cell_key.magnitude import MagnitudeNoise
+from stirred.mechanisms.cell_key.perturbation import Floats, Perturbation, read_back
+from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, WEIGHT
+from stirred.mechanisms.cell_key.totals import UNITS, WEIGHT_UNITS, tops
+from stirred.mechanisms.released import finished
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCells:
+    """The cells of one table that are shown, with their perturbed counts; what they hold beside that is confidential."""
+
+    cells: pl.DataFrame
+    by: tuple[str, ...]
+    counts: pl.Series
+
+    @staticmethod
+    def of(cells: pl.DataFrame, by: Sequence[str], table: Perturbation, threshold: int) -> "ShownCells":
+        """Look the noise up; cells below the threshold, or at 0, are left out."""
+        true = cells[COUNT].to_numpy()
+        count = pl.Series(COUNT, true + table.noise(true, cells[SUM].to_numpy()))
+        # a perturbed 0 is left out, as a cell without records is: which of the two it is must not be seen
+        shown = count >= max(threshold, 1)
+        return ShownCells(cells.filter(shown), tuple(by), count.filter(shown))
+
+    def table(self) -> pa.Table:
+        """The counts."""
+        return finished(self._cells(), self.by)
+
+    def weighted(self, table: Perturbation) -> pa.Table:
+        """The counts times the mean weight of their cell, with the error of the count times this weight."""
+        mean = (self.cells[WEIGHT].cast(pl.Float64) / WEIGHT_UNITS / self.cells[COUNT]).to_numpy()
+        error, low, high = read_back(table, self.counts.to_numpy())
+        shown = self.counts.to_numpy() * mean
+        found = self._cells().with_columns(
+            pl.Series(WEIGHT, shown),
+            estimate=shown,
+            standard_error=error * mean,
+            low=low * mean,
+            high=high * mean,
+        )
+        return finished(found, self.by)
+
+    def _cells(self) -> pl.DataFrame:
+        return pl.DataFrame([*(self.cells[name] for name in self.by), self.counts])
+
+    def total(self, place: int, contributors: Sequence[str], noise: MagnitudeNoise, few: int) -> pa.Table:
+        """The totals of a magnitude; a cell with fewer than ``few`` records has the extra noise."""
+        true = self.cells[f"__total{place}"].to_numpy() / UNITS
+        keys, sensitive = self.cells[SUM].to_numpy(), self.cells[COUNT].to_numpy() < few
+        total = true + noise.noise(true, tops(self.cells, contributors), keys, sensitive)
+        error, low, high = certain(total, noise)
+        found = self._cells().with_columns(
+            pl.Series(WEIGHT, total),
+            estimate=total,
+            standard_error=error,
+            low=low,
+            high=high,
+        )
+        return finished(found, self.by)
+
+
+def certain(total: Floats, noise: MagnitudeNoise) -> tuple[Floats, Floats, Floats]:
+    """From a published total alone: a bound of its standard error, and an interval that always holds the true total.
+
+    Contributions are at least 0 and add up to the total, so the noise is at most a known share of it. The error itself
+    follows the largest contributor, which is confidential.
+    """
+    share, most = noise.share, noise.share * (noise.table.largest + noise.extra)
+    high = total / (1 - most) if most < 1 else np.where(total > 0, np.inf, 0.0)
+    error = np.minimum(share * (noise.deviation + noise.extra), most) * high
+    return error, total / (1 + most), high
