@@ -1,10 +1,14 @@
-"""Compile kernels with one set of rules: no GIL, no bounds checks, cached, no fastmath."""
+"""Compile kernels with one set of rules: no GIL, no bounds checks, cached, no fastmath.
+
+A kernel is compiled, or loaded from the cache, when it is first called: numba takes half a second of processor time to
+import and as much again to load its first kernel, which a run that calls none does not pay.
+"""
 
 import importlib
 from collections.abc import Callable
+from functools import update_wrapper
+from threading import Lock
 from typing import Any, TypeVar, cast
-
-import numba
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -20,6 +24,42 @@ SLOWEST = {
 }
 
 
+_making = Lock()
+
+
+class Kernel:
+    """A function over arrays that is compiled when it is first called, by a caller or by another kernel."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        update_wrapper(self, function)
+        self._dispatcher: Any = None
+
+    def __call__(self, *arguments: object) -> object:
+        return (self._dispatcher or self._made())(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        # numba asks a global of a kernel for ``_numba_type_``: so kernels that call kernels find the compiled one
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._dispatcher or self._made(), name)
+
+    def __reduce__(self) -> str:
+        return str(self.__qualname__)  # type: ignore[attr-defined]  # set by update_wrapper
+
+    def _made(self) -> Any:
+        import numba
+
+        with _making:
+            if self._dispatcher is None:
+                function = self.__wrapped__  # type: ignore[attr-defined]  # set by update_wrapper
+                try:
+                    made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+                except RuntimeError:  # a kernel typed at a prompt has no file, so it cannot be cached
+                    made = numba.njit(nogil=True, error_model="numpy")(function)
+                self._dispatcher = made
+        return self._dispatcher
+
+
 def compiled(function: F) -> F:
     """Compile a pure kernel over arrays; floating point stays in the order written.
 
@@ -28,12 +68,7 @@ def compiled(function: F) -> F:
     >>> int(double(21))
     42
     """
-    made: Any
-    try:
-        made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # a kernel typed at a prompt has no file, so it cannot be cached
-        made = numba.njit(nogil=True, error_model="numpy")(function)
-    return cast("F", made)
+    return cast("F", Kernel(function))
 
 
 def compile_slowest() -> None:

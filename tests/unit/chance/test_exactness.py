@@ -18,14 +18,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from stirred.chance import DiscreteGaussian, Key
 from stirred.chance.permutations import _shuffle
 from stirred.chance.samplers.bernoulli import settle
-from stirred.chance.samplers.cells import UNDECIDED
+from stirred.chance.samplers.cells import FEW, UNDECIDED
 from stirred.chance.samplers.coarse import Coarse
 from stirred.chance.samplers.enclosure import below_exp, exp_minus
 from stirred.chance.samplers.integers import _scaled, floor_of
 from stirred.chance.samplers.laws import Binomial, Falling, Law, Steps
-from stirred.chance.samplers.table import TabledLaw, look_up
+from stirred.chance.samplers.table import TabledLaw, look_up, search_few
 from stirred.chance.samplers.tails import Exceeding, Tail
 from stirred.chance.stream import EXTENSION_BITS, Uniform
 
@@ -203,6 +204,33 @@ def test_the_kernel_decides_full_words_right(name: str) -> None:
     assert not (decided & touched & ~on_a_word).any()
     beside = on_a_word | np.isin(words + 1, words[on_a_word]) | (words == 0) | (words == size - 1)
     assert (decided | touched | beside).all()
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("word_bits", [16, 32])
+def test_few_draws_without_a_kernel_equal_those_of_the_kernel(name: str, word_bits: int) -> None:
+    law, _ = LAWS[name]
+    table = TabledLaw(law, word_bits=word_bits)
+    yes, no = table.thresholds
+    near = (np.concatenate([yes, no])[:, None] + np.arange(-2, 3)).ravel() << (32 - word_bits)
+    ends = [0, 1, (1 << 32) - 1]
+    words = np.concatenate([near[(near >= 0) & (near < 1 << 32)], ends]).astype(np.uint32)
+    slow, quick = np.empty(len(words), dtype=np.int64), np.empty(len(words), dtype=np.int64)
+    few = search_few(words >> np.uint32(32 - word_bits), yes, no, table.first, slow)
+    many = look_up(words, *table.guide, table.first, np.empty(len(words), dtype=np.int32), quick)
+    assert few == many
+    assert np.array_equal(slow, quick)
+
+
+@pytest.mark.parametrize("variance", [Fraction(7, 3), Fraction(10**9)])
+def test_a_draw_does_not_depend_on_how_many_were_made_before(variance: Fraction) -> None:
+    key, places = Key.for_tests(4), np.array([3, 0, 17, 2**40 + 1, 5], dtype=np.uint64)
+    fresh, used = DiscreteGaussian(variance), DiscreteGaussian(variance)
+    used._few(FEW)
+    used._body._few(FEW)
+    assert np.array_equal(fresh.at(key, "x", places), used.at(key, "x", places))
+    stream = key.stream("y")
+    assert np.array_equal(fresh.draw_range(stream, 3, 9), used.draw_range(stream, 3, 9))
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,20 @@ from stirred.errors import InputError
 
 # a kernel writes this where the first words do not decide; no law gives this value
 UNDECIDED: Final = np.iinfo(np.int64).min
+# a law's first draws are made by numpy, which gives the same values more slowly: loading a kernel takes longer than these
+FEW: Final = 1 << 14
 
 
 class Cells(ABC):
     """A law whose draws are addressed by number."""
 
     width: int
+    _asked = 0
+
+    def _few(self, n: int) -> bool:
+        """Whether a law was asked for so few draws, with these n, that it needs no kernel."""
+        self._asked += n
+        return self._asked <= FEW
 
     @abstractmethod
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
@@ -86,7 +94,8 @@ class Cells(ABC):
         for start in range(0, len(numbers), step):
             part = numbers[start : start + step]
             blocks = stream.blocks(part // np.uint64(per_block))
-            words = _chosen(blocks.view(np.uint32), part, per_block, per_word)
+            choose = chosen_few if self._few(len(part)) else _chosen
+            words = choose(blocks.view(np.uint32), part, per_block, per_word)
             drawn = result[start : start + step]
             if self._decide(words, drawn):
                 for i in np.flatnonzero(drawn == UNDECIDED):
@@ -98,6 +107,14 @@ class Cells(ABC):
         """Return the draws of single cells: the id is the number of the draw in the stream with this label."""
         stream = key.stream(*label) if isinstance(label, tuple) else key.stream(label)
         return self.at_positions(stream, ids)
+
+
+def chosen_few(
+    words: NDArray[np.uint32], numbers: NDArray[np.uint64], per_block: int, per_word: int
+) -> NDArray[np.uint32]:
+    """The same as :func:`_chosen`, without a kernel."""
+    place = (numbers % np.uint64(per_block)).astype(np.int64)
+    return words.reshape(len(numbers), per_block, per_word)[np.arange(len(numbers)), place].ravel()
 
 
 @compiled

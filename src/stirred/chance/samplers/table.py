@@ -7,6 +7,7 @@ against narrower intervals of F. The support is not cut off (proof.md, Section 6
 """
 
 from bisect import bisect_left
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -65,11 +66,16 @@ class TabledLaw(Cells):
         start = max(bisect_left(no, 2) - 1, 0)
         stop = bisect_left(yes, (1 << word_bits) - 1) + 1
         self.first = steps.first + start
-        self.guide = _guide(
-            np.array(yes[start:stop], dtype=np.int64), np.array(no[start:stop], dtype=np.int64), word_bits
-        )
+        self.thresholds = np.array(yes[start:stop], dtype=np.int64), np.array(no[start:stop], dtype=np.int64)
+
+    @cached_property
+    def guide(self) -> Guide:
+        """The guide over the leading bits, made for a law that many draws are asked of."""
+        return _guide(*self.thresholds, self.word_bits)
 
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
+        if self._few(len(words)):
+            return search_few(words >> np.uint32(32 - self.word_bits), *self.thresholds, self.first, out)
         doubtful = np.empty(len(words), dtype=np.int32)
         return look_up(words, *self.guide, self.first, doubtful, out)
 
@@ -145,6 +151,21 @@ def _fill(
         entries[b] = (
             np.uint64(first) << np.uint64(32) | np.uint64(span) << np.uint64(16) | np.uint64(min(low, n - 1))
         )
+
+
+def search_few(
+    words: NDArray[np.uint32],
+    yes: NDArray[np.int64],
+    no: NDArray[np.int64],
+    first: int,
+    out: NDArray[np.int64],
+) -> int:
+    """The same as :func:`look_up`, by search alone and without a kernel."""
+    values = words.astype(np.int64)
+    place = np.searchsorted(yes, values, side="right")
+    undecided = (place == 0) | (place == len(yes)) | (values < no[place - 1])
+    out[:] = np.where(undecided, UNDECIDED, first + place)
+    return int(np.count_nonzero(undecided))
 
 
 @compiled
