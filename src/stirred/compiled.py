@@ -5,6 +5,7 @@ import and as much again to load its first kernel, which a run that calls none d
 """
 
 import importlib
+import sys
 from collections.abc import Callable
 from functools import update_wrapper
 from threading import Lock
@@ -44,14 +45,14 @@ class Kernel:
         return getattr(self._dispatcher or self._made(), name)
 
     def __reduce__(self) -> str:
-        return str(self.__qualname__)  # type: ignore[attr-defined]  # set by update_wrapper
+        return str(self.__qualname__)
 
     def _made(self) -> Any:
         import numba
 
         with _making:
             if self._dispatcher is None:
-                function = self.__wrapped__  # type: ignore[attr-defined]  # set by update_wrapper
+                function = self.__wrapped__
                 try:
                     made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
                 except RuntimeError:  # a kernel typed at a prompt has no file, so it cannot be cached
@@ -69,6 +70,11 @@ def compiled(function: F) -> F:
     42
     """
     return cast("F", Kernel(function))
+
+
+def kernels_are_loaded() -> bool:
+    """Whether this process has paid for numba already; results never depend on it."""
+    return "numba" in sys.modules
 
 
 def compile_slowest() -> None:

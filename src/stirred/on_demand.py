@@ -30,3 +30,17 @@ def on_demand(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str
         return value
 
     return load
+
+
+class ModuleOnDemand:
+    """A module that is imported when one of its names is first used.
+
+    >>> ModuleOnDemand("math").floor(2.5)
+    2
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self._name), name)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.census import Census
 from stirred.census.progress import Progress as Progress
 from stirred.census.progress import silent as silent
+from stirred.datasets import pads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,7 +68,7 @@ class Parts(Protocol):
 
     def write(
         self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
-    ) -> pads.Dataset:
+    ) -> "pads.Dataset":
         """Write the rows as Parquet to ``folder/name.parquet`` (a file, or a folder of files in the order of the parts).
 
         ``ascending`` names columns of growing numbers: their steps take less room than the numbers.
@@ -109,7 +109,7 @@ class Engine(Protocol):
         """A flow of records, as ``census.table`` gives them but without dictionaries."""
         ...
 
-    def released(self, data: pa.Table | pads.Dataset) -> Flow:
+    def released(self, data: "pa.Table | pads.Dataset") -> Flow:
         """A flow of released records, without dictionaries."""
         ...
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
+
+from stirred.datasets import pads
 
 ROWS = 1 << 18  # rows of a batch
 
@@ -37,7 +38,7 @@ def plain(data: pa.Table | pa.RecordBatch) -> pa.Table:
     return table.cast(plain_schema(table.schema))
 
 
-def streamed(data: pa.Table | pads.Dataset) -> Iterator[pa.Table]:
+def streamed(data: "pa.Table | pads.Dataset") -> Iterator[pa.Table]:
     """Yield released records in their order, in batches without dictionaries; Parquet files one row group at a time.
 
     >>> [batch.num_rows for batch in streamed(pa.table({"a": [1, 2]}))]
@@ -48,8 +49,10 @@ def streamed(data: pa.Table | pads.Dataset) -> Iterator[pa.Table]:
             yield plain(batch.slice(start, ROWS))
 
 
-def _batches(data: pa.Table | pads.Dataset) -> Iterator[pa.RecordBatch]:
-    if not (isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat)):
+def _batches(data: "pa.Table | pads.Dataset") -> Iterator[pa.RecordBatch]:
+    if isinstance(data, pa.Table) or not (
+        isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat)
+    ):
         yield from data.to_batches()
         return
     for name in data.files:  # a scan of the data set reads ahead until it holds all of it

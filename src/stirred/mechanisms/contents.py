@@ -9,13 +9,13 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
+from stirred.datasets import pads
 from stirred.engine.plain import plain_schema, streamed
 from stirred.mechanisms.release import Release
 
 
-def digest(data: pa.Table | pads.Dataset) -> str:
+def digest(data: "pa.Table | pads.Dataset") -> str:
     """The digest of one table or set of records.
 
     >>> one = pa.table({"a": pa.array(["x", "y", None]).dictionary_encode()})

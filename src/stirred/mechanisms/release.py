@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 
+from stirred.datasets import pads
 from stirred.errors import InputError, did_you_mean
 from stirred.extras import optional
 from stirred.frames import frame_of
@@ -68,7 +68,7 @@ class Release:
     mechanism: str
     parameters: Mapping[str, object]
     specification: Specification
-    microdata: Mapping[str, pa.Table | pads.Dataset] = field(default_factory=dict)
+    microdata: Mapping[str, "pa.Table | pads.Dataset"] = field(default_factory=dict)
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     files: tuple[
         Path, ...
@@ -127,5 +127,5 @@ class Release:
         return self.to_arrow(record_type).to_pandas()
 
 
-def _rows(data: pa.Table | pads.Dataset) -> int:
+def _rows(data: "pa.Table | pads.Dataset") -> int:
     return int(data.num_rows if isinstance(data, pa.Table) else data.count_rows())

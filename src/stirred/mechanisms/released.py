@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.census import Schema
 from stirred.census.geography import attach
+from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.participation import takes_part
@@ -27,10 +27,10 @@ MEASURES = ("count", "weighted", "estimate", "standard_error", "variance", "low"
 
 def lazy(data: "pa.Table | pads.Dataset") -> pl.LazyFrame:
     """Released records, scanned where they lie."""
-    if isinstance(data, pads.Dataset):
-        files: list[str] = data.files
-        return pl.scan_parquet(files)
-    return frame_of(data).lazy()
+    if isinstance(data, pa.Table):
+        return frame_of(data).lazy()
+    files: list[str] = data.files
+    return pl.scan_parquet(files)
 
 
 def schema_of(release: Release) -> Schema:

@@ -24,7 +24,7 @@ from stirred.chance.samplers.bernoulli import settle
 from stirred.chance.samplers.cells import FEW, UNDECIDED
 from stirred.chance.samplers.coarse import Coarse
 from stirred.chance.samplers.enclosure import below_exp, exp_minus
-from stirred.chance.samplers.integers import _scaled, floor_of
+from stirred.chance.samplers.integers import _scaled, floor_of, floors
 from stirred.chance.samplers.laws import Binomial, Falling, Law, Steps
 from stirred.chance.samplers.table import TabledLaw, look_up, search_few
 from stirred.chance.samplers.tails import Exceeding, Tail
@@ -231,6 +231,19 @@ def test_a_draw_does_not_depend_on_how_many_were_made_before(variance: Fraction)
     assert np.array_equal(fresh.at(key, "x", places), used.at(key, "x", places))
     stream = key.stream("y")
     assert np.array_equal(fresh.draw_range(stream, 3, 9), used.draw_range(stream, 3, 9))
+
+
+@pytest.mark.parametrize("word_bits", [8, 64])
+def test_few_integers_without_a_kernel_equal_those_of_the_kernel(
+    monkeypatch: pytest.MonkeyPatch, word_bits: int
+) -> None:
+    stream, bounds = Key.for_tests(5).stream("z"), np.array([3, 1, 2**63, 10**6 + 3, 97], dtype=np.uint64)
+
+    def drawn(*, loaded: bool) -> NDArray[np.int64]:
+        monkeypatch.setattr("stirred.chance.samplers.integers.kernels_are_loaded", lambda: loaded)
+        return floors(stream, 16, bounds, 5, word_bits=word_bits)
+
+    assert np.array_equal(drawn(loaded=False), drawn(loaded=True))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
-from stirred.compiled import compiled
+from stirred.compiled import compiled, kernels_are_loaded
 from stirred.errors import InputError
+
+FEW = 256  # draws that take less time one by one than numba takes to load
 
 
 @compiled
@@ -64,11 +66,14 @@ def floors(
     """⌊U_i · bound_i⌋ for the n draws of 8 bytes from position ``start`` on (one bound, or one per draw)."""
     out = np.empty(n, dtype=np.int64)
     words = stream.at(start).words64(n)
-    if _scaled(words, bounds, 64 - word_bits, out):
-        for i in np.flatnonzero(out < 0):
-            value = int(words[i]) >> (64 - word_bits)
-            uniform = stream.uniform(start + 8 * int(i), value, word_bits, chunk=extension_bits)
-            out[i] = floor_of(uniform, int(bounds[i if len(bounds) > 1 else 0]))
+    if n <= FEW and not kernels_are_loaded():
+        out[:] = -1
+    elif not _scaled(words, bounds, 64 - word_bits, out):
+        return out
+    for i in np.flatnonzero(out < 0):
+        value = int(words[i]) >> (64 - word_bits)
+        uniform = stream.uniform(start + 8 * int(i), value, word_bits, chunk=extension_bits)
+        out[i] = floor_of(uniform, int(bounds[i if len(bounds) > 1 else 0]))
     return out
 
 

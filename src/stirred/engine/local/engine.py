@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.census import Census, read
+from stirred.datasets import pads
 from stirred.engine.base import Flow
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.engine.local.memory import LIBRARIES, available, bound
@@ -85,7 +85,7 @@ class Local:
         schema = kinds if kinds is not None else census.table(record_type, names).schema
         return LocalFlow(batches, plain_schema(schema), self.workers)
 
-    def released(self, data: pa.Table | pads.Dataset) -> Flow:
+    def released(self, data: "pa.Table | pads.Dataset") -> Flow:
         """Released records as they stream from their file."""
         return LocalFlow(lambda: streamed(data), plain_schema(data.schema), self.workers)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as pads
 
+from stirred.datasets import pads
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.local.released import ReleasedFile
 from stirred.engine.local.sealed import EncryptedWriter, SealedFiles
@@ -206,7 +206,7 @@ class LocalParts:
 
     def write(
         self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
-    ) -> pads.Dataset:
+    ) -> "pads.Dataset":
         """Write one Parquet file, complete or not at all."""
         path = path_in(folder, name, ".parquet")
         temporary = path_in(folder, name, ".parquet.part")

@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import ClassVar, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.census import Census
+from stirred.datasets import pads
 from stirred.engine.base import Flow
 from stirred.engine.local import Local
 from stirred.engine.spark.cluster import Cluster
@@ -69,6 +69,6 @@ class Spark(Cluster):
         """A flow of records: Parquet is read by Spark, other formats are first written to scratch."""
         return records(self, census, record_type, columns)
 
-    def released(self, data: pa.Table | pads.Dataset) -> Flow:
+    def released(self, data: "pa.Table | pads.Dataset") -> Flow:
         """A flow of released records, read by Spark from their Parquet files or from copies in scratch."""
         return released(self, data)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
+from stirred.datasets import pads
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.tasks import Exchanged, Held, Mapped, Parted, Sent, Tables, Written, guarded
@@ -135,7 +135,7 @@ class SparkParts:
 
     def write(
         self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
-    ) -> pads.Dataset:
+    ) -> "pads.Dataset":
         """Write a folder of Parquet files in the order of the parts, complete or not at all.
 
         The executors write the files, as the local engine would write them, so they must share ``folder``.

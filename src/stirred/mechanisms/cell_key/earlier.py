@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
+from stirred.datasets import pads
 from stirred.errors import InputError
 from stirred.frames import arrow_of, collected
 from stirred.mechanisms.release import Release
@@ -37,7 +37,7 @@ def earlier_promise(packet: Path) -> Specification:
 
 def earlier_records(
     packet: Path, census: "Census", record: str, columns: Sequence[str]
-) -> pa.Table | pads.Dataset:
+) -> "pa.Table | pads.Dataset":
     """The released records with the variables of a table; those of persons come with their household's."""
     data = public_part(packet) / "data"
     found = {

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
+from stirred.datasets import pads
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError
 from stirred.languages import Phrase

@@ -1,7 +1,6 @@
 """Read the release of a packet from its public files."""
 
-import pyarrow.dataset as pads
-
+from stirred.datasets import pads
 from stirred.mechanisms.base import Release
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan

@@ -6,8 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
+
+from stirred.datasets import pads
 
 ROWS = 65_536  # in a batch
 FORMULA = "^[=+\\-@\\t\\r]"  # the first characters of what a spreadsheet computes

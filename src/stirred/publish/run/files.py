@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
+from stirred.datasets import pads
 from stirred.engine.local.released import write_released
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Release
@@ -92,7 +92,7 @@ def located(release: Release, folder: Path) -> Release:
 
 def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
     """One Parquet file for a record type, or a folder of them, moved where it is on disk."""
-    if not isinstance(data, pads.Dataset):
+    if isinstance(data, pa.Table):
         write_released(data, path)
         return
     sources = [Path(name) for name in data.files]
@@ -108,7 +108,7 @@ def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
 
 def _copy(data: "pa.Table | pads.Dataset", path: Path) -> None:
     """The same, copied: the files belong to whoever made the release."""
-    if not isinstance(data, pads.Dataset):
+    if isinstance(data, pa.Table):
         write_released(data, path)
         return
     sources = [Path(name) for name in data.files]

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.frames import frame_of

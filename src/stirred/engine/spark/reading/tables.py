@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
+from stirred.datasets import pads
 from stirred.engine.plain import plain, plain_schema
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkFlow
@@ -85,7 +85,7 @@ def known(kind: pa.DataType) -> bool:
     return bool(plainly or text)
 
 
-def released(engine: Cluster, data: pa.Table | pads.Dataset) -> SparkFlow:
+def released(engine: Cluster, data: "pa.Table | pads.Dataset") -> SparkFlow:
     """Released records, from their Parquet files or from copies in scratch."""
     schema = plain_schema(data.schema)
     if isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat):

@@ -5,9 +5,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.census import Schema
+from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase, unit
@@ -116,7 +116,7 @@ def measured(
     law: Accepting,
     roles: Roles,
     schema: Schema,
-    microdata: Mapping[str, pa.Table | pads.Dataset],
+    microdata: Mapping[str, "pa.Table | pads.Dataset"],
     tables: Mapping[str, pa.Table],
 ) -> Guard:
     """Refuse held columns that undo the swap, measured on the records that would be released; list the largest few."""

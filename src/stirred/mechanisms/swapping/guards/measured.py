@@ -13,9 +13,9 @@ from functools import reduce
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.census import Schema
+from stirred.datasets import pads
 from stirred.frames import collected, frame_of
 from stirred.mechanisms.participation import takes_part
 from stirred.mechanisms.released import lazy
@@ -58,7 +58,7 @@ class _Question:
 
 
 def on_records(
-    microdata: Mapping[str, pa.Table | pads.Dataset], roles: Roles, schema: Schema, rate: float
+    microdata: Mapping[str, "pa.Table | pads.Dataset"], roles: Roles, schema: Schema, rate: float
 ) -> tuple[Found, ...]:
     """Measure the released records, and the records that travel along with the places of their household."""
     record = schema.record(roles.record_type)
@@ -86,7 +86,7 @@ def on_records(
 
 
 def _members(
-    microdata: Mapping[str, pa.Table | pads.Dataset],
+    microdata: Mapping[str, "pa.Table | pads.Dataset"],
     record_type: str,
     names: Sequence[str],
     homes: pl.LazyFrame,

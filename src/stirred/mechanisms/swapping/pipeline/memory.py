@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
+from stirred.datasets import pads
 from stirred.engine import Engine, Progress
 from stirred.engine.local.released import ReleasedFile
 from stirred.errors import DataError
@@ -157,7 +157,7 @@ class MemoryRecords:
         out: Path | None,
         after: After,
         destinations: list["Destination"],
-    ) -> dict[str, pa.Table | pads.Dataset]:
+    ) -> dict[str, "pa.Table | pads.Dataset"]:
         """Write the records in their published order, and make the fingerprints of what is written."""
         roles = self.frame.roles
         self.progress("order", 0, 1)
@@ -222,7 +222,7 @@ class Destination:
             self.writing.result()
             self.writing = None
 
-    def close(self) -> pa.Table | pads.Dataset:
+    def close(self) -> "pa.Table | pads.Dataset":
         """All that was written."""
         if self.path is None:
             return pa.Table.from_batches(self.batches)

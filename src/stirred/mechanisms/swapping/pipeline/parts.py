@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
+from stirred.datasets import pads
 from stirred.engine import Engine, Flow, Parts, Progress, Steps
 from stirred.errors import DataError, InputError
 from stirred.file_names import path_in

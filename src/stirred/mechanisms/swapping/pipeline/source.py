@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
+from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.guards.checks import Accepting
@@ -23,7 +23,7 @@ from stirred.spec import Specification
 if TYPE_CHECKING:
     from stirred.census import Census
 
-Microdata = Mapping[str, pa.Table | pads.Dataset]
+Microdata = Mapping[str, "pa.Table | pads.Dataset"]
 
 
 class SwapLaw(SwapChoice, Accepting, Protocol):

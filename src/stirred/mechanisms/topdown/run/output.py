@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 from numpy.typing import NDArray
 
+from stirred.datasets import pads
 from stirred.engine.local.released import ReleasedFile
 from stirred.engine.plain import plain_schema
 from stirred.mechanisms.topdown.estimate import gls
@@ -61,7 +61,7 @@ def shown(spine: Tree) -> list[tuple[int, str]]:
     return list(enumerate(spine.levels))[first:]
 
 
-def collected(pieces: Iterator[pa.Table], path: Path | None) -> pa.Table | pads.Dataset:
+def collected(pieces: Iterator[pa.Table], path: Path | None) -> "pa.Table | pads.Dataset":
     """The pieces as one table, or streamed to a Parquet file and opened there."""
     if path is None:
         return pa.concat_tables(list(pieces))

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
+from stirred.datasets import pads
 from stirred.file_names import path_in
 from stirred.mechanisms.topdown.run import output
 from stirred.mechanisms.topdown.tree.counts import histograms

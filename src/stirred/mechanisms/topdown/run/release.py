@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
+from stirred.datasets import pads
 from stirred.errors import InputError
 from stirred.file_names import file_name, path_in
 from stirred.mechanisms.base import Check
@@ -163,7 +163,7 @@ def _certificates(made: Estimation) -> list[Certificate]:
     return solves
 
 
-def _microdata(task: Task, made: Estimation) -> pa.Table | pads.Dataset:
+def _microdata(task: Task, made: Estimation) -> "pa.Table | pads.Dataset":
     """The released records, written where they are stored; without a folder they are collected in this process."""
     workload, out, above = task.workload, task.out, made.above
     if made.subtrees is None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from stirred.chance import Key
+from stirred.datasets import pads
 from stirred.engine import Engine, Progress
 from stirred.engine.base import Steps
 from stirred.mechanisms.base import Check
@@ -74,7 +74,7 @@ class Task:
 class Made:
     """Microdata and tables of one workload, with its checks."""
 
-    microdata: pa.Table | pads.Dataset
+    microdata: "pa.Table | pads.Dataset"
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     input_digest: str

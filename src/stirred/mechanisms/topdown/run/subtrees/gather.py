@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 from numpy.typing import NDArray
 
+from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.engine.base import Flow, Parts
 from stirred.mechanisms.topdown.rules.agreement import Earlier

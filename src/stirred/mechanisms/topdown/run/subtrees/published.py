@@ -9,8 +9,8 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
+from stirred.datasets import pads
 from stirred.engine.base import Parts
 from stirred.mechanisms.topdown.estimate import unbiased
 from stirred.mechanisms.topdown.estimate.informed import Informed
@@ -124,7 +124,7 @@ class MeasurementRows:
 class Stored:
     """Rows of parts; with a folder they are files there, which are deleted at the end."""
 
-    data: pads.Dataset
+    data: "pads.Dataset"
     place: Path | None
 
     @staticmethod
