@@ -20,6 +20,7 @@ ORDER = [
     "toml_text",
     "compiled",
     "frames",
+    "arrow",
     "spec",
     "chance",
     "census",

@@ -120,7 +120,7 @@ def das_2020_proved() -> Specification:
 
 
 def total(products: Sequence[Product], source: str) -> Specification:
-    """All of these products published, under TopDown's invariants: block counts say whether a block has a unit (PHSafe's)."""
+    """All of these products published, under TopDown's invariants; block counts say whether a block has a unit."""
     total = compose([product(published) for published in products])
     topdown = SETS["topdown"]
     return replace(

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import polars as pl
 
 from stirred.census.codebook import parse
 from stirred.census.codebook.schema import Schema
 from stirred.census.codebook.typed import typed
-from stirred.census.describe import Description, describe_tables, document_of, uncommented
 from stirred.census.failures import redact_errors as redact_errors
 from stirred.census.files import CensusFiles
 from stirred.census.files import asked as _asked
@@ -22,6 +21,9 @@ from stirred.census.validation import validate
 from stirred.census.validation.dropping import cleaned, require_mended
 from stirred.errors import InputError, did_you_mean, require_path
 from stirred.spec.notebook import html_table
+
+if TYPE_CHECKING:  # guessing needs modules of its own, which a census with a schema does not
+    from stirred.census.describe import Description
 
 Invalid = Literal["refuse", "drop"]
 DROPPED = (
@@ -50,7 +52,7 @@ class Census(CensusFiles):
     {'county': ['a', 'b'], 'size': [1, 2], 'count': [1, 2]}
     """
 
-    _guessed: Description | None = field(default=None, repr=False)  # what was guessed without a schema
+    _guessed: "Description | None" = field(default=None, repr=False)  # what was guessed without a schema
     # how the records were checked; a copy with other files or another schema is not checked
     _checked: Checkup | None = field(default=None, repr=False, init=False)
 
@@ -100,8 +102,10 @@ class Census(CensusFiles):
         """What was guessed because no schema was given, as sentences; "not decided" marks what a person must decide."""
         return () if self._guessed is None else self._guessed.guesses
 
-    def describe(self) -> Description:
+    def describe(self) -> "Description":
         """The schema as a document to edit, which ``Census.of(document, tables)`` takes; ``.toml()`` writes it as text."""
+        from stirred.census.describe import document_of
+
         return document_of(self.schema) if self._guessed is None else self._guessed.copy()
 
     def require_valid(self, *, progress: Progress | None = None) -> None:
@@ -189,6 +193,8 @@ def _guess(tables: object, *, confidential: bool) -> Census:
             why="only a schema was given",
             fix="give the tables too: Census.of(schema, tables)",
         )
+    from stirred.census.describe import describe_tables, uncommented
+
     several = isinstance(tables, Mapping) and bool(tables) and all(map(is_table, tables.values()))
     given = dict(tables) if isinstance(tables, Mapping) and several else {"": tables}
     frames = {str(name): to_lazy(table) for name, table in given.items()}
@@ -222,6 +228,8 @@ def _parsed(document: object, tables: object) -> tuple[Mapping[str, object], Sch
             why="two arguments are a schema and its tables",
             fix="give a dictionary of the shape of census.toml first, or only the tables",
         )
+    from stirred.census.describe import uncommented
+
     plain = uncommented(document)
     records = plain.get("record", {})
     if isinstance(tables, Mapping) and isinstance(records, Mapping):

@@ -74,6 +74,22 @@ def area_table(schema: Schema, folder: Path) -> pl.LazyFrame:
     )
 
 
+def deciding(schema: Schema) -> tuple[str, ...]:
+    """The record types whose records decide which areas there are; none where a public file lists the areas.
+
+    A linked record has no effect: a person is where its household is.
+
+    >>> from stirred.census import Census
+    >>> toy = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "h"}, "person": {"household": "h"}}}
+    >>> home = {"h": [1], "county": ["a"]}
+    >>> deciding(Census.of(toy, {"household": home, "person": {"h": [1]}, "group quarters": home}).schema)
+    ('household', 'group quarters')
+    """
+    if schema.geography.areas is not None:
+        return ()
+    return tuple(record.name for record in schema.records if not record.linked_to)
+
+
 def ancestors(schema: Schema, folder: Path) -> pl.LazyFrame:
     """One row per finest area with the code of every level above it."""
     table = area_table(schema, folder)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stirred.arrow import pc
 from stirred.chance.key import Key
 from stirred.compiled import compiled
 from stirred.errors import DataError

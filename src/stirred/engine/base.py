@@ -12,10 +12,10 @@ from typing import ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.census import Census
 from stirred.census.progress import Progress as Progress
 from stirred.census.progress import silent as silent
-from stirred.datasets import pads
 
 T = TypeVar("T")
 R = TypeVar("R")

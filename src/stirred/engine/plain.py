@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 
 ROWS = 1 << 18  # rows of a batch
 

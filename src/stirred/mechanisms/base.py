@@ -28,7 +28,15 @@ from stirred.spec.algebra.conversions import Conversion
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-__all__ = ["Check", "Exhibit", "Guard", "Knob", "Mechanism", "MechanismConfig", "Release"]
+__all__ = ["Check", "Exhibit", "Guard", "Knob", "Mechanism", "MechanismConfig", "Release", "totals_to_try"]
+
+QUARTERS = (
+    Fraction(1),
+    Fraction(6, 5),
+    Fraction(7, 5),
+    Fraction(5, 3),
+)  # about powers of the fourth root of 2
+STEPS = 32  # quarters of a doubling that tuning goes up and down
 
 
 def unweighted(name: str) -> InputError:
@@ -225,3 +233,11 @@ class Knob:
     effect: str  # what turning it does to budget and error, in one sentence
     settings: tuple[Fraction, ...]
     turned: Callable[[Fraction], Mechanism]
+
+
+def totals_to_try(start: Fraction) -> tuple[Fraction, ...]:
+    """Totals in steps of a quarter of a doubling, the largest first, as numbers that people can read."""
+    return tuple(
+        Fraction(f"{float(start * Fraction(2) ** (step // 4) * QUARTERS[step % 4]):.4g}")
+        for step in range(STEPS, -STEPS - 1, -1)
+    )

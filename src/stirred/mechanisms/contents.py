@@ -8,9 +8,8 @@ import hashlib
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from stirred.datasets import pads
+from stirred.arrow import pads, pc
 from stirred.engine.plain import plain_schema, streamed
 from stirred.mechanisms.release import Release
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.errors import InputError, did_you_mean
 from stirred.extras import optional
 from stirred.frames import frame_of

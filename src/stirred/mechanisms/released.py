@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import polars as pl
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.census import Schema
 from stirred.census.geography import attach
-from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.participation import takes_part

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from stirred.extras import optional
 from stirred.languages import Language, Phrase
 from stirred.report.document import CHAPTERS, CardBlock, Chart, Facts, Note, Paragraphs, Report, TableBlock
+from stirred.spec.card.compiling import CompiledTemplates
 from stirred.spec.card.formats import styled_fragment
 
 _KINDS = {
@@ -30,6 +31,7 @@ def environment() -> Environment:
     """The templates of the report; the workbench uses the same."""
     result = Environment(
         loader=PackageLoader("stirred.report", "templates"),
+        bytecode_cache=CompiledTemplates(__file__),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from stirred.census.synthetic import write_preset
 from stirred.publish.packet import seal
 
 HEAVY = ["altair", "duckdb", "numba", "numpy", "pandas", "polars", "pyarrow", "pyspark", "rich", "scipy"]
@@ -52,6 +53,10 @@ def test_light_verbs_import_nothing_heavy(tmp_path: Path) -> None:
     ]
     asked = [(words, HEAVY) for words in light]
     asked.append((["lookup", made, "--where", "county=001"], NO_TABLES))
+    write_preset("demo", tmp_path / "census", households=5)
+    asked.append(
+        (["safetab-p", str(tmp_path / "census"), "--out", str(tmp_path / "out"), "--json"], NO_TABLES)
+    )
     done = subprocess.run(
         [sys.executable, "-c", CHILD, json.dumps(asked)], capture_output=True, text=True, check=True
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import narwhals as nw
 import polars as pl
 import pyarrow as pa
 
@@ -41,6 +40,8 @@ def _converted(frame: object) -> pl.LazyFrame:
         frame = pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
         return _from_arrow(frame)
+    import narwhals as nw  # here, because it takes a tenth of a second, and files need none of it
+
     try:
         native = nw.from_native(frame)  # type: ignore[call-overload]
     except TypeError:
@@ -66,6 +67,8 @@ def is_table(value: object) -> bool:
         value
     ):
         return True
+    import narwhals as nw
+
     native = nw.from_native(value, pass_through=True)
     return isinstance(native, nw.LazyFrame | nw.DataFrame)
 

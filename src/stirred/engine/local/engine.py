@@ -9,8 +9,8 @@ from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.census import Census, read
-from stirred.datasets import pads
 from stirred.engine.base import Flow
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.engine.local.memory import LIBRARIES, available, bound

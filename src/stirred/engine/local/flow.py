@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.local.released import ReleasedFile
 from stirred.engine.local.sealed import EncryptedWriter, SealedFiles

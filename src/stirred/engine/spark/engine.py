@@ -7,8 +7,8 @@ from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.census import Census
-from stirred.datasets import pads
 from stirred.engine.base import Flow
 from stirred.engine.local import Local
 from stirred.engine.spark.cluster import Cluster

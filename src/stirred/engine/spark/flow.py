@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.tasks import Exchanged, Held, Mapped, Parted, Sent, Tables, Written, guarded

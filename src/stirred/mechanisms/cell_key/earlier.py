@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.errors import InputError
 from stirred.frames import arrow_of, collected
 from stirred.mechanisms.release import Release

@@ -18,7 +18,7 @@ from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
-from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.phsafe import exhibits, files, refusals, statement
@@ -44,7 +44,6 @@ from stirred.mechanisms.phsafe.statement import PromisedUnit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.noise import Definition
-from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import PHSAFE, Conversion
 

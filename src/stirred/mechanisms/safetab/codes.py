@@ -119,7 +119,14 @@ class CodeLists:
 
     def tabulated(self, level: int, *, fine: bool) -> tuple[Iteration, ...]:
         """The iterations of a level, in the order of the lists."""
-        return tuple(item for item in self.iterations if item.belongs(level, fine=fine))
+        return self._tabulated[level, fine]
+
+    @cached_property
+    def _tabulated(self) -> dict[tuple[int, bool], tuple[Iteration, ...]]:
+        return {
+            (level, fine): tuple(item for item in self.iterations if item.belongs(level, fine=fine))
+            for level, fine in product((0, *LEVELS), (True, False))
+        }
 
     def sensitivity(self, level: int, *, fine: bool, most_codes: int) -> int:
         r"""The most groups of one region that one record can touch: $s = h_r \max(2, R) + h_e$.

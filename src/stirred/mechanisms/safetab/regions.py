@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.census.geography import ancestors, attach
+from stirred.census.geography import ancestors, attach, deciding
 from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.frames import collected, frame_of
-from stirred.mechanisms.topdown.tree.leaves import deciding
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -141,7 +140,7 @@ def _listed(census: "Census", columns: list[str], engine: Engine | None) -> pl.D
     schema = census.schema
     if schema.geography.areas is None:
         counting = engine.census(census) if engine else census
-        owners = deciding(census)
+        owners = deciding(census.schema)
         frames = [frame_of(counting.counts(record, columns)).select(text) for record in owners]
         return pl.concat(frames).unique()
     without = [off.name for off in schema.geography.off_spine if off.name in columns and not off.files]

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred.arrow import pads
 from stirred.chance import Key, integers
 from stirred.errors import DataError, InputError
 from stirred.frames import frame_of

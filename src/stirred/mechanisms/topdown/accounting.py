@@ -12,13 +12,6 @@ from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, rho_squared_to_epsilon
 
 DELTA = Fraction(1, 10**10)  # of the Bureau's certificates
-QUARTERS = (
-    Fraction(1),
-    Fraction(6, 5),
-    Fraction(7, 5),
-    Fraction(5, 3),
-)  # about powers of the fourth root of 2
-STEPS = 32  # quarters of a doubling that tuning goes up and down
 
 
 def by_level(workload: Workload) -> dict[str, Fraction]:
@@ -184,11 +177,3 @@ def document(workload: Workload, *, noiseless: bool) -> dict[str, object]:
         "levels": {level: str(part) for level, part in by_level(workload).items()},
         "semantics": {name: {"rho_squared": str(r), "epsilon": str(e)} for name, (r, e) in lines.items()},
     }
-
-
-def totals_to_try(start: Fraction) -> tuple[Fraction, ...]:
-    """Totals of ρ² in steps of a quarter of a doubling, the largest first, as numbers that people can read."""
-    return tuple(
-        Fraction(f"{float(start * Fraction(2) ** (step // 4) * QUARTERS[step % 4]):.4g}")
-        for step in range(STEPS, -STEPS - 1, -1)
-    )

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.chance import Key
-from stirred.datasets import pads
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
-from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
@@ -389,7 +389,7 @@ class TopDown(Mechanism):
             Knob(
                 name="rho_squared",
                 effect="a larger ρ² is a larger budget and has a smaller error",
-                settings=accounting.totals_to_try(start),
+                settings=totals_to_try(start),
                 turned=lambda total: replace(self, rho_squared=total, replicates=0),
             ),
         )

@@ -1,6 +1,6 @@
 """Read the release of a packet from its public files."""
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.mechanisms.base import Release
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan

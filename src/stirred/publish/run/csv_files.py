@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from stirred.datasets import pads
+from stirred.arrow import pads, pc
 
 ROWS = 65_536  # in a batch
 FORMULA = "^[=+\\-@\\t\\r]"  # the first characters of what a spreadsheet computes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine.local.released import write_released
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Release
@@ -54,7 +54,7 @@ def store_internal(release: Release, folder: Path) -> None:
     names = file_names(release.internal)
     for name, table in release.internal.items():
         folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, path_in(folder, names[name], ".parquet"))
+        write_released(table, path_in(folder, names[name], ".parquet"))
 
 
 def named(part: Path, out: Path) -> None:

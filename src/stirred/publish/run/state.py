@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stirred.arrow import pads
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.chance.authentic import AuthenticFolder, digest_of, forged, keep_mark, mark_of
 from stirred.chance.cipher import keystream
-from stirred.datasets import pads
 from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, Guard, Mechanism, Release

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.frames import frame_of

@@ -12,6 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from stirred.languages import Language, Phrase
+from stirred.spec.card.compiling import CompiledTemplates
 from stirred.spec.card.contents import CardContents, TotalPart, Variant, shortened
 from stirred.spec.card.odds import Allowed
 from stirred.spec.card.words import counted, decimal, measure, status
@@ -30,6 +31,7 @@ def _template(name: str) -> str:
 def _environment() -> Environment:
     return Environment(
         loader=FunctionLoader(_template),
+        bytecode_cache=CompiledTemplates(__file__),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -23,6 +23,7 @@ from stirred.spec.files.parts import (
     part_to_json,
     register,
 )
+from stirred.spec.files.text import indented
 from stirred.spec.multiverse import Invariant, Margin, Multiverse
 from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.outputs.divergences import OutputPremetric
@@ -197,7 +198,7 @@ def _validate(document: Json) -> None:
 
 def dumps(specification: Specification) -> str:
     """The text of spec.json, the same bytes for equal specifications."""
-    return json.dumps(to_json(specification), ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    return indented(to_json(specification)) + "\n"
 
 
 def digest(specification: Specification) -> str:

@@ -97,7 +97,7 @@ def value_to_json(value: object) -> Json:
     if isinstance(value, Fraction):
         return {"fraction": text_of(value)}
     if isinstance(value, tuple):
-        return [value_to_json(item) for item in value]
+        return [item if type(item) is str else value_to_json(item) for item in value]
     if isinstance(value, Restriction):
         return {"where": {name: list(values) for name, values in value.conditions}}
     if type(value) in KINDS.values():

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine.plain import plain, plain_schema
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkFlow

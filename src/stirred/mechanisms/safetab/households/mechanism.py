@@ -15,7 +15,7 @@ from stirred.engine import Engine, Progress
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
-from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
@@ -40,7 +40,6 @@ from stirred.mechanisms.safetab.households.totals import GroupTotals, is_made, r
 from stirred.mechanisms.safetab.mapping import Mapping as CodeMapping
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
 from stirred.mechanisms.safetab.regions import Regions, geographic
-from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import SAFETAB_H, Conversion
 

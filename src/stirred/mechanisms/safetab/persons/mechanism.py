@@ -16,7 +16,7 @@ from stirred.engine.base import silent
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
-from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
@@ -37,7 +37,6 @@ from stirred.mechanisms.safetab.regions import (
     regions,
     tabulated,
 )
-from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import SAFETAB_P, Conversion
 from stirred.spec.numbers.numerals import fraction_of
@@ -219,6 +218,11 @@ class SafeTabP(Mechanism):
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where columns are missing, where no region type has a budget, or where regions are not public."""
+        self._refuse_columns(census)
+        if census.schema.geography.areas is not None:
+            self._regions(census, engine)
+
+    def _refuse_columns(self, census: "Census") -> None:
         record = census.schema.record(self.record)
         known = set(census.columns(record.name))
         if record.linked_to:
@@ -236,8 +240,6 @@ class SafeTabP(Mechanism):
                 why="it has no column for any region type that has a budget",
                 fix='name the column of a region type: regions = { STATE = "…" }',
             )
-        if census.schema.geography.areas is not None:
-            self._regions(census, engine)
 
     def _regions(self, census: "Census", engine: Engine | None) -> Regions:
         kinds = tuple(dict.fromkeys(line.kind for line in self.allotted(census).lines))
@@ -274,7 +276,7 @@ class SafeTabP(Mechanism):
         require_inputs(census, engine)
         require_key(key)
         census = census.checked()
-        self.refuse(census, engine)
+        self._refuse_columns(census)
         promise = self.specification(census)
         lists, here = self.lists, self.allotted(census)
         say = progress or silent

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.census import Schema
-from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase, unit

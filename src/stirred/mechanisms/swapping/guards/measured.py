@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.census import Schema
-from stirred.datasets import pads
 from stirred.frames import collected, frame_of
 from stirred.mechanisms.participation import takes_part
 from stirred.mechanisms.released import lazy

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.chance import Key
-from stirred.datasets import pads
 from stirred.engine import Engine, Progress
 from stirred.engine.local.released import ReleasedFile
 from stirred.errors import DataError

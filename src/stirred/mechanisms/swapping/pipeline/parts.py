@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stirred.arrow import pads
 from stirred.chance import Key
-from stirred.datasets import pads
 from stirred.engine import Engine, Flow, Parts, Progress, Steps
 from stirred.errors import DataError, InputError
 from stirred.file_names import path_in

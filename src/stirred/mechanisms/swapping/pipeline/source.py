@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.chance import Key
-from stirred.datasets import pads
 from stirred.engine import Engine
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.guards.checks import Accepting

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine.local.released import ReleasedFile
 from stirred.engine.plain import plain_schema
 from stirred.mechanisms.topdown.estimate import gls

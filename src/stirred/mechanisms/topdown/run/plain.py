@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.file_names import path_in
 from stirred.mechanisms.topdown.run import output
 from stirred.mechanisms.topdown.tree.counts import histograms

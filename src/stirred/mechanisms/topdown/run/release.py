@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.chance import Key
-from stirred.datasets import pads
 from stirred.errors import InputError
 from stirred.file_names import file_name, path_in
 from stirred.mechanisms.base import Check

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.chance import Key
-from stirred.datasets import pads
 from stirred.engine import Engine, Progress
 from stirred.engine.base import Steps
 from stirred.mechanisms.base import Check

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.census.geography import ancestors
+from stirred.census.geography import ancestors, deciding
 from stirred.errors import InputError
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -16,22 +16,6 @@ from stirred.spec import AtLeast, Margin
 
 if TYPE_CHECKING:
     from stirred.census import Census
-
-
-def deciding(census: "Census") -> tuple[str, ...]:
-    """The record types whose records decide which areas there are; none where a public file lists the areas.
-
-    A linked record has no effect: a person is where its household is.
-
-    >>> from stirred.census import Census
-    >>> toy = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "h"}, "person": {"household": "h"}}}
-    >>> home = {"h": [1], "county": ["a"]}
-    >>> deciding(Census.of(toy, {"household": home, "person": {"h": [1]}, "group quarters": home}))
-    ('household', 'group quarters')
-    """
-    if census.schema.geography.areas is not None:
-        return ()
-    return tuple(record.name for record in census.schema.records if not record.linked_to)
 
 
 def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
@@ -49,7 +33,7 @@ def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
             1,
             Phrase("topdown.areas", level=leaf, a_record=unit(record, "a_record")),
         )
-        for record in deciding(census)
+        for record in deciding(census.schema)
     )
 
 
@@ -71,5 +55,5 @@ def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
         areas = ancestors(census.schema, census.folder).select(spine).collect()
         types = census.scan(workload.record, spine).collect_schema()
         return areas.select(pl.col(name).cast(types[name]) for name in spine)
-    frames = [census.scan(record, spine).unique() for record in deciding(census)]
+    frames = [census.scan(record, spine).unique() for record in deciding(census.schema)]
     return pl.concat(frames).unique().collect(engine="streaming")

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.census.geography import attach
+from stirred.census.geography import attach, deciding
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
-from stirred.mechanisms.topdown.tree.leaves import deciding
 from stirred.mechanisms.topdown.workload.options import CUTOFF, SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -145,7 +144,7 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
         if off.files:
             leaves = attach(schema, leaves.lazy(), [name], census.folder).collect()
             continue
-        holders = [record for record in deciding(census) if name in census.columns(record)]
+        holders = [record for record in deciding(census.schema) if name in census.columns(record)]
         if not holders:
             raise InputError(
                 f"no record type has the column {name}",

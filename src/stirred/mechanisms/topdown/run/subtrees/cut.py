@@ -13,13 +13,13 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.census.geography import ancestors, attach
+from stirred.census.geography import ancestors, attach, deciding
 from stirred.engine import Engine
 from stirred.engine.base import Parts
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.run.subtrees.rows import COUNT, PART, SHARD, ListedAreas, Places, frame_of
 from stirred.mechanisms.topdown.tree.geounits import Tree, no_code, two_parents
-from stirred.mechanisms.topdown.tree.leaves import deciding, spine_of
+from stirred.mechanisms.topdown.tree.leaves import spine_of
 from stirred.mechanisms.topdown.tree.splits import beside
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -104,7 +104,7 @@ def listed(
         chosen = areas.select(*(pl.col(name).cast(types[name]) for name in spine), *entities).collect()
         flows = [engine.released(chosen.to_arrow())]
     else:
-        flows = [engine.records(census, record, [*spine, *entities]) for record in deciding(census)]
+        flows = [engine.records(census, record, [*spine, *entities]) for record in deciding(census.schema)]
     fields = [flows[0].schema.field(name) for name in spine]
     schema = pa.schema([*fields, *((name, pa.string()) for name in entities)])
     with_part = schema.append(pa.field(PART, pa.int32()))
@@ -116,7 +116,7 @@ def listed(
 def _require(census: "Census", name: str) -> None:
     """Check that every leaf has an area of this geography, from the records with homes or from its own file."""
     off = beside(census, name)
-    lacking = [record for record in deciding(census) if name not in census.columns(record)]
+    lacking = [record for record in deciding(census.schema) if name not in census.columns(record)]
     if not off.files and lacking:
         raise InputError(
             f"{lacking[0]} records have no column {name}",

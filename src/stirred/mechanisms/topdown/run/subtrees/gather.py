@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine import Engine
 from stirred.engine.base import Flow, Parts
 from stirred.mechanisms.topdown.rules.agreement import Earlier

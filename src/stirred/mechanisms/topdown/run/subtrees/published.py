@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stirred.datasets import pads
+from stirred.arrow import pads
 from stirred.engine.base import Parts
 from stirred.mechanisms.topdown.estimate import unbiased
 from stirred.mechanisms.topdown.estimate.informed import Informed
