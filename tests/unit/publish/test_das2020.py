@@ -1,6 +1,7 @@
 """``stirred das2020`` from census to packet: noisy and swapped, the same tables, contradictions in one of them alone."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from stirred.assess.contradictions import Contradiction, contradictions
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.cli.main import main
+from stirred.engine import Local
 from stirred.mechanisms.phsafe.mechanism import PHSafe
 from stirred.publish import Packet, load, parse, run, verify
 from stirred.spec.files import load as load_specification
@@ -76,6 +78,27 @@ def test_swapped_tables_are_those_of_the_swapped_file(worlds: Worlds) -> None:
     found = worlds.swapped.frame("pl-persons-by-county").group_by("county").agg(pl.col("count").sum())
     wanted = lived.group_by(pl.col("county").cast(pl.String)).agg(pl.len().cast(pl.Int64).alias("count"))
     assert found.cast({"count": pl.Int64}).sort("county").equals(wanted.sort("county"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted(Local):
+    """This machine, if nothing fitted its memory."""
+
+    def fits(self, size: int) -> bool:
+        return False
+
+    def parts_for(self, size: int) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("name", [pytest.param("noisy", marks=pytest.mark.slow), "swapped"])
+def test_in_parts_the_contents_are_the_same(worlds: Worlds, tmp_path: Path, name: str) -> None:
+    made: Packet = getattr(worlds, name)
+    plan = parse((made.public / "plan.toml").read_text(), folder=worlds.place / "census")
+    key = Key.load(worlds.place / f"{name}.key")
+    assert (
+        run(plan, tmp_path / "parts", key=key, engine=Parted(), internal=False).contents() == made.contents()
+    )
 
 
 def test_the_ledger_has_every_product(worlds: Worlds) -> None:

@@ -309,17 +309,23 @@ class TopDown(Mechanism):
         census: "Census",
         *,
         key: Key,
-        engine: Engine | None = None,  # noqa: ARG002
+        engine: Engine | None = None,
         out: Path | None = None,
-        progress: Progress | None = None,  # noqa: ARG002
+        progress: Progress | None = None,
     ) -> Release:
         """The histogram of every workload as records, without measurements, constraints or a solve."""
-        bureau = self.names == "bureau"
+        tasks = [
+            Task(
+                census=census, workload=workload, settings=Settings(mode="classic"), key=key, engine=engine or Local(),
+                out=out, progress=progress, bureau=self.names == "bureau",
+            )
+            for workload in self.workloads
+        ]  # fmt: skip
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
             specification=self.specification(census),
-            microdata={w.record: plain(census, w, out=out, bureau=bureau) for w in self.workloads},
+            microdata={task.workload.record: plain(task) for task in tasks},
             settings=self.settings(),
             private=key.private and not self.noiseless,
             schema=census.schema,

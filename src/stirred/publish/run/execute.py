@@ -111,7 +111,14 @@ def _release(
             )
         else:
             release = tabulated(
-                mechanism, before[source], ready.census, specification, key=key, out=work, progress=progress
+                mechanism,
+                before[source],
+                ready.census,
+                specification,
+                key=key,
+                engine=ready.engine,
+                out=work,
+                progress=progress,
             )
         if release.specification != specification:
             raise PrivacyError(

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.engine import Local, Progress
+from stirred.engine import Engine, Progress
 from stirred.errors import PlanError
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.released import MEASURES, lazy
@@ -35,16 +35,17 @@ def tabulated(
     specification: Specification,
     *,
     key: Key,
+    engine: Engine,
     out: Path,
     progress: Progress,
 ) -> Release:
-    """The mechanism's tables of the released records, which are public: on this machine, whatever the engine of the plan.
+    """The mechanism's tables of the released records, which are public, counted where the plan runs.
 
     An interval around a count of released records would be about these records and not about the census, so that counts
     alone are kept; so would a check of an invariant.
     """
     made = mechanism.tabulated(
-        released_census(earlier, census), key=key, engine=Local(), out=out, progress=progress
+        engine.census(released_census(earlier, census)), key=key, engine=engine, out=out, progress=progress
     )
     return replace(
         made,

@@ -1,26 +1,52 @@
 """The records of a workload without noise and without a solve: what TopDown would publish of a public file."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from stirred.arrow import pads
 from stirred.file_names import path_in
 from stirred.mechanisms.topdown.run import output
+from stirred.mechanisms.topdown.run.release import fits
+from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees, gather
+from stirred.mechanisms.topdown.run.subtrees.prepare import troubles
+from stirred.mechanisms.topdown.run.subtrees.published import ReleasedRows
+from stirred.mechanisms.topdown.run.task import Task
 from stirred.mechanisms.topdown.tree.counts import histograms
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.tree.leaves import leaf_table
-from stirred.mechanisms.topdown.workload.workload import Workload
 
-if TYPE_CHECKING:
-    from stirred.census import Census
+FAULTS = pa.schema([("strangers", pa.int64()), ("lost", pa.int64()), ("mixed", pa.int64())])
 
 
-def plain(
-    census: "Census", workload: Workload, *, out: Path | None, bureau: bool
-) -> "pa.Table | pads.Dataset":
-    """One row per record with the columns and the order of a release."""
+def plain(task: Task) -> "pa.Table | pads.Dataset":
+    """One row per record with the columns and the order of a release: of the tree in memory, or of subtrees in parts."""
+    task = replace(task, workload=replace(task.workload, rules=(), given=""))
+    subtrees = None if fits(task) else gather(task)
+    if subtrees is not None:
+        try:
+            return _of_parts(task, subtrees)
+        finally:
+            subtrees.parts.drop()
+    census, workload = task.census, task.workload
     tree = Tree.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
-    pieces = output.microdata(workload, tree, histograms(census, workload, tree)[-1], bureau=bureau)
-    return output.collected(pieces, None if out is None else path_in(out, workload.record, ".parquet"))
+    pieces = output.microdata(workload, tree, histograms(census, workload, tree)[-1], bureau=task.bureau)
+    path = None if task.out is None else path_in(task.out, workload.record, ".parquet")
+    return output.collected(pieces, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How often each fault occurs in a part."""
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        return pa.table([[int(number)] for number in troubles(table)], schema=FAULTS)
+
+
+def _of_parts(task: Task, subtrees: Subtrees) -> "pa.Table | pads.Dataset":
+    found = subtrees.parts.map(Faults(), FAULTS).gathered()
+    subtrees.refuse([np.array(list(row.values())) for row in found.to_pylist()], task.workload)
+    schema = subtrees.row_schema(bureau=task.bureau)
+    rows = subtrees.parts.map(ReleasedRows(subtrees.division, schema, task.bureau), schema)
+    return rows.gathered() if task.out is None else rows.write(task.out, task.workload.record)

@@ -1,0 +1,30 @@
+"""The 2020 census on Spark: all products, noisy and from one swapped file, with the contents that they have on this machine."""
+
+from pathlib import Path
+
+import pytest
+
+from stirred.census.synthetic import write_preset
+from stirred.chance import Key
+from stirred.engine import Engine, Local, Spark
+from stirred.publish import parse, run
+from stirred.publish.plan.named import Choices, named, schema_of
+
+
+@pytest.mark.slow
+@pytest.mark.spark("local")
+@pytest.mark.parametrize("swapped", [False, True], ids=["noisy", "swapped"])
+def test_das2020_on_both_engines(spark: Spark, tmp_path: Path, swapped: bool) -> None:
+    write_preset("demo", tmp_path / "census", households=20)
+    file = tmp_path / "census" / "census.toml"
+    choices = Choices(
+        census=file.name, schema=schema_of(file) if swapped else None, swapped=swapped, light=True
+    )
+    plan = parse(named("das2020").text(choices), folder=file.parent)
+    engines: dict[str, Engine] = {"local": Local(), "spark": spark}
+    made = {
+        name: run(plan, tmp_path / name, key=Key.for_tests(9), engine=engine, internal=False).contents()
+        for name, engine in engines.items()
+    }
+    assert len(made["local"]) > 20
+    assert made["local"] == made["spark"]
