@@ -15,12 +15,15 @@ from stirred.spec.verdict import Answer
 def promise(specification: Specification, *, title: str = "") -> Section:
     """The guarantee in a sentence, as a card, and every bound that was computed."""
     card = Card(specification, title=Phrase("report.promise.card"))
+    status = Phrase(f"card.status.{specification.evidence.status}")
     lead = Phrase(
         "report.promise.lead",
         budget=card.shown_budget(),
         change=counted(specification.input_premetric),
-        status=Phrase(f"card.status.{specification.evidence.status}"),
+        status=status,
     )
+    if not specification.budget.is_finite:
+        lead = Phrase("report.promise.none", status=status)
     return Section(
         title=title or Phrase("report.promise.title"),
         lead=lead,

@@ -198,7 +198,17 @@ def _method(plan: Plan) -> list[tuple[str, str]]:
 
 def _parameters(values: Mapping[str, object]) -> str:
     told = {name: value for name, value in values.items() if value not in (None, [], {}, "")}
-    return "; ".join(
-        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in told.items()
-    )
+    return "; ".join(f"{name} {_setting(value)}" for name, value in told.items())
+
+
+def _setting(value: object) -> str:
+    """A setting as people write it: lists with commas, lists inside them with ×.
+
+    >>> _setting([["size", "tenure"], ["size"]]), _setting(True)
+    ('size × tenure, size', 'yes')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(" × ".join(map(str, one)) if isinstance(one, list) else str(one) for one in value)
+    return str(value)
