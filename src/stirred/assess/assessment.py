@@ -94,7 +94,7 @@ def assess_tables(
     """
     found = []
     for table, (record_type, by, published) in tables.items():
-        if not _countable(census, record_type, by):
+        if not countable(census, record_type, by):
             continue
         truth = census.counts(record_type, list(by))
         pair = TablePair.align(truth, published.select([*by, "count"]), by=by).occupied()
@@ -111,7 +111,7 @@ def assess_tables(
     return Assessment(name=name, tables=tuple(found))
 
 
-def _countable(census: Census, record_type: str, by: Sequence[str]) -> bool:
+def countable(census: Census, record_type: str, by: Sequence[str]) -> bool:
     """Whether a census has all variables of a table."""
     record = census.schema.record(record_type)
     known = {*census.columns(record_type), *census.schema.spine}
