@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from stirred.assess.risk import RiskMeasure
 from stirred.assess.uniqueness import Uniqueness
 from stirred.languages import Phrase
-from stirred.report.document import Block, Paragraphs, Section, table
+from stirred.report.document import Block, Note, Paragraphs, Section, shown, table
 from stirred.report.texts import percent, relabelled
 
 HEADS = ("what", "on", "records", "alone", "share")
@@ -107,3 +108,41 @@ def before_and_after(found: Sequence[Uniqueness]) -> Section | None:
         ),
         chapter="risk",
     )
+
+
+def measured(title: str, lead: str, found: Sequence[tuple[str, RiskMeasure]]) -> Section:
+    """Measures of risk by release, each beside what guesses find; what is unknown says why. Internal."""
+    heads = ["release", "measure", "about", "value", "interval", "guesses and ceilings", "risk"]
+    rows = [
+        [
+            release,
+            one.name,
+            one.about,
+            f"unknown: {one.reason}" if one.value is None else written(one.value, one.unit),
+            ""
+            if one.low is None or one.high is None
+            else f"{written(one.low, one.unit)} to {written(one.high, one.unit)}",
+            "; ".join(f"{guess.name} {written(guess.value, one.unit)}" for guess in one.baselines),
+            one.kind,
+        ]
+        for release, one in found
+    ]
+    sentences = list(dict.fromkeys(one.sentence for _, one in found))
+    return Section(
+        title=title,
+        lead=lead,
+        blocks=(
+            table(title, heads, rows, numeric=["value"]),
+            *(Note(text=one, tone="plain") for one in sentences),
+        ),
+        chapter="risk",
+    )
+
+
+def written(value: float, unit: str) -> str:
+    """A number of a measure: shares in per cent, the rest with few digits.
+
+    >>> written(0.1234, "share"), written(12.0, "count"), written(1.69115, "epsilon")
+    ('12 %', '12', '1.691')
+    """
+    return f"{percent(value)} %" if unit == "share" else shown(round(value) if unit == "count" else value)

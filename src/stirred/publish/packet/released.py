@@ -1,6 +1,9 @@
 """Read the release of a packet from its public files."""
 
+from dataclasses import replace
+
 from stirred.arrow import pads
+from stirred.census import Census
 from stirred.mechanisms.base import Release
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
@@ -21,3 +24,31 @@ def release_of(packet: Packet, plan: Plan) -> Release:
         input_digest=str(first["input_digest"]),
         private=bool(packet.receipt()["private"]),
     )
+
+
+def releases_of(packet: Packet, census: Census) -> list[Release]:
+    """The releases of all mechanisms of a packet from its public files; tables go with the first that has no records.
+
+    ``census`` says what the variables are and where files of areas lie; none of its records is read.
+    """
+    specification, checks = load(packet.public / "spec.json"), packet.checks()
+    stated = packet.mechanisms()
+    found = []
+    for number, entry in enumerate(stated):
+        folder = packet.public / ("data" if len(stated) == 1 else f"data-{number + 1}")
+        records = {path.stem: pads.dataset(path) for path in sorted(folder.glob("*.parquet"))}
+        found.append(
+            Release(
+                mechanism=str(entry["name"]),
+                parameters=dict(entry["parameters"]),
+                specification=specification,
+                microdata=records,
+                checks=checks,
+                private=bool(packet.receipt()["private"]),
+                schema=census.schema,
+                folder=census.folder,
+            )
+        )
+    place = next((number for number, one in enumerate(found) if not one.microdata), 0)
+    found[place] = replace(found[place], tables=packet.read_tables())
+    return found

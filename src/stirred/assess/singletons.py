@@ -1,0 +1,67 @@
+"""Cells that count one record: how many of them a release shows as they are, beside a guess from totals."""
+
+from math import exp
+
+import numpy as np
+import polars as pl
+
+from stirred.assess.assessment import TableAssessment
+from stirred.assess.attack.linkage.intervals import wilson
+from stirred.assess.risk import Baseline, RiskMeasure
+
+GUESS = "guess from the area's total"
+
+
+def singletons(item: TableAssessment) -> tuple[RiskMeasure, ...]:
+    """Recall and precision of someone who takes a published 1 for one record that is there.
+
+    The guess knows the total of the area, and how the whole census is divided among the other variables: a cell that it
+    expects to hold λ records holds one with probability λe^{−λ} (Poisson).
+    """
+    before, after = item.pair.arrays()
+    true, shown = before == 1, after == 1
+    both, guessed = int((true & shown).sum()), _guess(item)
+    about = f"cells of {item.name} that count one record"
+    found = []
+    for name, whole, rate in (
+        ("recall of cells of one", int(true.sum()), float(guessed[true].mean()) if true.any() else 0.0),
+        ("precision of cells of one", int(shown.sum()), float(_precision(guessed, true))),
+    ):
+        low, high = wilson(both, whole) if whole else (None, None)
+        found.append(
+            RiskMeasure(
+                name=name,
+                about=about,
+                kind="absolute",
+                value=both / whole if whole else None,
+                low=low,
+                high=high,
+                unit="share",
+                baselines=(Baseline(name=GUESS, value=rate),),
+                reason="" if whole else "no cell counts one record",
+            )
+        )
+    return tuple(found)
+
+
+def _guess(item: TableAssessment) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """The probability that each cell holds one record, from its area's total and the shares of the whole census."""
+    frame, by = item.pair.frame, list(item.by)
+    if len(by) < 2:
+        return np.full(
+            frame.height, exp(-1)
+        )  # an area with one record: there is no better guess than a mean of one
+    area, rest = by[0], by[1:]
+    held = pl.col("reference")
+    expected = held.sum().over(area) * held.sum().over(rest) / held.sum()
+    rate = frame.select(expected.cast(pl.Float64).alias("rate"))["rate"].to_numpy()
+    return np.asarray(rate * np.exp(-rate), dtype=np.float64)
+
+
+def _precision(
+    guessed: "np.ndarray[tuple[int], np.dtype[np.float64]]",
+    true: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+) -> float:
+    """How often a cell is one where the guess would say so: weighted by the guess itself."""
+    total = float(guessed.sum())
+    return float((guessed * true).sum()) / total if total else 0.0

@@ -1,0 +1,172 @@
+"""One packet held against the truth: utility, audit, attack and universe, as measures with baselines. Internal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from stirred.assess.assessment import Assessment, assess_tables
+from stirred.assess.attack import attack
+from stirred.assess.audit import AuditResult, audit
+from stirred.assess.risk import RiskMeasure
+from stirred.assess.singletons import singletons
+from stirred.assess.uniqueness import Uniqueness, against, uniqueness
+from stirred.census import Census
+from stirred.engine import Local, Progress, silent
+from stirred.errors import StirredError
+from stirred.mechanisms.base import Release
+from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.lookup import MEASURES
+from stirred.publish.packet.released import releases_of
+from stirred.publish.plan.reading import parse
+from stirred.spec import Specification
+from stirred.spec.files import load
+
+Doubt = Literal["utility", "audit", "attack", "universe"]
+DOUBTS: tuple[Doubt, ...] = ("utility", "audit", "attack", "universe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a packet is attacked and audited: what an attacker knows and wants, and how much effort is spent."""
+
+    record_type: str = ""
+    area: str = ""
+    known: tuple[str, ...] | None = None
+    secret: tuple[str, ...] | None = None
+    attacker: str = "perfect"
+    areas: int | None = 200  # that are reconstructed; None: all
+    bound: int | None = 0  # how far published numbers are off at most, for a reconstruction from tables
+    runs: int = 20_000  # releases of each data set of an audit
+    seconds: float = 60.0  # of each audit
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssessedPacket:
+    """What was found of one packet; ``measures`` by the doubt that they answer, ``tables`` are behind them."""
+
+    name: str
+    specification: Specification
+    assessment: Assessment
+    alone: tuple[Uniqueness, ...] = ()
+    audits: tuple[AuditResult, ...] = ()
+    measures: Mapping[Doubt, tuple[RiskMeasure, ...]] = field(default_factory=dict)
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    @property
+    def error(self) -> float | None:
+        """The absolute error of all tables that are not exact, for each of their cells that has a record in the census."""
+        pairs = [item.pair.arrays() for item in self.assessment.tables if not item.exact]
+        cells = sum(int((before > 0).sum()) for before, _ in pairs)
+        if not self.assessment.tables:
+            return None
+        return sum(float(abs(after - before).sum()) for before, after in pairs) / cells if cells else 0.0
+
+    def as_json(self) -> dict[str, object]:
+        """The measures as plain values."""
+        budget = self.specification.budget
+        return {
+            "name": self.name,
+            "flavor": str(self.specification),
+            "budget": float(budget.upper(6)) if budget.is_finite else "inf",
+            "error": self.error,
+            "exact_tables": list(self.assessment.exact_tables()),
+            "audits": [one.as_json() for one in self.audits],
+            "measures": {doubt: [one.as_json() for one in found] for doubt, found in self.measures.items()},
+        }
+
+
+def assess_packet(
+    packet: Packet,
+    truth: Census,
+    *,
+    only: Sequence[Doubt] = DOUBTS,
+    settings: Settings | None = None,
+    name: str = "",
+    progress: Progress | None = None,
+    state: Path | None = None,
+) -> AssessedPacket:
+    """Hold a packet against the truth; the doubts that are left out cost nothing."""
+    say, how = progress or silent, settings or Settings()
+    releases = releases_of(packet, truth)
+    title = name or str(packet.receipt().get("title", packet.folder.name))
+    found = AssessedPacket(
+        name=title,
+        specification=load(packet.public / "spec.json"),
+        assessment=_tables(packet, truth, title) if "utility" in only else Assessment(name=title, tables=()),
+    )
+    measures: dict[Doubt, tuple[RiskMeasure, ...]] = {}
+    tables: dict[str, pl.DataFrame] = {}
+    if "attack" in only:
+        say("attack", 0, 1)
+        alone = [one for r in releases for one in against(uniqueness(r, Local()), r, truth, Local())]
+        attacked = _attacked(releases, truth, how, state, say)
+        tables |= attacked[1]
+        single = [one for item in _tables(packet, truth, title).tables for one in singletons(item)]
+        measures["attack"] = (*attacked[0], *single, *(m for one in alone for m in one.measures()))
+        found = replace(found, alone=tuple(alone))
+        say("attack", 1, 1)
+    if "audit" in only:
+        say("audit", 0, 1)
+        audits = _audited(packet, truth, how)
+        measures["audit"] = tuple(measure for one in audits for measure in one.measures)
+        found = replace(found, audits=audits)
+        say("audit", 1, 1)
+    return replace(found, measures=measures, tables=tables)
+
+
+def _tables(packet: Packet, truth: Census, name: str) -> Assessment:
+    tables = {}
+    for table, record_type in packet.tables().items():
+        read = packet.table(table)
+        by = [column for column in read.column_names if column not in MEASURES]
+        tables[table] = (record_type, by, read)
+    return assess_tables(name, truth, tables)
+
+
+def _attacked(
+    releases: Sequence[Release], truth: Census, how: Settings, state: Path | None, say: Progress
+) -> tuple[tuple[RiskMeasure, ...], dict[str, pl.DataFrame]]:
+    """The attack on every release of a packet."""
+    measures: list[RiskMeasure] = []
+    tables: dict[str, pl.DataFrame] = {}
+    for number, release in enumerate(releases, 1):
+        try:
+            found = attack(
+                release, truth, record_type=how.record_type, area=how.area, known=how.known, secret=how.secret,
+                attacker=how.attacker, areas=how.areas, bound=how.bound, seed=how.seed, state=state, progress=say,
+            )  # fmt: skip
+        except StirredError as error:
+            measures.append(_unknown("attack", str(error.args[0] if error.args else error)))
+            continue
+        measures += found.measures
+        mark = f" {number}" if len(releases) > 1 else ""
+        tables |= {f"{name}{mark}": table for name, table in found.tables.items()}
+    return tuple(measures), tables
+
+
+def _audited(packet: Packet, truth: Census, how: Settings) -> tuple[AuditResult, ...]:
+    """The audit of every mechanism of a packet, on records that are invented from the schema."""
+    plan = parse((packet.public / "plan.toml").read_text(encoding="utf-8"), folder=packet.public)
+    return tuple(
+        audit(step.mechanism, truth, runs=how.runs, seconds=how.seconds, seed=how.seed)
+        for step in plan.steps
+        if step.source is None and step.earlier is None
+    )
+
+
+def _unknown(name: str, reason: str) -> RiskMeasure:
+    return RiskMeasure(
+        name=name, about="all records", kind="absolute", value=None, unit="share", reason=reason
+    )
+
+
+def distinct_names(packets: Sequence[Packet]) -> list[str]:
+    """The titles of packets; where two are equal, with the name of the folder."""
+    titles = [str(packet.receipt().get("title", packet.folder.name)) for packet in packets]
+    if len(set(titles)) == len(titles):
+        return titles
+    return [f"{title} ({packet.folder.name})" for title, packet in zip(titles, packets, strict=True)]

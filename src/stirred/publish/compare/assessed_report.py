@@ -1,0 +1,207 @@
+"""Many packets held against one truth, in files and in one internal report."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from stirred.assess.assessment import on_same_cells
+from stirred.assess.risk import RiskMeasure
+from stirred.errors import InputError
+from stirred.extras import absent
+from stirred.file_names import file_name
+from stirred.publish.compare.assessed import AssessedPacket, Doubt
+from stirred.report import Report, Section, charts, render, risk, utility_sections
+from stirred.report.document import Block, table
+
+EXPOSED = "persons who are unlike most of their area and unique there on what is known"
+HEADLINES = (  # the measures that stand for the risk of a release, the first that a release has
+    ("recall of reidentification, released records", EXPOSED),
+    ("recall of reidentification, records reconstructed from tables", EXPOSED),
+    ("recall of cells of one", ""),
+    ("alone before, and shown so", ""),
+)
+LEADS: dict[Doubt, tuple[str, str]] = {
+    "audit": (
+        "Does it keep its promise?",
+        "Losses that were computed or measured on invented records, beside the claim.",
+    ),
+    "attack": (
+        "What attacks find",
+        "What an attacker finds, always beside what someone finds who only guesses.",
+    ),
+    "universe": (
+        "What the exact numbers give away",
+        "What follows from the exact statistics alone, whatever the noise.",
+    ),
+}
+
+
+def headline(found: AssessedPacket) -> RiskMeasure | None:
+    """The measure that stands for the risk of a release; of several tables the one with the largest share."""
+    known = [one for one in found.measures.get("attack", ()) if one.value is not None]
+    for name, about in HEADLINES:
+        fitting = [one for one in known if one.name == name and about in ("", one.about)]
+        if fitting:
+            return max(fitting, key=lambda one: one.value or 0.0)
+    return None
+
+
+def common_headline(found: Sequence[AssessedPacket]) -> list[RiskMeasure | None]:
+    """The measures that stand for the risks of several releases: the same one for all, or None for who lacks it."""
+    for name, about in HEADLINES:
+        fitting = [
+            [one for one in each.measures.get("attack", ()) if one.name == name and about in ("", one.about)]
+            for each in found
+        ]
+        if all(any(one.value is not None for one in ones) for ones in fitting):
+            shared = set.intersection(*({one.about for one in ones} for ones in fitting))
+            if shared:
+                chosen = max(
+                    sorted(shared),
+                    key=lambda words: max(
+                        one.value or 0.0 for ones in fitting for one in ones if one.about == words
+                    ),
+                )
+                return [next(one for one in ones if one.about == chosen) for ones in fitting]
+    return [headline(one) for one in found]
+
+
+def write_assessments(found: Sequence[AssessedPacket], out: Path, *, private: bool) -> Path:
+    """A folder with assessment.json, metrics.csv, risk.csv, the tables behind them, and a report if charts can be drawn."""
+    part = out.with_name(f"{out.name}.part")
+    if out.exists() or part.exists():
+        raise InputError(
+            f"{out.name} exists already", why="results are never overwritten", fix="choose another --out"
+        )
+    (part / "tables").mkdir(parents=True)
+    document = {"internal": True, "packets": [one.as_json() for one in found]}
+    (part / "assessment.json").write_text(
+        json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    metrics = [one.assessment.summary().with_columns(pl.lit(one.name).alias("packet")) for one in found]
+    if any(frame.height for frame in metrics):
+        pl.concat([frame for frame in metrics if frame.height]).write_csv(part / "metrics.csv")
+    risks(found).write_csv(part / "risk.csv")
+    for number, one in enumerate(found, 1):
+        for name, rows in one.tables.items():
+            rows.write_parquet(part / "tables" / f"{number}-{file_name(name)}.parquet")
+    if absent("report") is None:
+        (part / "report.html").write_text(render(assessed_report(found, private=private)), encoding="utf-8")
+    part.rename(out)
+    return out
+
+
+def risks(found: Sequence[AssessedPacket]) -> pl.DataFrame:
+    """One row for each measure of each packet."""
+    rows = [
+        {
+            "packet": one.name,
+            "doubt": doubt,
+            **{
+                key: value for key, value in measure.as_json().items() if key not in ("baselines", "sentence")
+            },
+            "baselines": "; ".join(f"{guess.name}: {guess.value:.6g}" for guess in measure.baselines),
+        }
+        for one in found
+        for doubt, measures in one.measures.items()
+        for measure in measures
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def assessed_report(found: Sequence[AssessedPacket], *, private: bool) -> Report:
+    """The internal report of packets that were held against the truth."""
+    parts: list[Section] = []
+    if len(found) > 1:
+        parts.append(side_by_side(found))
+    assessments = on_same_cells([one.assessment for one in found if one.assessment.tables])
+    if assessments:
+        parts += utility_sections.all_sections(assessments)
+    for doubt, (title, lead) in LEADS.items():
+        rows = [(one.name, measure) for one in found for measure in one.measures.get(doubt, ())]
+        if rows:
+            parts.append(risk.measured(title, lead, rows))
+    told = [item for one in found for item in one.alone]
+    alone = risk.before_and_after(told) if told else None
+    return Report(
+        title=" beside ".join(one.name for one in found)
+        if len(found) < 4
+        else f"{len(found)} packets side by side",
+        subtitle="Held against the confidential data",
+        audience="internal",
+        private=private,
+        sections=(*parts, *([] if alone is None else [alone])),
+    )
+
+
+def side_by_side(found: Sequence[AssessedPacket]) -> Section:
+    """Invariants, guarantee, error and risk of each, and the chart of risk against error."""
+    chosen = common_headline(found)
+    heads = ["release", "exact sets of numbers", "guarantee", "mean absolute error", "risk", "best guess"]
+    rows: list[list[object]] = []
+    points = []
+    for one, measure in zip(found, chosen, strict=True):
+        value = None if measure is None else measure.value
+        promise = one.specification
+        rows.append(
+            [
+                one.name,
+                len(list(promise.multiverse)),
+                promise.shown_budget if promise.budget.is_finite else "none is finite",
+                one.error,
+                "–" if measure is None or value is None else risk.written(value, measure.unit),
+                "–" if measure is None else _best(measure),
+            ]
+        )
+        if measure is not None and value is not None and one.error is not None:
+            points.append(
+                charts.FrontierPoint(
+                    method=one.name,
+                    setting="",
+                    specification=str(promise),
+                    error=one.error,
+                    risk=value,
+                    low=measure.low,
+                    high=measure.high,
+                )
+            )
+    named = next((one for one in chosen if one is not None), None)
+    words = (
+        "No attack fits these packets."
+        if named is None
+        else f"Risk is the {named.name}, about {named.about}."
+    )
+    blocks: list[Block] = [
+        table("Packets side by side", heads, rows, numeric=["mean absolute error", "risk"], digits=2)
+    ]
+    if points and named is not None:
+        blocks.append(
+            charts.frontier(
+                "risk-against-error",
+                "Risk against error.",
+                "Lower and further left is better; dashed lines are guesses.",
+                points,
+                risk=named.name,
+                guesses=guesses([one for one in chosen if one is not None]),
+            )
+        )
+    return Section(title="Side by side", lead=words, blocks=tuple(blocks), chapter="risk")
+
+
+def _best(measure: RiskMeasure) -> str:
+    told = [one for one in measure.baselines if "truth" not in one.name]
+    if not told:
+        return "–"
+    best = max(told, key=lambda one: one.value)
+    return f"{risk.written(best.value, measure.unit)} ({best.name})"
+
+
+def guesses(chosen: Sequence[RiskMeasure]) -> list[tuple[str, float]]:
+    """What each guess finds at most, over the releases."""
+    found: dict[str, float] = {}
+    for measure in chosen:
+        for one in measure.baselines:
+            found[one.name] = max(found.get(one.name, 0.0), one.value)
+    return sorted(found.items())
