@@ -20,28 +20,29 @@ def singletons(item: TableAssessment) -> tuple[RiskMeasure, ...]:
     """
     before, after = item.pair.arrays()
     true, shown = before == 1, after == 1
-    both, guessed = int((true & shown).sum()), _guess(item)
-    about = f"cells of {item.name} that count one record"
-    found = []
-    for name, whole, rate in (
-        ("recall of cells of one", int(true.sum()), float(guessed[true].mean()) if true.any() else 0.0),
-        ("precision of cells of one", int(shown.sum()), float(_precision(guessed, true))),
-    ):
-        low, high = wilson(both, whole) if whole else (None, None)
-        found.append(
-            RiskMeasure(
-                name=name,
-                about=about,
-                kind="absolute",
-                value=both / whole if whole else None,
-                low=low,
-                high=high,
-                unit="share",
-                baselines=(Baseline(name=GUESS, value=rate),),
-                reason="" if whole else "no cell counts one record",
-            )
-        )
-    return tuple(found)
+    if not true.any():
+        return ()
+    both, about = int((true & shown).sum()), f"cells of {item.name} that count one record"
+    guess = (Baseline(name=GUESS, value=float(_guess(item)[true].mean())),)
+    return (
+        _share("recall of cells of one", about, both, int(true.sum()), guess),
+        _share("precision of cells of one", about.replace("count", "show"), both, int(shown.sum()), ()),
+    )
+
+
+def _share(name: str, about: str, hits: int, whole: int, guesses: tuple[Baseline, ...]) -> RiskMeasure:
+    low, high = wilson(hits, whole) if whole else (None, None)
+    return RiskMeasure(
+        name=name,
+        about=about,
+        kind="absolute",
+        value=hits / whole if whole else None,
+        low=low,
+        high=high,
+        unit="share",
+        baselines=guesses,
+        reason="" if whole else "no cell shows one record",
+    )
 
 
 def _guess(item: TableAssessment) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
@@ -56,12 +57,3 @@ def _guess(item: TableAssessment) -> "np.ndarray[tuple[int], np.dtype[np.float64
     expected = held.sum().over(area) * held.sum().over(rest) / held.sum()
     rate = frame.select(expected.cast(pl.Float64).alias("rate"))["rate"].to_numpy()
     return np.asarray(rate * np.exp(-rate), dtype=np.float64)
-
-
-def _precision(
-    guessed: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-    true: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
-) -> float:
-    """How often a cell is one where the guess would say so: weighted by the guess itself."""
-    total = float(guessed.sum())
-    return float((guessed * true).sum()) / total if total else 0.0

@@ -26,8 +26,9 @@ from stirred.errors import InputError
 if TYPE_CHECKING:
     from stirred.census import Census
     from stirred.publish import Packet
+    from stirred.publish.compare.assessed import Doubt
 
-DOUBTS = ("utility", "audit", "attack", "universe")
+DOUBTS: "tuple[Doubt, ...]" = ("utility", "audit", "attack", "universe")
 FILES = (".csv", ".xlsx")  # the metrics of one packet alone
 
 
@@ -122,11 +123,11 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
 
 def _assess(arguments: argparse.Namespace, packets: "list[Packet]", out: Path) -> int:
     from stirred.census import read
-    from stirred.publish.compare.assessed import Settings, assess_packet, distinct_names
+    from stirred.publish.compare.assessed import DoubtSettings, assess_packet, distinct_names
     from stirred.publish.compare.assessed_report import common_headline, write_assessments
     from stirred.report.risk import written
 
-    truth, settings = read(arguments.truth), Settings(**settings_of(arguments))  # type: ignore[arg-type]
+    truth, settings = read(arguments.truth), DoubtSettings(**settings_of(arguments))  # type: ignore[arg-type]
     names = distinct_names(packets)
     with bars(quiet=arguments.json) as progress:
         found = [

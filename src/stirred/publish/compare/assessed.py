@@ -13,6 +13,7 @@ from stirred.assess.audit import AuditResult, audit
 from stirred.assess.risk import RiskMeasure
 from stirred.assess.singletons import singletons
 from stirred.assess.uniqueness import Uniqueness, against, uniqueness
+from stirred.assess.universe import UniverseResult, universe
 from stirred.census import Census
 from stirred.engine import Local, Progress, silent
 from stirred.errors import StirredError
@@ -29,7 +30,7 @@ DOUBTS: tuple[Doubt, ...] = ("utility", "audit", "attack", "universe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class DoubtSettings:
     """How a packet is attacked and audited: what an attacker knows and wants, and how much effort is spent."""
 
     record_type: str = ""
@@ -84,13 +85,13 @@ def assess_packet(
     truth: Census,
     *,
     only: Sequence[Doubt] = DOUBTS,
-    settings: Settings | None = None,
+    settings: DoubtSettings | None = None,
     name: str = "",
     progress: Progress | None = None,
     state: Path | None = None,
 ) -> AssessedPacket:
     """Hold a packet against the truth; the doubts that are left out cost nothing."""
-    say, how = progress or silent, settings or Settings()
+    say, how = progress or silent, settings or DoubtSettings()
     releases = releases_of(packet, truth)
     title = name or str(packet.receipt().get("title", packet.folder.name))
     found = AssessedPacket(
@@ -109,6 +110,12 @@ def assess_packet(
         measures["attack"] = (*attacked[0], *single, *(m for one in alone for m in one.measures()))
         found = replace(found, alone=tuple(alone))
         say("attack", 1, 1)
+    if "universe" in only:
+        say("universe", 0, 1)
+        given = _given_away(found.specification, truth)
+        measures["universe"] = given.measures
+        tables |= given.tables
+        say("universe", 1, 1)
     if "audit" in only:
         say("audit", 0, 1)
         audits = _audited(packet, truth, how)
@@ -128,7 +135,7 @@ def _tables(packet: Packet, truth: Census, name: str) -> Assessment:
 
 
 def _attacked(
-    releases: Sequence[Release], truth: Census, how: Settings, state: Path | None, say: Progress
+    releases: Sequence[Release], truth: Census, how: DoubtSettings, state: Path | None, say: Progress
 ) -> tuple[tuple[RiskMeasure, ...], dict[str, pl.DataFrame]]:
     """The attack on every release of a packet."""
     measures: list[RiskMeasure] = []
@@ -148,7 +155,7 @@ def _attacked(
     return tuple(measures), tables
 
 
-def _audited(packet: Packet, truth: Census, how: Settings) -> tuple[AuditResult, ...]:
+def _audited(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditResult, ...]:
     """The audit of every mechanism of a packet, on records that are invented from the schema."""
     plan = parse((packet.public / "plan.toml").read_text(encoding="utf-8"), folder=packet.public)
     return tuple(
@@ -156,6 +163,15 @@ def _audited(packet: Packet, truth: Census, how: Settings) -> tuple[AuditResult,
         for step in plan.steps
         if step.source is None and step.earlier is None
     )
+
+
+def _given_away(specification: Specification, truth: Census) -> UniverseResult:
+    """What the exact numbers alone give away; unknown where their universe cannot be described."""
+    try:
+        return universe(specification, truth)
+    except StirredError as error:
+        reason = str(error.args[0] if error.args else error)
+        return UniverseResult(measures=(_unknown("universe", reason),), tables={})
 
 
 def _unknown(name: str, reason: str) -> RiskMeasure:

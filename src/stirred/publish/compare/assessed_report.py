@@ -1,7 +1,7 @@
 """Many packets held against one truth, in files and in one internal report."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +22,7 @@ HEADLINES = (  # the measures that stand for the risk of a release, the first th
     ("recall of cells of one", ""),
     ("alone before, and shown so", ""),
 )
+FEW = 5  # packets whose errors are drawn in full
 LEADS: dict[Doubt, tuple[str, str]] = {
     "audit": (
         "Does it keep its promise?",
@@ -57,15 +58,18 @@ def common_headline(found: Sequence[AssessedPacket]) -> list[RiskMeasure | None]
         ]
         if all(any(one.value is not None for one in ones) for ones in fitting):
             shared = set.intersection(*({one.about for one in ones} for ones in fitting))
-            if shared:
-                chosen = max(
+            if shared:  # the table with the narrowest intervals has most of the cells that it is about
+                chosen = min(
                     sorted(shared),
-                    key=lambda words: max(
-                        one.value or 0.0 for ones in fitting for one in ones if one.about == words
-                    ),
+                    key=lambda words: _width(one for ones in fitting for one in ones if one.about == words),
                 )
                 return [next(one for one in ones if one.about == chosen) for ones in fitting]
     return [headline(one) for one in found]
+
+
+def _width(measures: Iterable[RiskMeasure]) -> float:
+    ends = ((one.low, one.high) for one in measures)
+    return max(1.0 if low is None or high is None else high - low for low, high in ends)
 
 
 def write_assessments(found: Sequence[AssessedPacket], out: Path, *, private: bool) -> Path:
@@ -117,7 +121,7 @@ def assessed_report(found: Sequence[AssessedPacket], *, private: bool) -> Report
     if len(found) > 1:
         parts.append(side_by_side(found))
     assessments = on_same_cells([one.assessment for one in found if one.assessment.tables])
-    if assessments:
+    if assessments and len(found) <= FEW:
         parts += utility_sections.all_sections(assessments)
     for doubt, (title, lead) in LEADS.items():
         rows = [(one.name, measure) for one in found for measure in one.measures.get(doubt, ())]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stirred.report.charts.marks import Spec, drawn, quantity
+from stirred.report.charts.marks import Spec, drawn, from_zero, quantity
 from stirred.report.document import Chart, table
 
 ERROR, RISK = "mean absolute error of a cell", "risk"
@@ -44,10 +44,10 @@ def frontier(
         }
         for one in ordered
     ]
-    largest = max([0.1, *(one.error for one in points)])
-    error = quantity("e", ERROR, scale={"type": "symlog", "constant": 0.1, "domain": [0, 1.2 * largest]})
+    error = quantity("e", ERROR, **from_zero([one.error for one in points]))
     level = quantity("r", risk, scale={"domain": [0, 1]}, axis={"format": ".0%"})
     colour: Spec = {"field": "m", "type": "nominal", "title": "method", "sort": None}
+    line: Spec = {**colour, "legend": None}
     tips = [
         {"field": field, "title": shown, "type": "nominal"}
         for field, shown in (("m", "method"), ("s", "setting"), ("p", "specification"))
@@ -57,10 +57,10 @@ def frontier(
         {"field": "r", "title": risk, "type": "quantitative", "format": ".1%"},
     ]
     layers: list[Spec] = [
-        {"mark": {"type": "line", "opacity": 0.35}, "encoding": {"x": error, "y": level, "color": colour}},
+        {"mark": {"type": "line", "opacity": 0.35}, "encoding": {"x": error, "y": level, "stroke": line}},
         {
             "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.6},
-            "encoding": {"x": error, "y": quantity("l", risk), "y2": {"field": "h"}, "color": colour},
+            "encoding": {"x": error, "y": quantity("l", risk), "y2": {"field": "h"}, "stroke": line},
         },
         {
             "mark": {"type": "point", "filled": True, "size": 110, "opacity": 0.95},

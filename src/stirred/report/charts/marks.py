@@ -68,7 +68,7 @@ def dots(name: str, title: str, sentence: str, rows: Rows, *, category: str, val
     """One dot for each category and group, on a symmetric logarithmic axis that shows zero and thousands."""
     channels: Spec = {
         "y": _category(),
-        "x": quantity("v", value, **_from_zero([float(str(row[value])) for row in rows])),
+        "x": quantity("v", value, **from_zero([float(str(row[value])) for row in rows])),
         "color": _names("g", group),
         "shape": _names("g", group),
         "tooltip": [_tip("c", category), _tip("g", group), _tip("v", value, ",.3~g")],
@@ -92,7 +92,7 @@ def _number(rows: Rows, name: str | None) -> int:
     return len({row[name] for row in rows}) if name else 1
 
 
-def _from_zero(values: Sequence[float], constant: float = 0.1) -> Spec:
+def from_zero(values: Sequence[float], constant: float = 0.1) -> Spec:
     """A symmetric logarithmic scale from zero, with zero and the powers of ten that the values reach as its marks."""
     largest = max([constant, *(value for value in values if value == value)])
     ticks, power = [0.0], constant
@@ -131,7 +131,7 @@ def ranges(
     ]
     offset: Spec = {"field": "g", "sort": None}
     shared: Spec = {"y": _category(category), "yOffset": offset}
-    scale = _from_zero([float(str(row["high"])) for row in rows])
+    scale = from_zero([float(str(row["high"])) for row in rows])
     tips = [_tip("c", category), _tip("g", group)]
     tips += [
         _tip(field, shown, ",.2~r") for field, shown in zip(("low", "middle", "high"), columns, strict=True)

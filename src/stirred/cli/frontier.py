@@ -1,0 +1,69 @@
+"""Draw risk against error over a family of releases of one census.
+
+  stirred frontier plan.toml --out frontier/
+  stirred frontier plan.toml --rates 1/100 1/20 1/2 --rho 1/10 1 10 --out frontier/
+
+Every [[mechanism]] of the plan is released by itself, and held against the census: --rates are tried for every
+swap rate, --rho for every total ρ² (the usual zCDP ρ). One that continues another (given = "…") is released with it.
+The plan's tables measure the error. Results are internal. An interrupted run goes on with the same command.
+"""
+
+import argparse
+from pathlib import Path
+
+from stirred.cli.assess import add_attack_arguments, settings_of
+from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.output import console, print_json, table
+from stirred.cli.terminal.progress import bars
+from stirred.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("plan", help="the plan, with one [[mechanism]] for each method")
+    parser.add_argument("--rates", nargs="+", default=[], metavar="P", help='swap rates, such as "1/20"')
+    parser.add_argument("--rho", nargs="+", default=[], metavar="RHO", help='total ρ², such as "1/2"')
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write; must not exist")
+    parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key)")
+    add_attack_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Release, attack, draw."""
+    from stirred.publish import load
+    from stirred.publish.compare.assessed import DoubtSettings
+    from stirred.publish.compare.assessed_report import common_headline
+    from stirred.publish.frontier.drawing import common_errors, document, draw_frontier, guarantee
+    from stirred.publish.frontier.family import family, require_tables
+    from stirred.report.risk import written
+
+    out, plan = Path(arguments.out), load(arguments.plan)
+    if out.exists():
+        raise InputError(
+            f"{out.name} exists already", why="results are never overwritten", fix="choose another --out"
+        )
+    require_tables(plan)
+    members = family(plan, rates=arguments.rates, rho_squared=arguments.rho)
+    settings = DoubtSettings(**settings_of(arguments))  # type: ignore[arg-type]
+    truth, key = plan.checked_census(), key_for(out, arguments.key)
+    with bars(quiet=arguments.json) as progress:
+        found = draw_frontier(members, truth, out, key=key, settings=settings, progress=progress)
+    if arguments.json:
+        print_json({"folder": str(out), "report": str(out / "report.html"), **document(members, found)})
+        return 0
+    rows = [
+        [
+            member.name,
+            guarantee(one.specification),
+            "–" if error is None else f"{error:,.3g}",
+            "–" if risk is None or risk.value is None else written(risk.value, risk.unit),
+        ]
+        for member, one, error, risk in zip(
+            members, found, common_errors(found), common_headline(found), strict=True
+        )
+    ]
+    named = next((risk.name for risk in common_headline(found) if risk is not None), "risk")
+    console().print(table("Risk against error", ["release", "guarantee", "mean absolute error", named], rows))
+    console().print(f"open {out / 'report.html'}: computed with the confidential data, do not publish")
+    return 0

@@ -1,0 +1,1 @@
+"""A family of releases of one census: risk against error, with what each promises."""
