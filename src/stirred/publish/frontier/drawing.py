@@ -211,11 +211,12 @@ def _section(
     )
     chart = charts.frontier(
         name,
-        f"{known[0].name}.",
+        f"{known[0].name[:1].upper()}{known[0].name[1:]}.",
         f"About {known[0].about}. Each point is one release: its specification shows when it is pointed at. "
         "Lower and further left is better; dashed lines are what guesses find.",
         points,
         risk=known[0].name,
         guesses=guesses(known),
+        methods=list(dict.fromkeys(member.method for member in members)),
     )
     return Section(title=f"Risk against error: {known[0].name}", lead=lead, blocks=(chart,), chapter="risk")

@@ -30,8 +30,12 @@ def frontier(
     *,
     risk: str = RISK,
     guesses: Sequence[tuple[str, float]] = (),
+    methods: Sequence[str] = (),
 ) -> Chart:
-    """The points, joined by method in the order of their error; ``guesses`` are horizontal lines."""
+    """The points, joined by method in the order of their error; ``guesses`` are horizontal lines.
+
+    A method has the same colour in all charts that are given the same ``methods``.
+    """
     ordered = sorted(points, key=lambda one: (one.method, one.error))
     rows = [
         {
@@ -47,6 +51,8 @@ def frontier(
     error = quantity("e", ERROR, **from_zero([one.error for one in points]))
     level = quantity("r", risk, scale={"domain": [0, 1]}, axis={"format": ".0%"})
     colour: Spec = {"field": "m", "type": "nominal", "title": "method", "sort": None}
+    if methods:
+        colour["scale"] = {"domain": list(methods)}
     line: Spec = {**colour, "legend": None}
     tips = [
         {"field": field, "title": shown, "type": "nominal"}
