@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
-from stirred.errors import InputError, require_kind
+from stirred.errors import require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release, unweighted
@@ -308,14 +308,7 @@ class PermutationSwapping(Mechanism):
         """A weighted table needs a law with closed forms, and a weight that stays with its record."""
         if not self.closed_form or not self.microdata:
             raise unweighted(self.name)
-        roles = self.roles(census)
-        held = {*roles.held, *dict(roles.members).get(record_type, ())}
-        if weight not in held:
-            raise InputError(
-                f"a table is weighted by {weight}, which the swap does not hold",
-                why=f"it moves, it is dropped, or {record_type} records have no such variable",
-                fix="hold it, or drop it and let [weights] recalibrate_to make new ones from public totals",
-            )
+        tables.require_held(self.roles(census), weight, record_type)
 
     def table(
         self,

@@ -21,7 +21,7 @@ from stirred.mechanisms.released import counted, in_strata, lazy, schema_of
 from stirred.mechanisms.released_parts import StratumKernel, cells_schema
 from stirred.mechanisms.swapping.numbers.closed_forms import effective_rate
 from stirred.mechanisms.swapping.numbers.uncertainty import SUMS, Units, exact, finished, kept, parted
-from stirred.mechanisms.swapping.roles import SwapChoice
+from stirred.mechanisms.swapping.roles import Roles, SwapChoice
 
 MOST_POINTS = 400  # of a line in the report
 
@@ -176,3 +176,13 @@ def where_swaps_fell(choice: SwapChoice, release: Release, engine: Engine) -> Ex
         finding=Phrase("swap.exhibit.finding", rate=choice.rate, share=Decimal(share)),
         parts=(series,) if rows else (),
     )
+
+
+def require_held(roles: Roles, weight: str, record_type: str) -> None:
+    """Raise an error if a weight does not stay with its record."""
+    if weight not in {*roles.held, *dict(roles.members).get(record_type, ())}:
+        raise InputError(
+            f"a table is weighted by {weight}, which the swap does not hold",
+            why=f"it moves, it is dropped, or {record_type} records have no such variable",
+            fix="hold it, or drop it and let [weights] recalibrate_to make new ones from public totals",
+        )
