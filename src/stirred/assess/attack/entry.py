@@ -148,7 +148,7 @@ def _reconstructed(
     if not {*variables.classed, *variables.secret} <= set(made.cells.columns):
         return measures
     rebuilt = variables.keyed(made.records().rename({"area": variables.area}))
-    within = pl.col("area").is_in(published.areas.implode())
+    within = pl.lit(value=True) if whole else pl.col("area").is_in(published.areas.implode())
     inside = truth.filter(within)
     rows = pl.DataFrame({PERSON: inside[PERSON], "row": np.arange(inside.height)})
     asked = listed.filter(within).join(rows, on=PERSON).drop(PERSON).rename({"row": PERSON})

@@ -79,4 +79,4 @@ def test_findings_of_the_reconstruction_study_in_small() -> None:
 
 @pytest.mark.slow
 def test_findings_of_the_reconstruction_study() -> None:
-    check(findings(60_000, 500), tie=0.05)
+    check(findings(15_000, None), tie=0.05)
