@@ -2,11 +2,11 @@
 
 Usage: python benchmarks/attack.py [--blocks 1000] [--workers N] [--json]
 
-A synthetic census is tabulated; every block is reconstructed and its solution variability proved. Seconds are of CPU, so that
-other work on the machine does not count; those of the whole run are by the clock. The floor is HiGHS alone: the same integer programmes, already built,
-solved once more on a sample of the blocks, without propagation, certificates or records. No peer is timed: the Bureau's
-programme needs Gurobi, and reports 3 days on 30 machines for 6,207,027 blocks with their tracts, and 14 days on 25 machines
-for the variability.
+A synthetic census is tabulated; every block is reconstructed and its variability proved. Seconds by size are of CPU,
+so that other work on the machine does not count; those of the whole run are also by the clock. The floor is HiGHS alone: the
+same integer programmes, already built, solved once more on a sample of the blocks, without propagation, certificates or
+records. No peer is timed: the Bureau's programme needs Gurobi, and reports 3 days on 30 machines for 6,207,027 blocks with
+their tracts, and 14 days on 25 machines for the variability.
 """
 
 import argparse
