@@ -179,6 +179,28 @@ def test_block_tables_count_what_their_names_say() -> None:
     assert sum(table[f"P6 {race}"][0] for race in range(1, 7)) >= people.height
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_small_blocks_agree_with_a_list_of_all_that_their_18_tables_allow(seed: int) -> None:
+    """Men of two age classes with races that the tables mix up: several of these blocks have more than one solution."""
+    draws = np.random.default_rng(seed)
+    ages, races = draws.choice([32, 37, 19], 4), draws.choice([1, 2, 7, 8, 12], 4)
+    people = pl.DataFrame(
+        {"block": ["b"] * 4, "sex": [1] * 4, "age": ages, "race": races, "hispanic": draws.integers(1, 3, 4)}
+    )
+    published = published_blocks(people, "block")
+    programme = Programme.of(published.design.members, published.counts[0])
+    ways = np.array(list(combinations_with_replacement(range(programme.cells.size), 4)))
+    place = np.repeat(np.arange(len(ways)), 4)
+    tables = published.design.tabulated_records(place, programme.cells[ways.reshape(-1)], len(ways))
+    right = ways[(tables == published.counts[0]).all(axis=1)]
+    every = np.array([np.bincount(way, minlength=programme.cells.size) for way in right])
+    found = programme.solution()[1]
+    assert found is not None
+    spread = variability(programme, found)
+    assert spread.unique is (len(every) == 1)
+    assert spread.low == spread.high == max(int(np.abs(one - found).sum()) for one in every) / 8
+
+
 def test_sex_and_age_class_have_no_error_and_blocks_are_certified() -> None:
     """Blocks of the sizes of the study; exact where the certificate says that there is one solution only."""
     people = persons(700)

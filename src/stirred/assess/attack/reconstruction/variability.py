@@ -67,7 +67,8 @@ def variability(programme: Programme, found: Counts, *, seconds: float = 10.0) -
     status, point, bound = solve(cost, matrix, least, most, high=high, integral=integral, seconds=seconds)
     if status == "infeasible":
         return Variability(unique=True, certificate="infeasible", low=0.0, high=0.0, status=status)
-    most_apart = (moving - max(0.0, np.ceil((bound or 0.0) - 1e-6))) / persons if persons else 0.0
+    least_overlap = np.ceil(bound - 1e-6) if bound is not None and np.isfinite(bound) else 0.0
+    most_apart = (moving - max(0.0, float(least_overlap))) / persons
     if point is None:
         return Variability(unique=None, certificate="", low=0.0, high=most_apart, status="unknown")
     other = programme.whole(np.rint(point[:cells]).astype(np.int64))
