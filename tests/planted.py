@@ -15,8 +15,8 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.frames import arrow_of, collected
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
+from stirred.mechanisms.contents import Law, clamped_geometric, shown
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
-from stirred.mechanisms.law import Law, clamped_geometric, shown
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, in_strata

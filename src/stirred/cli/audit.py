@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-confidential-data",
         action="store_true",
-        help="audit the few records of the plan's own census, knowing that what is printed is then confidential",
+        help="audit the records of the census itself, knowing that what is printed is then confidential",
     )
     parser.add_argument(
         "--require-pass",

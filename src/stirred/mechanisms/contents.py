@@ -1,17 +1,35 @@
-"""What a release says, whoever wrote its files: SHA-256 of the Arrow data in the published order.
+"""What a release says: as a digest of its published bytes, and as a value that can be counted.
 
 Two engines write different Parquet files (row groups, encodings, dictionaries) of the same rows. The digest sees column
 names, types without dictionaries, and values in order; not how they were cut into batches.
+
+Audits compare contents, which have neither the order of rows nor identifiers: those of the exact law of a mechanism, those
+that runs release, and those of another data set.
 """
 
 import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stirred.arrow import pads, pc
 from stirred.engine.plain import plain_schema, streamed
+from stirred.frames import frame_of
 from stirred.mechanisms.release import Release
+
+if TYPE_CHECKING:
+    from stirred.census import Schema
+
+Row = tuple[str, ...]
+Content = tuple[tuple[str, tuple[Row, ...]], ...]  # records and tables by name, their rows as sorted texts
+Law = Mapping[Content, Fraction]
+LARGEST = 20_000  # outputs; a larger law is not enumerated
 
 
 def digest(data: "pa.Table | pads.Dataset") -> str:
@@ -67,3 +85,73 @@ class _Column:
     def digest(self) -> bytes:
         """All three."""
         return self.there.digest() + self.numbers.digest() + self.letters.digest()
+
+
+def rows_of(frame: pl.DataFrame) -> list[Row]:
+    """The rows of a frame as texts, its columns in the order of their names; an empty value is an empty text.
+
+    >>> rows_of(pl.DataFrame({"b": [1, None], "a": ["x", "y"]}))
+    [('x', '1'), ('y', '')]
+    """
+    columns = [pl.col(name).cast(pl.String).fill_null("") for name in sorted(frame.columns)]
+    return frame.select(columns).rows()
+
+
+def shown(rows: Mapping[str, Sequence[Row]]) -> Content:
+    """A content from the rows of records and tables, in any order; one without rows is left out.
+
+    >>> shown({"household": [("b",), ("a",)]})
+    (('household', (('a',), ('b',))),)
+    """
+    return tuple((name, tuple(sorted(rows[name]))) for name in sorted(rows) if rows[name])
+
+
+def numbered(schema: "Schema | None", name: str) -> set[str]:
+    """The columns of a record type that hold identifiers: they are new in each release, and show nothing."""
+    if schema is None or name not in schema.record_types:
+        return set()
+    record = schema.record(name)
+    return {record.id, record.household} - {""}
+
+
+def content(release: Release) -> Content:
+    """What a release shows, without the order of its rows and without identifiers."""
+    found: dict[str, list[Row]] = {}
+    for name in release.microdata:
+        frame = release.to_polars(name)
+        found[name] = rows_of(frame.drop(numbered(release.schema, name) & {*frame.columns}))
+    for name, table in release.tables.items():
+        found[name] = rows_of(frame_of(table))
+    return shown(found)
+
+
+def clamped_geometric(count: int, ratio: Fraction, low: int, high: int) -> dict[int, Fraction]:
+    r"""The law of count + noise, moved into [low, high]: $\Pr(k) \propto q^{|k|}$, with the exact sums of both tails.
+
+    >>> {value: str(chance) for value, chance in clamped_geometric(0, Fraction(1, 2), 0, 2).items()}
+    {0: '2/3', 1: '1/6', 2: '1/6'}
+    """
+    found = {value: (1 - ratio) / (1 + ratio) * ratio ** abs(value - count) for value in range(low + 1, high)}
+    # P(noise ≥ k) = q^k / (1 + q) for k ≥ 1, and 1 − q^(1 − k) / (1 + q) for k ≤ 0
+    found[low] = 1 - _geometric_from(low - count + 1, ratio)
+    found[high] = _geometric_from(high - count, ratio)
+    return dict(sorted(found.items()))
+
+
+def _geometric_from(start: int, ratio: Fraction) -> Fraction:
+    return ratio**start / (1 + ratio) if start > 0 else 1 - ratio ** (1 - start) / (1 + ratio)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredNoise:
+    """The noise that one query got in one run: published answers minus exact ones, beside the law that is claimed for it.
+
+    ``parameter`` is σ² of a discrete Gaussian, or the scale of a two-sided geometric law. ``loss`` is what the account
+    spends on this query: ρ², or ε. Only an audit on an invented census may see it.
+    """
+
+    name: str
+    noise: NDArray[np.int64]
+    kind: Literal["gaussian", "geometric"]
+    parameter: Fraction
+    loss: Fraction

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from stirred.mechanisms.law import Content
+from stirred.mechanisms.contents import Content
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stirred.census import Census
 from stirred.frames import collected
-from stirred.mechanisms.law import Row, numbered, rows_of
+from stirred.mechanisms.contents import Row, numbered, rows_of
 from stirred.spec import Margin, Specification
 from stirred.spec.premetrics import Hamming, RecordPremetric
 

@@ -8,7 +8,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.mechanisms.law import Content, Law
+from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Budget
 
 NEAR = 1e-9  # floats find the candidates, fractions decide among those this near to the largest

@@ -14,7 +14,7 @@ from scipy import special
 
 from stirred.assess.audit.bounds import at_least, at_most, chance_of_deviation
 from stirred.assess.audit.result import AuditTest
-from stirred.mechanisms.law import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise
 
 Floats = NDArray[np.float64]
 FIRST = 5  # one noise of so many chooses the threshold

@@ -11,7 +11,7 @@ from stirred.census.codebook.schema import Schema, VariableSchema
 from stirred.census.synthetic.like import Figures, stand_in
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.law import numbered
+from stirred.mechanisms.contents import numbered
 
 POOL = 800  # invented households from which a few are taken
 AREAS = 6  # of the highest level

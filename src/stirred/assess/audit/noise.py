@@ -9,7 +9,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.law import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise
 from stirred.spec import NormalizedRenyi
 
 WANTED = 1500  # draws of the rarest law

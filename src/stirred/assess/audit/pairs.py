@@ -22,7 +22,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.law import Content, Law, content
+from stirred.mechanisms.contents import Content, Law, content
 
 TRAINING = 5  # one run of so many chooses the event
 TOLERANCE = 1.1  # a pass by sampling says that the loss is at most this times the claim

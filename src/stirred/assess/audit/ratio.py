@@ -25,7 +25,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.law import Content, Law
+from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Specification
 
 TESTS = 6  # of one audit that can raise a false alarm

@@ -5,7 +5,7 @@ from math import inf, isfinite
 from typing import Literal
 
 from stirred.assess.risk import RiskMeasure
-from stirred.mechanisms.law import Content, Row
+from stirred.mechanisms.contents import Content, Row
 
 Outcome = Literal["pass", "fail", "unknown"]
 FALSE_ALARM = 1e-6  # of a whole audit: the probability that a mechanism that keeps its promise fails

@@ -13,7 +13,7 @@ from stirred.assess.audit.bounds import Draws
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.law import Content, Row, content, numbered, shown
+from stirred.mechanisms.contents import Content, Row, content, numbered, shown
 from stirred.mechanisms.release import Release
 
 AT_ONCE = 250_000  # copies in one release

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stirred.frames import frame_of
 from stirred.mechanisms.cell_key.perturbation import UNIT, Perturbation
-from stirred.mechanisms.law import LARGEST, Content, Law, Row, rows_of, shown
+from stirred.mechanisms.contents import LARGEST, Content, Law, Row, rows_of, shown
 
 COUNT = "count"
 

@@ -29,8 +29,8 @@ from stirred.mechanisms.cell_key.perturbed import ShownCells
 from stirred.mechanisms.cell_key.proposal import propose
 from stirred.mechanisms.cell_key.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
 from stirred.mechanisms.cell_key.totals import TotalledCells, totalled
+from stirred.mechanisms.contents import Law
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.law import Law
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification

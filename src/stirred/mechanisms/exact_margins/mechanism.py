@@ -23,9 +23,9 @@ from stirred.errors import BudgetError, DataError, InputError, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
+from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
-from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification

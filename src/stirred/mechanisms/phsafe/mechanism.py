@@ -19,8 +19,8 @@ from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
+from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.law import MeasuredNoise
 from stirred.mechanisms.phsafe import exhibits, files, refusals, statement
 from stirred.mechanisms.phsafe.amounts import MeasuredTable, budgets, measured
 from stirred.mechanisms.phsafe.config import PHSafeConfig

@@ -19,7 +19,7 @@ from stirred.chance.names import Part
 from stirred.chance.samplers.laws import Falling
 from stirred.chance.samplers.tails import exceeding
 from stirred.errors import BudgetError
-from stirred.mechanisms.law import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise
 
 Definition = Literal["zcdp", "puredp"]
 Ints = NDArray[np.int64]

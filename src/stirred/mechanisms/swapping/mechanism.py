@@ -15,8 +15,8 @@ from stirred.errors import require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release, unweighted
+from stirred.mechanisms.contents import Law
 from stirred.mechanisms.exchange import Exchange
-from stirred.mechanisms.law import Law
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement

@@ -11,7 +11,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, Release
-from stirred.mechanisms.law import Law
+from stirred.mechanisms.contents import Law
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping

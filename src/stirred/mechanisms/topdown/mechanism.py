@@ -18,7 +18,7 @@ from stirred.errors import BudgetError, InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
-from stirred.mechanisms.law import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
-from stirred.mechanisms.law import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.safetab.codes import LEVELS, CodeLists
 from stirred.mechanisms.safetab.mapping import Mapping
 from stirred.mechanisms.safetab.noise import CellNoise, Definition

@@ -17,7 +17,7 @@ from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
-from stirred.mechanisms.law import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.groups import GroupSet, Tally, group_counts

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from stirred.frames import frame_of
-from stirred.mechanisms.law import LARGEST, Content, Law, Row, rows_of, shown
+from stirred.mechanisms.contents import LARGEST, Content, Law, Row, rows_of, shown
 from stirred.mechanisms.swapping.draw.strata import OUT
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import table

@@ -16,7 +16,7 @@ from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError
 from stirred.languages import Phrase
 from stirred.mechanisms.config import MechanismConfig
-from stirred.mechanisms.law import LARGEST, Law
+from stirred.mechanisms.contents import LARGEST, Law
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.law import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise
 
 if TYPE_CHECKING:
     from stirred.census import Census
