@@ -8,9 +8,11 @@ from planted import CyclicLaw, GeometricCounts, NoRedrawLaw, square
 from stirred.assess.audit import audit
 from stirred.assess.audit.datasets import small_universe
 from stirred.census import Census
+from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.cell_key import CellKey
+from stirred.mechanisms.contents import content
 from stirred.mechanisms.swapping import NearPlaces, NoVacuous, PermutationSwapping, VaryingRates
 
 EXACT = ("exact",)
@@ -88,7 +90,12 @@ def test_geometric_noise_is_tight_and_cell_keys_claim_nothing() -> None:
         {"record": {"household": {"id": "hid", "variables": {"county": ["a", "b"]}}}},
         {"household": {"hid": [1, 2], "county": ["a", "b"]}},
     )
-    found = audit(CellKey(tables=[["county"]]), keyed, methods=EXACT, on_records=True)
+    mechanism = CellKey(tables=[["county"]])
+    law = mechanism.exact_law(keyed)
+    assert law is not None
+    assert sum(law.values()) == 1
+    assert {content(mechanism.release(keyed, key=Key.for_tests(seed))) for seed in range(20)} <= {*law}
+    found = audit(mechanism, keyed, methods=EXACT, on_records=True)
     assert (found.exact, found.claimed, found.verdict) == (float("inf"), float("inf"), "unknown")
     assert found.reason.startswith("no claim")
 
@@ -108,6 +115,16 @@ SAME = {"swap": ["county"], "rate": "1/3"}
 def test_variants_keep_their_claims(mechanism: Mechanism) -> None:
     found = audit(mechanism, square(4), methods=EXACT, on_records=True)
     assert found.verdict == "pass"
+
+
+def test_many_records_are_not_enumerated() -> None:
+    levels = list("abcdef")
+    census = Census.of(
+        {"record": {"household": {"variables": {"county": levels, "tenure": levels}}}},
+        {"household": {"county": levels * 3, "tenure": levels * 3}},
+    )
+    found = audit(swap("1/4"), census, on_records=True, seconds=5)
+    assert (found.verdict, found.data_sets) == ("unknown", 0)
 
 
 def test_no_time_is_unknown() -> None:

@@ -14,7 +14,8 @@ from stirred.mechanisms.contents import Row, numbered, rows_of
 from stirred.spec import Margin, Specification
 from stirred.spec.premetrics import Hamming, RecordPremetric
 
-CELLS = 4096  # combinations of values; more are not enumerated
+CELLS = 400  # combinations of values; more are not enumerated
+RECORDS = 12  # of a data set
 MOST = 720  # data sets of one universe
 
 
@@ -78,6 +79,8 @@ def small_universe(census: Census, specification: Specification) -> SmallUnivers
         return None
     margins = [margin for invariant in specification.multiverse for margin in invariant.needs()]
     if any(margin.record_type != record_type for margin in margins):
+        return None
+    if census.count(record_type) > RECORDS:
         return None
     frame = collected(census.scan(record_type, list(census.columns(record_type))))
     frame = frame.drop(numbered(census.schema, record_type) & {*frame.columns})

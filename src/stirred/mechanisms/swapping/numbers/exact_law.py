@@ -6,7 +6,7 @@ $\Pr(g) \propto \prod_{i\ \mathrm{moved}} o_i \,/\, d(k)$ within each stratum, w
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import permutations
 from math import factorial, prod
 
@@ -24,7 +24,7 @@ Permutation = tuple[int, ...]
 PermutationLaw = Mapping[Permutation, Fraction]
 
 
-@cache
+@lru_cache(maxsize=64)
 def selection(chances: tuple[Fraction, ...]) -> PermutationLaw:
     """The law of one stratum whose records have these chances to be selected.
 
@@ -73,8 +73,13 @@ def _placed(g: Permutation, group: Sequence[int], inside: Permutation) -> Permut
 
 def by_record(frame: Frame, chances: Sequence[Fraction]) -> PermutationLaw | None:
     """Algorithm 1 in the strata of a frame, with a chance for each record."""
-    codes = frame.strata.codes.tolist()
-    return in_strata(codes, lambda group: selection(tuple(chances[i] for i in group)), rows=frame.rows)
+    return _selected(tuple(frame.strata.codes.tolist()), tuple(chances))
+
+
+@lru_cache(maxsize=8)
+def _selected(codes: tuple[int, ...], chances: tuple[Fraction, ...]) -> PermutationLaw | None:
+    """The data sets of one universe share their strata, and often the law."""
+    return in_strata(codes, lambda group: selection(tuple(chances[i] for i in group)), rows=len(codes))
 
 
 def released_law(
@@ -90,7 +95,7 @@ def released_law(
         told: dict[str, list[Row]] = {frame.roles.record_type: after} if microdata else {}
         told |= {" × ".join(by): _counted(frame, g, by) for by in tables}
         key = shown(told)
-        found[key] = found.get(key, Fraction(0)) + chance
+        found[key] = found[key] + chance if key in found else chance
     return found
 
 
