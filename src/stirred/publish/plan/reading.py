@@ -186,7 +186,8 @@ def _check_tables(config: models.PlanConfig) -> None:
                 why="a table counts records by at least one variable",
                 fix='by = ["county", "tenure"]',
             )
-    if not config.publish.microdata and not config.table:
+    own = any(step.get("tables") for step in config.mechanism)  # tables that a mechanism makes itself
+    if not config.publish.microdata and not config.table and not own:
         raise PlanError(
             "the plan publishes nothing",
             why="microdata = false and no [[table]]",
