@@ -19,7 +19,6 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.cell_key.config import CellKeyConfig
-from stirred.mechanisms.cell_key.earlier import earlier_promise, earlier_records
 from stirred.mechanisms.cell_key.exact_law import law_of_table
 from stirred.mechanisms.cell_key.exhibits import exhibits
 from stirred.mechanisms.cell_key.files import read_table
@@ -29,6 +28,7 @@ from stirred.mechanisms.cell_key.perturbed import ShownCells
 from stirred.mechanisms.cell_key.proposal import propose
 from stirred.mechanisms.cell_key.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
 from stirred.mechanisms.cell_key.totals import TotalledCells, totalled
+from stirred.mechanisms.chains.earlier import earlier_promise, earlier_records
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
@@ -210,7 +210,8 @@ class CellKey(Mechanism):
         """No finite budget; on the records of an earlier release, the promise of that release."""
         require_inputs(census, engine)
         if self.given is not None:
-            return earlier_promise(self.given)
+            first = earlier_promise(self.given)
+            return replace(first, notes=(*first.notes, Phrase("cell_key.note.chained"), *self._reason()))
         return Specification(
             domain=census.domain,
             multiverse=Multiverse.none(),

@@ -32,7 +32,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class CellPlaces:
     """For each record the number of its cell, where the last variable runs fastest; and the values of each variable."""
 
     numbers: NDArray[np.int32]
@@ -53,7 +53,7 @@ class Places:
         return found[::-1]
 
 
-def places(columns: list[pa.Array], most: int, *, in_order: bool = False) -> Places | None:
+def places(columns: list[pa.Array], most: int, *, in_order: bool = False) -> CellPlaces | None:
     """The cells of some records, or None where there can be more than ``most``.
 
     With ``in_order`` cells with a larger number come later in a sorted table; None where the order of values is not known.
@@ -72,7 +72,7 @@ def places(columns: list[pa.Array], most: int, *, in_order: bool = False) -> Pla
             numbers *= np.int32(axis.size)
             numbers += place
         axes.append(axis)
-    return Places(numbers, tuple(axes))
+    return CellPlaces(numbers, tuple(axes))
 
 
 def _coded(column: pa.Array, most: int, *, in_order: bool) -> tuple[NDArray[np.signedinteger], Axis] | None:
@@ -99,7 +99,7 @@ def _coded(column: pa.Array, most: int, *, in_order: bool) -> tuple[NDArray[np.s
     return codes, Axis(len(values), values=values)
 
 
-def keyed(found: Places, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
+def keyed(found: CellPlaces, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
     """The cells that have records, how many, and the sum of their keys, which are below the modulus."""
     rows = len(found.numbers)
     shift = (rows * (modulus - 1)).bit_length()
@@ -111,7 +111,7 @@ def keyed(found: Places, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
     return full, *_unpack(cells, full, np.uint64(shift), np.uint64(modulus))
 
 
-def merged(found: Places, counts: Ints, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
+def merged(found: CellPlaces, counts: Ints, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
     """The same for rows that each stand for several records."""
     cells = np.zeros((2, found.room), np.int64)
     _add(found.numbers, counts, keys, modulus, cells)

@@ -14,7 +14,7 @@ from stirred.engine import Flow
 from stirred.engine.plain import plain, plain_schema, plain_type
 from stirred.errors import DataError
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.cell_key.places import Ints, Places, fractions_of, keyed, merged, places
+from stirred.mechanisms.cell_key.places import CellPlaces, Ints, fractions_of, keyed, merged, places
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -108,7 +108,7 @@ class KeyedCells:
         counts, sums = (one(parts.column(name)).to_numpy() for name in (COUNT, SUM))
         return frame_of(self._filled(found, merged(found, counts, sums, self.keys.modulus)))
 
-    def _filled(self, found: Places, cells: tuple[Ints, Ints, Ints]) -> pa.Table:
+    def _filled(self, found: CellPlaces, cells: tuple[Ints, Ints, Ints]) -> pa.Table:
         full, counts, sums = cells
         values = dict(zip(self.by, found.columns(full), strict=True))
         return pa.table({**values, COUNT: pa.array(counts), SUM: pa.array(sums)})

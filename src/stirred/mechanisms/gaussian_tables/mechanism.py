@@ -1,0 +1,293 @@
+"""Tables of counts by variables, each cell with independent discrete Gaussian noise; also of released records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.errors import BudgetError, InputError, require_kind
+from stirred.frames import frame_of
+from stirred.languages import Phrase
+from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.chains.earlier import earlier_promise, earlier_records
+from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
+from stirred.mechanisms.gaussian_tables.config import GaussianTablesConfig
+from stirred.mechanisms.gaussian_tables.exhibits import exhibits
+from stirred.mechanisms.gaussian_tables.proposal import propose
+from stirred.mechanisms.gaussian_tables.statement import carried, statement, told
+from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.released import finished
+from stirred.mechanisms.topdown.accounting import totals_to_try
+from stirred.spec import Budget, Ledger, NormalizedRenyi, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census, Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianTables(Mechanism):
+    r"""Tables with noise in every cell: table t has the share $\rho_t^2$ of the budget and $\sigma_t^2 = 1/\rho_t^2$.
+
+    A changed record leaves one cell of a table and enters another, so a table moves by at most √2: proof.md.
+
+    >>> GaussianTables(tables=[["county"], ["tenure"]], rho_squared="1/2").variances
+    (Fraction(4, 1), Fraction(4, 1))
+    """
+
+    name: ClassVar[str] = "gaussian-tables"
+    Config: ClassVar[type[MechanismConfig]] = GaussianTablesConfig
+
+    tables: Sequence[Sequence[str]]
+    rho_squared: Fraction | str | int
+    shares: Sequence[Fraction | str | int] = ()
+    record: str = "household"
+    given: Path | None = None
+    stability: Fraction | str | int | None = None
+    without_guarantee: str = ""
+
+    def __post_init__(self) -> None:
+        require_kind("record", self.record, str, wanted="a record type", fix='record="person"')
+        if not self.tables or any(isinstance(by, str) or not by for by in self.tables):
+            raise InputError(
+                "the tables are not lists of variables",
+                why="each table is a list of one or more variables; the number of all records is exact in any case",
+                fix='tables=[["county", "tenure"]]',
+            )
+        if len({frozenset(by) for by in self.tables}) < len(self.tables):
+            raise InputError(
+                "a table is named twice",
+                why="its budget would be spent twice, for two counts of one cell",
+                fix="name each set of variables once, with a larger share",
+            )
+        amounts = [self.rho_squared, *self.shares, *([] if self.stability is None else [self.stability])]
+        if any(isinstance(amount, float) for amount in amounts):
+            raise BudgetError("a budget is a float", why="floats are not exact", fix='rho_squared="1/2"')
+        if Fraction(str(self.rho_squared)) <= 0:
+            raise BudgetError(
+                "rho_squared must be positive",
+                why="with a budget of 0 nothing can be measured",
+                fix='rho_squared="1/2"',
+            )
+        shares = [Fraction(str(share)) for share in self.shares]
+        if shares and (len(shares) != len(self.tables) or min(shares) <= 0 or sum(shares) != 1):
+            raise BudgetError(
+                "the shares do not fit the tables",
+                why="there is one above 0 for each table, and they add up to 1",
+                fix='shares = ["3/4", "1/4"] for two tables, or leave them out',
+            )
+
+    @classmethod
+    def of(cls, config: MechanismConfig) -> Self:
+        """The mechanism with these settings."""
+        settings = {name: getattr(config, name) for name in type(config).model_fields}
+        settings["given"] = None if settings["given"] is None else Path(settings["given"])
+        return cls(**settings)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """Small tables of the coarsest areas."""
+        return propose(schema)
+
+    @property
+    def record_type(self) -> str:
+        """The records that are counted."""
+        return self.record
+
+    @property
+    def published_without_guarantee(self) -> str:
+        """The office's reason."""
+        return self.without_guarantee
+
+    @property
+    def variances(self) -> tuple[Fraction, ...]:
+        """σ² of the noise in each table."""
+        total = Fraction(str(self.rho_squared))
+        shares = [Fraction(str(share)) for share in self.shares] or [Fraction(1, len(self.tables))] * len(
+            self.tables
+        )
+        return tuple(1 / (total * share) for share in shares)
+
+    def parameters(self) -> dict[str, object]:
+        """JSON-able and canonical; where a given release lies says nothing."""
+        return {
+            name: value for name, value in self.settings().items() if value is not None and name != "given"
+        }
+
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]]."""
+        return {
+            "tables": [list(by) for by in self.tables],
+            "rho_squared": str(Fraction(str(self.rho_squared))),
+            "shares": [str(Fraction(str(share))) for share in self.shares],
+            "record": self.record,
+            "given": None if self.given is None else str(self.given),
+            "stability": None if self.stability is None else str(Fraction(str(self.stability))),
+            "without_guarantee": self.without_guarantee,
+        }
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
+        """Stop where levels are not listed, or a stability is stated of nothing."""
+        if self.stability is not None and (self.given is None or Fraction(str(self.stability)) <= 0):
+            raise InputError(
+                "there is no stability to state",
+                why="it relates a given release to the census, and is above 0",
+                fix='given = "swap" with stability = "1", or leave stability out',
+            )
+        named = [name for by in self.tables for name in by]
+        if self.given is None:
+            census.scan(self.record, named)
+        for name in named:
+            if name not in census.schema.spine:
+                listed(census, self.record, name)
+
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """zCDP of the noise; on the records of an earlier release the promise of that release, and what the noise adds."""
+        require_inputs(census, engine)
+        own = self._own(census)
+        return own if self.given is None else told(earlier_promise(self.given), self._carried(census), own)
+
+    def noise_specification(self, census: "Census") -> Specification | None:
+        """What the noise alone promises of the census: through a given release only with its ``stability``."""
+        return self._own(census) if self.given is None else self._carried(census)
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,  # noqa: ARG002
+        state: Path | None = None,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> Release:
+        """Every table with noise in every cell; counts may be negative."""
+        require_inputs(census, engine)
+        require_key(key)
+        census = census.checked()
+        census = engine.census(census) if engine else census
+        promise = self.specification(census)
+        cells = [self._cells(census, by) for by in self.tables]
+        # the digest of all counts: the same key never gives one noise to two data sets
+        digest = key.digest(*(one.frame["count"].to_numpy().tobytes() for one in cells))
+        own = key.bind(self.name, repr(sorted(self.parameters().items())), digest)
+        made = {
+            "-by-".join(reversed(one.by)): finished(one.noisy(variance, own), one.by)
+            for one, variance in zip(cells, self.variances, strict=True)
+        }
+        spent = Ledger(output_premetric=NormalizedRenyi()) if self.given is None else Ledger()
+        for by, variance in zip(self.tables, self.variances, strict=True):
+            spent = (
+                spent.spend(self.name, " × ".join(by), Budget.sqrt(1 / variance)) if not self.given else spent
+            )
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables=made,
+            checks=() if self.given is not None else self._checks(census, made),
+            ledger=spent if self.given is None else spent.spend(self.name, self.record, promise.budget),
+            settings=self.settings(),
+            private=key.private,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """The variables of the tables."""
+        return {self.record: tuple(dict.fromkeys(name for by in self.tables for name in by))}
+
+    def table(
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
+    ) -> pa.Table:
+        """A table, or sums of its cells, with standard error and 95 % interval; from the table that errs least."""
+        if weight or (record_type or self.record) != self.record:
+            return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
+        frames = [frame_of(release.tables["-by-".join(reversed(own))]) for own in self.tables]
+        found = summed(frames, self.variances, by)
+        if found is None:
+            raise InputError(
+                f"no table has {', '.join(by) or 'a variable'}",
+                why="counts are summed inside one table with noise",
+                fix="name the variables together in the setting tables",
+            )
+        widths = {
+            cells: half_width(variance, cells)
+            for cells, variance in found.select("cells", "variance").unique().iter_rows()
+        }
+        count, half = (
+            pl.col("count").cast(pl.Float64),
+            pl.col("cells").replace_strict(widths, return_dtype=pl.Float64),
+        )
+        return finished(
+            found.select(
+                *by,
+                "count",
+                estimate=count,
+                standard_error=pl.col("variance").sqrt(),
+                low=(count - half).clip(lower_bound=0.0),
+                high=(count + half).clip(lower_bound=0.0),
+            ),
+            by,
+        )
+
+    def details(self) -> Mapping[str, object]:
+        """The variance of each table's noise."""
+        return {"sigma_squared": [str(variance) for variance in self.variances]}
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
+        """The error of each table."""
+        return exhibits(self.tables, self.variances, continues=self.given is not None)
+
+    def knobs(self) -> Sequence[Knob]:
+        """The total ρ²."""
+        return (
+            Knob(
+                name="rho_squared",
+                effect="a larger ρ² is a larger budget of the noise and has a smaller error",
+                settings=totals_to_try(Fraction(str(self.rho_squared))),
+                turned=lambda total: replace(self, rho_squared=total),
+            ),
+        )
+
+    def _own(self, census: "Census") -> Specification:
+        return statement(census, self.record, self.tables, Fraction(str(self.rho_squared)))
+
+    def _carried(self, census: "Census") -> Specification | None:
+        if self.given is None or self.stability is None:
+            return None
+        return carried(earlier_promise(self.given), self._own(census), Fraction(str(self.stability)))
+
+    def _cells(self, census: "Census", by: Sequence[str]) -> ListedCells:
+        if self.given is None:
+            counts = frame_of(census.counts(self.record, list(by)))
+        else:
+            data = earlier_records(self.given, census, self.record, list(by))
+            counts = frame_of(data).group_by(list(by)).agg(count=pl.len())
+        text = counts.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+        return ListedCells.of(text, by, self.record, census)
+
+    def _checks(self, census: "Census", made: Mapping[str, pa.Table]) -> tuple[Check, ...]:
+        """Whether the areas that are shown are those that have records."""
+        found = []
+        for by in self.tables:
+            areas = [name for name in by if name in census.schema.spine]
+            if areas:
+                shown = frame_of(made["-by-".join(reversed(by))]).select(areas).n_unique()
+                real = frame_of(census.counts(self.record, areas)).height
+                words = str(Phrase("gaussian_tables.check", level=areas[-1], table=", ".join(by)))
+                found.append(Check(invariant=words, kept=shown == real, numbers=real))
+        return tuple(found)
