@@ -16,6 +16,7 @@ if _TYPE_CHECKING:
     from stirred.mechanisms.base import Release as Release
     from stirred.mechanisms.cell_key.mechanism import CellKey as CellKey
     from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
+    from stirred.mechanisms.gaussian_tables.mechanism import GaussianTables as GaussianTables
     from stirred.mechanisms.phsafe.mechanism import PHSafe as PHSafe
     from stirred.mechanisms.safetab.households import SafeTabH as SafeTabH
     from stirred.mechanisms.safetab.persons import SafeTabP as SafeTabP
@@ -62,6 +63,7 @@ _HOMES: dict[str, str] = {
     "Custom": "stirred.spec",
     "Domain": "stirred.spec",
     "ExactMargins": "stirred.mechanisms.exact_margins.mechanism",
+    "GaussianTables": "stirred.mechanisms.gaussian_tables.mechanism",
     "Hamming": "stirred.spec",
     "ImputedStay": "stirred.mechanisms.swapping",
     "Invariant": "stirred.spec",

@@ -14,6 +14,7 @@ from typing import Any
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.mechanisms.phsafe.mechanism import PHSafe
 from stirred.mechanisms.safetab.households import SafeTabH
 from stirred.mechanisms.safetab.persons import SafeTabP
@@ -155,6 +156,10 @@ VARIANTS = [
             unique=["tenure", "size"],
             without_guarantee="a test",
         ),
+    ),
+    Case(
+        "gaussian-tables",
+        lambda: GaussianTables(tables=[["county"], ["tract"]], rho_squared="1/2", shares=["3/4", "1/4"]),
     ),
     Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
     Case(

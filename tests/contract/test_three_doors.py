@@ -31,6 +31,11 @@ SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"],
 SETTINGS: dict[str, dict[str, Any]] = {
     "permutation-swapping": SWAP | {"drop": ["tenure"]},
     "topdown": {"workload": "workload.toml", "mode": "gls", "replicates": 3, "emphasis": 2, "bypass": False},
+    "gaussian-tables": {
+        "tables": [["county"], ["tract"]],
+        "rho_squared": "1/2",
+        "shares": ["3/4", "1/4"],
+    },
     "exact-margins": {"rows": "county", "columns": "tenure", "rho_squared": "1/2"},
     "safetab-p": {
         "preset": "",

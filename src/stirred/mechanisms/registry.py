@@ -111,6 +111,12 @@ OWN = (
         settings="stirred.mechanisms.cell_key.config:CellKeyConfig",
     ),
     Registration(
+        name="gaussian-tables",
+        target="stirred.mechanisms.gaussian_tables.mechanism:GaussianTables",
+        summary="tables with independent discrete Gaussian noise in every cell",
+        settings="stirred.mechanisms.gaussian_tables.config:GaussianTablesConfig",
+    ),
+    Registration(
         name="targeted-swapping",
         target="stirred.mechanisms.targeted.mechanism:TargetedSwapping",
         summary="swap risky households in pairs, as recordSwap does (no finite bound)",

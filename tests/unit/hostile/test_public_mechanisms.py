@@ -23,6 +23,7 @@ from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import StirredError
 from stirred.mechanisms.exact_margins import mechanism as margins
+from stirred.mechanisms.gaussian_tables.cells import ListedCells
 from stirred.mechanisms.phsafe.measure import Answers
 from stirred.mechanisms.registry import find, registered
 from stirred.mechanisms.safetab.households.measure import Measurement
@@ -75,6 +76,7 @@ VARIANTS = {
     "swapping-noisy-tables": SWAP + 'tables = [["county", "tenure"]]\nsigma_squared = "4"\n' + TABLE,
 }
 MARGINS = 'rows = "county"\ncolumns = "tenure"\nrho_squared = "1/2"\n' + TABLE
+NOISY = 'tables = [["county", "tenure"], ["tract"]]\nrho_squared = "1/2"\n'
 TOPDOWN = (
     'workload = "w.toml"\nreplicates = 2\n[[table]]\nname = "a"\nrecord_type = "person"\nby = ["county"]\n'
 )
@@ -98,7 +100,7 @@ def town(
     folder.mkdir()
     (folder / "census.toml").write_text(TOML)
     (folder / "w.toml").write_text(WORKLOAD)
-    microdata = "false" if "noisy-tables" in name or name == "exact-margins" else "true"
+    microdata = "false" if "noisy-tables" in name or name in ("exact-margins", "gaussian-tables") else "true"
     (folder / "plan.toml").write_text(PLAN.format(name=name, settings=settings, microdata=microdata))
     homes = [f"{i},1,{tract[i] // 2},{tract[i]},{SIZE[i]},{TENURE[i]}\n" for i in order]
     (folder / "household.csv").write_text("id,state,county,tract,size,tenure\n" + "".join(homes))
@@ -220,6 +222,26 @@ def test_exact_margins_with_the_same_table_have_the_same_bytes(
     request.getfixturevalue("elsewhere")
     there = released(town(tmp_path / "other", "exact-margins", MARGINS, tract=shuffled, order=order[::-1]))
     assert (counted[0] != counted[-1]).any()
+    assert here == there
+
+
+def test_noisy_tables_with_the_same_counts_have_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The noise of the second run is what leads from its counts to the first release; places and tenures are others."""
+    noisy, seen, truths = ListedCells.noisy, {}, []
+
+    def leading(self: ListedCells, variance: Any, key: Key) -> Any:
+        truths.append(self.frame["count"].to_list())
+        return seen.setdefault(self.by, noisy(self, variance, key))
+
+    monkeypatch.setattr(ListedCells, "noisy", leading)
+    order = np.arange(ROWS)
+    here = released(town(tmp_path / "one", "gaussian-tables", NOISY, tract=TRACT, order=order))
+    request.getfixturevalue("elsewhere")
+    shuffled = np.random.default_rng(9).integers(0, 6, ROWS)
+    there = released(town(tmp_path / "other", "gaussian-tables", NOISY, tract=shuffled, order=order[::-1]))
+    assert truths[0] != truths[2]
     assert here == there
 
 
@@ -358,7 +380,16 @@ def test_households_of_groups_with_the_same_counts_have_the_same_bytes(
 def test_every_mechanism_is_here() -> None:
     """One without a finite bound publishes nothing, or promises nothing of this."""
     unbounded = {"swapping-noisy-key", "cell-key", "targeted-swapping", "swapping-2010"}
-    here = {*VARIANTS, "exact-margins", "topdown", "safetab-p", "safetab-h", "phsafe", *unbounded}
+    here = {
+        *VARIANTS,
+        "exact-margins",
+        "gaussian-tables",
+        "topdown",
+        "safetab-p",
+        "safetab-h",
+        "phsafe",
+        *unbounded,
+    }
     assert here == {name for name, item in registered().items() if item.target.startswith("stirred.")}
 
 
