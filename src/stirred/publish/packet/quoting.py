@@ -95,7 +95,7 @@ method pulls counts towards the average.
 def which_numbers(table: pa.Table) -> str:
     """Which number of a whole table to quote, with how many of its counts lie outside their own interval."""
     frame = pl.DataFrame(pl.from_arrow(table))
-    if "standard_error" not in frame.columns:
+    if "standard_error" not in frame.columns or frame["standard_error"].null_count() == frame.height > 0:
         return "Quote the counts; how certain they are, the release does not say."
     measure = "weighted" if "weighted" in frame.columns else "count"
     uncertain = frame.filter(pl.col("standard_error") > 0)
