@@ -94,6 +94,8 @@ def test_psa_then_noise_has_two_promises(tmp_path: Path) -> None:
     assert promise.output_premetric == Multiplicative()
     assert any("ρ² = 1/4 for the same unit" in note for note in promise.notes)
     assert cells.height == 12
+    assert cells["variance"].to_list() == [4.0] * 12
+    assert "low" not in cells.columns  # it would be about the swapped records
     assert cells.filter(pl.col("count") != pl.col("len")).height
 
 

@@ -299,6 +299,8 @@ class CellKey(Mechanism):
             )
         count = found[COUNT].to_numpy()
         error, low, high = read_back(self.perturbation, count)
+        if self.given is not None:  # an interval would be about the released records, not about the census
+            return finished(found.select(*by, COUNT).with_columns(variance=error**2), by)
         return finished(
             found.select(*by, COUNT).with_columns(
                 estimate=count.astype(np.float64), standard_error=error, low=low, high=high
@@ -380,12 +382,20 @@ class CellKey(Mechanism):
         shown = ShownCells.of(totalled(flow, kernel), by, self.perturbation, self.threshold)
         made = {name: shown.table()}
         if self.weight:
-            made[f"{self.weight}-of-{name}"] = shown.weighted(self.perturbation)
+            made[f"{self.weight}-of-{name}"] = self._certain(shown.weighted(self.perturbation))
         for place, magnitude in enumerate(self.magnitudes):
-            made[f"{magnitude}-of-{name}"] = shown.total(
-                place, kernel.largest(place), self.magnitude_noise, self.sensitive_below
-            )
+            total = shown.total(place, kernel.largest(place), self.magnitude_noise, self.sensitive_below)
+            made[f"{magnitude}-of-{name}"] = self._certain(total)
         return made
+
+    def _certain(self, table: pa.Table) -> pa.Table:
+        """The table; of released records without its error, which would be about these records and not about the census."""
+        if self.given is None:
+            return table
+        nothing = pa.nulls(table.num_rows, pa.float64())
+        for name in ("standard_error", "low", "high"):
+            table = table.set_column(table.column_names.index(name), name, nothing)
+        return table
 
     def _flow(self, census: "Census", engine: Engine, columns: list[str]) -> Flow:
         if self.given is None:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pyarrow as pa
 
 from stirred.arrow import pads
 from stirred.errors import InputError
-from stirred.frames import arrow_of, collected
+from stirred.frames import arrow_of, collected, frame_of
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released import with_variables
 from stirred.spec import Specification
@@ -35,9 +36,7 @@ def earlier_promise(packet: Path) -> Specification:
     return load(path)
 
 
-def earlier_records(
-    packet: Path, census: "Census", record: str, columns: Sequence[str]
-) -> "pa.Table | pads.Dataset":
+def earlier_records(packet: Path, census: "Census", record: str, columns: Sequence[str]) -> pa.Table:
     """The released records with the variables of a table; those of persons come with their household's."""
     data = public_part(packet) / "data"
     found = {
@@ -50,3 +49,13 @@ def earlier_records(
         schema=census.schema, folder=census.folder,
     )  # fmt: skip
     return arrow_of(collected(with_variables(release, record, columns).select(list(columns)), streaming=True))
+
+
+def earlier_counts(packet: Path, census: "Census", record: str, by: Sequence[str]) -> pl.DataFrame:
+    """How many released records each cell has; text as text."""
+    if not by:
+        anything = earlier_records(packet, census, record, [*census.columns(record)][:1])
+        return pl.DataFrame({"count": [anything.num_rows]})
+    frame = frame_of(earlier_records(packet, census, record, by))
+    text = frame.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    return text.group_by(list(by)).agg(pl.len().cast(pl.Int64).alias("count"))

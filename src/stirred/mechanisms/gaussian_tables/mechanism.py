@@ -16,7 +16,7 @@ from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
-from stirred.mechanisms.chains.earlier import earlier_promise, earlier_records
+from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
 from stirred.mechanisms.gaussian_tables.config import GaussianTablesConfig
@@ -213,7 +213,7 @@ class GaussianTables(Mechanism):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """A table, or sums of its cells, with standard error and 95 % interval; from the table that errs least."""
+        """A table, or sums of its cells, with its error; from the table that errs least."""
         if weight or (record_type or self.record) != self.record:
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
         frames = [frame_of(release.tables["-by-".join(reversed(own))]) for own in self.tables]
@@ -224,6 +224,8 @@ class GaussianTables(Mechanism):
                 why="counts are summed inside one table with noise",
                 fix="name the variables together in the setting tables",
             )
+        if self.given is not None:  # an interval would be about the released records, not about the census
+            return finished(found.select(*by, "count", "variance"), by)
         widths = {
             cells: half_width(variance, cells)
             for cells, variance in found.select("cells", "variance").unique().iter_rows()
@@ -275,8 +277,7 @@ class GaussianTables(Mechanism):
         if self.given is None:
             counts = frame_of(census.counts(self.record, list(by)))
         else:
-            data = earlier_records(self.given, census, self.record, list(by))
-            counts = frame_of(data).group_by(list(by)).agg(count=pl.len())
+            counts = earlier_counts(self.given, census, self.record, by)
         text = counts.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
         return ListedCells.of(text, by, self.record, census)
 
