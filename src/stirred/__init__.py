@@ -20,6 +20,7 @@ if _TYPE_CHECKING:
     from stirred.mechanisms.phsafe.mechanism import PHSafe as PHSafe
     from stirred.mechanisms.safetab.households import SafeTabH as SafeTabH
     from stirred.mechanisms.safetab.persons import SafeTabP as SafeTabP
+    from stirred.mechanisms.special_tabulations.mechanism import SpecialTabulations as SpecialTabulations
     from stirred.mechanisms.swapping import ImputedStay as ImputedStay
     from stirred.mechanisms.swapping import NearPlaces as NearPlaces
     from stirred.mechanisms.swapping import NoisyKey as NoisyKey
@@ -90,6 +91,7 @@ _HOMES: dict[str, str] = {
     "SafeTabH": "stirred.mechanisms.safetab.households",
     "Spark": "stirred.engine",
     "Specification": "stirred.spec",
+    "SpecialTabulations": "stirred.mechanisms.special_tabulations.mechanism",
     "SymmetricDifference": "stirred.spec",
     "TopDown": "stirred.mechanisms.topdown",
     "UnitMatching": "stirred.mechanisms.swapping",

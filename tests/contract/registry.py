@@ -18,6 +18,7 @@ from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.mechanisms.phsafe.mechanism import PHSafe
 from stirred.mechanisms.safetab.households import SafeTabH
 from stirred.mechanisms.safetab.persons import SafeTabP
+from stirred.mechanisms.special_tabulations import SpecialTabulations
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -161,6 +162,12 @@ VARIANTS = [
         "gaussian-tables",
         lambda: GaussianTables(tables=[["county"], ["tract"]], rho_squared="1/2", shares=["3/4", "1/4"]),
     ),
+    Case(
+        "special-tabulations",
+        lambda: SpecialTabulations(
+            tables=[["county", "tenure"]], rounding="fives", least_area=2, without_guarantee="a test"
+        ),
+    ),
     Case("exact-margins", lambda: ExactMargins(rows="county", columns="tenure", rho_squared="1/2")),
     Case(
         "safetab-h",  # a household with exactly one woman is hers
@@ -202,4 +209,6 @@ DETAILED = [
 
 EVERY = [*CASES, *VARIANTS, *DETAILED]
 # no finite bound is known or there is none: the budget is infinite, and nothing is published without a reason
-UNBOUNDED = {"swapping-noisy-key", "cell-key", "swapping-2010", "targeted-swapping"}
+UNBOUNDED = {"swapping-noisy-key", "cell-key", "swapping-2010", "targeted-swapping", "special-tabulations"}
+# rules without noise: every key gives the same release
+WITHOUT_NOISE = {"special-tabulations"}

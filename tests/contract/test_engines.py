@@ -41,7 +41,7 @@ household = "hid"
 of = "household"
 """
 # publish counts of the census: no kernel over parts runs there, and only those record who ran them
-COUNTING = {"own-mechanism", "exact-margins", "gaussian-tables", "cell-key"}
+COUNTING = {"own-mechanism", "exact-margins", "gaussian-tables", "special-tabulations", "cell-key"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

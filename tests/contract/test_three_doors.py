@@ -31,6 +31,11 @@ SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"],
 SETTINGS: dict[str, dict[str, Any]] = {
     "permutation-swapping": SWAP | {"drop": ["tenure"]},
     "topdown": {"workload": "workload.toml", "mode": "gls", "replicates": 3, "emphasis": 2, "bypass": False},
+    "special-tabulations": {
+        "tables": [["county", "tenure"]],
+        "rounding": "fives",
+        "without_guarantee": "a test",
+    },
     "gaussian-tables": {
         "tables": [["county"], ["tract"]],
         "rho_squared": "1/2",

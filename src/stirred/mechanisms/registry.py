@@ -117,6 +117,12 @@ OWN = (
         settings="stirred.mechanisms.gaussian_tables.config:GaussianTablesConfig",
     ),
     Registration(
+        name="special-tabulations",
+        target="stirred.mechanisms.special_tabulations.mechanism:SpecialTabulations",
+        summary="tables with small counts left out and counts rounded (no guarantee)",
+        settings="stirred.mechanisms.special_tabulations.config:SpecialTabulationsConfig",
+    ),
+    Registration(
         name="targeted-swapping",
         target="stirred.mechanisms.targeted.mechanism:TargetedSwapping",
         summary="swap risky households in pairs, as recordSwap does (no finite bound)",

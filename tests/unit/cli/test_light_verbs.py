@@ -26,7 +26,7 @@ for words, heavy in json.loads(sys.argv[1]):
 json.dump(found, sys.stdout)
 """
 VERBS = """assess audit budget catalog completion das2020 data demo frontier lookup packet plan reproduce run spec swap topdown
-exact-margins safetab-p safetab-h phsafe cellkey gaussian-tables"""
+exact-margins safetab-p safetab-h phsafe cellkey gaussian-tables special-tabulations"""
 
 
 def packet(folder: Path) -> Path:

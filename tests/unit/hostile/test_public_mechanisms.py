@@ -379,7 +379,13 @@ def test_households_of_groups_with_the_same_counts_have_the_same_bytes(
 
 def test_every_mechanism_is_here() -> None:
     """One without a finite bound publishes nothing, or promises nothing of this."""
-    unbounded = {"swapping-noisy-key", "cell-key", "targeted-swapping", "swapping-2010"}
+    unbounded = {
+        "swapping-noisy-key",
+        "cell-key",
+        "targeted-swapping",
+        "swapping-2010",
+        "special-tabulations",
+    }
     here = {
         *VARIANTS,
         "exact-margins",

@@ -56,6 +56,8 @@ FLAGS = {
     "cell-key": "--table county tenure --table size --record household --D 3 --V 2 --js 1 --pstay 1/2 --no-mono --digits 6 "
     "--ties up-to --record-key key --threshold 10 --period 5 --without-guarantee why --weight w --magnitudes income "
     "--epsilon 1 1/2 --p-large 1/20 --p-small 1/5 --fp 1000 --q 3 --mu-c 1 --sensitive-below 5 --magnitude-V 2",
+    "special-tabulations": "--table county tenure --record household --rounding fives --least-count 3 --least-area 100 "
+    "--without-guarantee why --base 0",
     "gaussian-tables": "--table county tenure --table size --rho-squared 1/2 --shares 1/4 3/4 --record household "
     "--stability 1 --without-guarantee why",
     "exact-margins": "--rows county --columns tenure --rho-squared 1/2 --record household --rows-only",
