@@ -120,7 +120,7 @@ def test_totals_by_kind_and_block_and_everyone_else_stay_exact() -> None:
     told = [check.invariant for check in made.checks]
     assert told[-2:] == [
         "persons outside group quarters by all their variables and all held variables of their household",
-        "the number of persons in each kind of group quarters of each place",
+        "the number of persons in each group quarters, and so of each type at each place",
     ]
     assert all(check.kept for check in made.checks)
     assert not any("persons" in name and "group quarters" not in name for name in told)
@@ -187,7 +187,7 @@ def test_the_promise_says_so() -> None:
     census = town()
     promise = swap().specification(census)
     words = [str(part) for part in promise.multiverse.invariants]
-    assert "the number of persons in each kind of group quarters of each place" in words
+    assert "the number of persons in each group quarters, and so of each type at each place" in words
     assert any("drawn from a model" in str(note) for note in promise.notes)
     assert not promise.budget.is_finite
     assert promise == swap().release(census, key=KEY).specification

@@ -83,7 +83,6 @@ def chosen_quarters(law: Drawing, census: "Census", roles: Roles) -> Quarters | 
         levels=tuple(map(str, kinds.group_quarters)),
         models=dict(law.synthetic),
         given=law.synthetic_by,
-        place=roles.moving,
         check=[kind for kind, _ in roles.members].index(persons) - len(roles.members),
     )
 
