@@ -7,28 +7,9 @@ from pydantic import Field
 from stirred.mechanisms.config import Exact, MechanismConfig, Share
 
 
-class SwapConfig(MechanismConfig):
-    """Swap a census: the Permutation Swapping Algorithm.
+class SwappedConfig(MechanismConfig):
+    """What every swap publishes, whatever decides who is swapped."""
 
-    Records move within strata of equal match variables; the swap variables of the selected records are deranged. What is
-    held, and what is counted by match × swap variables, stays exact: these are the invariants.
-    """
-
-    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = ("household", ("county", "tenure"))
-
-    match: list[str] = Field(
-        default=[],
-        description="a list of variables on which swapped records agree; they make the strata",
-        examples=[["state", "size"]],
-    )
-    swap: list[str] = Field(
-        description="a list of variables that move, together; a level of geography between them moves along",
-        examples=[["county", "tract", "block_group", "block"]],
-    )
-    rate: Share = Field(
-        description='the swap rate p, an exact text strictly between 0 and 1; "1/20" is five percent',
-        examples=["1/20"],
-    )
     resolution: str = Field(
         default="household",
         description="the record type that is swapped; records linked to it, such as persons, travel along",
@@ -73,6 +54,34 @@ class SwapConfig(MechanismConfig):
         description="a list of held columns to publish although they tell where a swapped record came from",
         examples=[["weight"]],
     )
+
+
+class StrataConfig(MechanismConfig):
+    """Which records are swapped within which strata, and how often."""
+
+    match: list[str] = Field(
+        default=[],
+        description="a list of variables on which swapped records agree; they make the strata",
+        examples=[["state", "size"]],
+    )
+    swap: list[str] = Field(
+        description="a list of variables that move, together; a level of geography between them moves along",
+        examples=[["county", "tract", "block_group", "block"]],
+    )
+    rate: Share = Field(
+        description='the swap rate p, an exact text strictly between 0 and 1; "1/20" is five percent',
+        examples=["1/20"],
+    )
+
+
+class SwapConfig(SwappedConfig, StrataConfig):
+    """Swap a census: the Permutation Swapping Algorithm.
+
+    Records move within strata of equal match variables; the swap variables of the selected records are deranged. What is
+    held, and what is counted by match × swap variables, stays exact: these are the invariants.
+    """
+
+    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = ("household", ("county", "tenure"))
 
 
 class VaryingRatesConfig(SwapConfig):

@@ -1,61 +1,14 @@
 """The settings of targeted record swapping, and what every traditional swap has in common."""
 
-from typing import ClassVar, Literal
-
 from pydantic import Field
 
-from stirred.mechanisms.config import Exact, MechanismConfig, Share
+from stirred.mechanisms.config import Exact, Share
+from stirred.mechanisms.swapping.config import SwappedConfig
 
 
-class PairwiseConfig(MechanismConfig):
-    """What every pairwise swap releases, whatever decides who is swapped."""
+class PairwiseConfig(SwappedConfig):
+    """What every pairwise swap has, beside what every swap publishes."""
 
-    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = None
-
-    resolution: str = Field(
-        default="household",
-        description="the record type that is swapped; records linked to it, such as persons, travel along",
-        examples=["household"],
-    )
-    hold: list[str] | None = Field(
-        default=None,
-        description="a list of held variables to publish (default: all)",
-        examples=[["tenure"]],
-    )
-    drop: list[str] = Field(
-        default=[], description="a list of variables not to publish", examples=[["tenure"]]
-    )
-    tables: list[list[str]] = Field(
-        default=[],
-        description="tables of the swapped records, each a list of variables, that the mechanism makes itself",
-        examples=[[["county", "tenure"]]],
-        json_schema_extra={"flag": "--table"},
-    )
-    microdata: bool = Field(
-        default=True,
-        description="whether records are released; without them only the variables of the tables are held",
-        json_schema_extra={"flag": "--tables-only", "flag_help": "publish the tables and no records"},
-    )
-    carry: bool = Field(
-        default=True,
-        description="whether linked records, such as persons, are released too",
-        json_schema_extra={"flag": "--no-persons", "flag_help": "do not publish the linked records"},
-    )
-    untouched: Literal["publish", "drop", "refuse"] = Field(
-        default="publish",
-        description="what becomes of vacant units and group quarters, which are never swapped",
-        examples=["publish"],
-    )
-    release_identifiers: list[str] = Field(
-        default=[],
-        description="a list of columns to publish although nearly every record has a value of its own in them",
-        examples=[["income"]],
-    )
-    accept_reversal: list[str] = Field(
-        default=[],
-        description="a list of held columns to publish although they tell where a swapped record came from",
-        examples=[["income"]],
-    )
     cycle: int = Field(
         default=2,
         ge=2,
