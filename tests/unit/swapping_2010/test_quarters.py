@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.swapping_2010 import Swapping2010
@@ -181,6 +182,24 @@ def test_the_witness_a_level_that_nobody_has_is_never_drawn() -> None:
     more = mechanism.details()["more_witnesses"]
     assert isinstance(more, list)
     assert more[-1]["distance"] == 1
+
+
+class Nothing(Local):
+    """An engine without memory."""
+
+    def fits(self, size: int) -> bool:
+        del size
+        return False
+
+
+def test_a_census_in_parts_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    for call in (
+        lambda: swap().release(town(), key=KEY, engine=Nothing(), out=tmp_path),
+        lambda: swap().refuse(town(), Nothing()),
+    ):
+        with pytest.raises(InputError, match="cannot be drawn anew here"):
+            call()
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_promise_says_so() -> None:

@@ -314,6 +314,8 @@ class Swapping2010(PairwiseSwapping):
         progress: Progress | None = None,
     ) -> Release:
         """Swap; then draw persons in group quarters anew where this is wanted."""
+        if self.synthetic:
+            require_one_file(size_of(census, self.roles(census)).memory, engine or Local())
         made = PairwiseSwapping.release(
             self, census, key=key, engine=engine, out=out, state=state, progress=progress
         )

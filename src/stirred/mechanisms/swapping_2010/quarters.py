@@ -294,7 +294,7 @@ def _replaced(column: pa.Array, inside: NDArray[np.bool_], values: pa.Array) -> 
 def _written(made: pa.Table, was: pa.Table | pads.Dataset, out: Path | None) -> pa.Table | pads.Dataset:
     if isinstance(was, pa.Table) or out is None:
         return made
-    path = Path(was.files[0])
+    (path,) = map(Path, was.files)  # a census in parts was refused: no file with the old values is left
     pq.write_table(made, path.with_suffix(".new"), compression="snappy")
     path.with_suffix(".new").replace(path)
     return pads.dataset(path)
