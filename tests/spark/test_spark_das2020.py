@@ -1,4 +1,4 @@
-"""The 2020 census on Spark: all products, noisy and swapped, with the contents that they have on this machine."""
+"""The 2020 census on Spark: all products, noisy and from one swapped file, with the contents that they have here."""
 
 from pathlib import Path
 

@@ -9,17 +9,22 @@ from stirred.spec.outputs.divergences import Approximate
 def account(plan: Plan, promise: PlanPromise | None) -> Ledger | None:
     """One line for each mechanism, and one at cost 0 for each product that is computed from a release alone.
 
-    None for a plan of one mechanism, whose own ledger says it all, and under (ε, δ), where a line needs a δ of its own.
+    A packet from outside the plan that a mechanism reads has a line too. None for a plan of one mechanism that reads no
+    packet, whose own ledger says it all, and under (ε, δ), where a line needs a δ of its own.
     """
-    several = len(plan.steps) > 1 or bool(plan.retabulations)
-    if promise is None or not several or isinstance(promise.whole.output_premetric, Approximate):
+    if promise is None:
         return None
-    measure = promise.whole.output_premetric
+    several = len(plan.steps) > 1 or bool(plan.retabulations) or promise.together is not None
+    whole = promise.whole if promise.together is None else promise.together.specification
+    if not several or isinstance(whole.output_premetric, Approximate):
+        return None
+    measure = whole.output_premetric
     ledger = Ledger(output_premetric=measure)
-    unit = str(promise.whole.input_premetric)
-    for share in promise.shares:
-        spent = Budget.sqrt(share.proved) if isinstance(measure, NormalizedRenyi) else share.proved
-        ledger = ledger.spend(share.label, unit, spent)
+    unit = str(whole.input_premetric)
+    shares = [(share.label, share.proved) for share in promise.shares]
+    for label, amount in shares if promise.together is None else promise.together.lines:
+        spent = Budget.sqrt(amount) if isinstance(measure, NormalizedRenyi) else amount
+        ledger = ledger.spend(label, unit, spent)
     for step in plan.steps:
         if step.source is not None:
             ledger = ledger.spend(

@@ -38,14 +38,13 @@ def composed(plan: Plan, parts: Sequence[Specification]) -> Composed:
     A promise that includes an earlier one replaces it, and what is computed from released records adds nothing. A promise
     that stands alone stays as it is stated.
     """
-    included = {step.continues for step in plan.steps}
     charged = [n for n, step in enumerate(plan.steps) if step.source is None]
-    alone = [n for n in charged if n not in included]
+    alone = counted_once(plan)
     if len(alone) == 1:
         whole = parts[alone[0]]
         return Composed(whole=whole, published=whole, shares=_shares(plan, parts, charged, whole, whole))
     proved, published = (
-        compose([_restated(plan, parts, n, figure) for n in alone]) for figure in ("proved", "published")
+        compose([restated(plan, parts, n, figure) for n in alone]) for figure in ("proved", "published")
     )
     shares = _shares(plan, parts, charged, proved, published)
     if compared(published) != compared(proved):
@@ -56,13 +55,20 @@ def composed(plan: Plan, parts: Sequence[Specification]) -> Composed:
     return Composed(whole=proved, published=published, shares=shares)
 
 
+def counted_once(plan: Plan) -> list[int]:
+    """The mechanisms whose promises are composed: one that a later promise includes is not, nor is a tabulation."""
+    included = {step.continues for step in plan.steps}
+    return [n for n, step in enumerate(plan.steps) if step.source is None and n not in included]
+
+
 def compared(specification: Specification) -> Budget:
     """The budget that people compare: ρ² for zCDP, else ε."""
     zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
     return specification.rho_squared if zcdp else specification.budget
 
 
-def _restated(plan: Plan, parts: Sequence[Specification], number: int, figure: Figure) -> Specification:
+def restated(plan: Plan, parts: Sequence[Specification], number: int, figure: Figure) -> Specification:
+    """The promise of a mechanism, per changed record where it has a factor for that."""
     conversion = plan.steps[number].mechanism.conversion
     return parts[number] if conversion is None else conversion.restated(parts[number], figure=figure)
 
@@ -97,7 +103,7 @@ def _own(
     alone: bool = False,
 ) -> Budget:
     """What a mechanism spends beyond the release that it continues, in the flavor of the whole."""
-    told = parts[number] if alone or whole == parts[number] else _restated(plan, parts, number, figure)
+    told = parts[number] if alone or whole == parts[number] else restated(plan, parts, number, figure)
     own: list[Part] = list(told.statements)
     earlier = plan.steps[number].continues
     for part in () if earlier is None else parts[earlier].statements:

@@ -1,13 +1,14 @@
 """The promise of a plan: the specification of each mechanism, stated once, and their composition."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stirred.census import Census
 from stirred.engine import Engine
 from stirred.engine.scratch import scratch_folder
 from stirred.errors import BudgetError, PrivacyError
-from stirred.publish.before.composition import Share, compared, composed
+from stirred.publish.before.composition import Share, compared, composed, counted_once
+from stirred.publish.before.outside import Together, together
 from stirred.publish.plan.description import Plan
 from stirred.spec import Budget, NormalizedRenyi, Specification
 from stirred.spec.files import save
@@ -23,6 +24,7 @@ class PlanPromise:
     whole: Specification
     published: Specification  # by published factors where a proof is lacking; else the whole
     shares: tuple[Share, ...]  # what each mechanism adds
+    together: Together | None = None  # with the packets from outside the plan that it reads
 
 
 def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanPromise:
@@ -47,10 +49,16 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
             mechanism.refuse_stated(census, found[-1], engine)
             if step.continues is not None:
                 _require_included(found[step.continues], found[-1], step.label)
-    together = composed(plan, found)
-    _require_within(plan, together.whole)
+    plan_alone = composed(plan, found)
+    _require_within(plan, plan_alone.whole)
+    read, notes = together(plan, found, counted_once(plan))
+    whole = plan_alone.whole
     return PlanPromise(
-        parts=tuple(found), whole=together.whole, published=together.published, shares=together.shares
+        parts=tuple(found),
+        whole=replace(whole, notes=(*whole.notes, *notes)) if notes else whole,
+        published=plan_alone.published,
+        shares=plan_alone.shares,
+        together=read,
     )
 
 
