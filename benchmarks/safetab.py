@@ -1,11 +1,17 @@
-"""SafeTab-P on the synthetic state: seconds by step, peak memory, cost per million persons and per million groups.
+"""SafeTab-P and SafeTab-H on the synthetic state: seconds by step, peak memory, cost per million records and groups.
 
   python benchmarks/safetab.py [CENSUS.toml] [--codes FOLDER] [--households N]
   python benchmarks/safetab.py --toy
 
-``--toy`` runs the command on about ten persons as a whole process, first without compiled kernels, then with them.
+The state has 1.1 million persons; with the code lists of the production of 2020 as FOLDER this is the whole measurement:
 
-The floor is one scan that reads the same columns of the same records and adds up a hash of each.
+  python benchmarks/safetab.py --codes /work/shared/data/safetab/p_production_NMFv7-2020
+
+Each product runs in a process of its own, so that its peak memory is its own; kernels are warm if the benchmark ran before.
+``--toy`` runs the commands on about ten persons as whole processes, first without compiled kernels, then with them.
+
+The floor is one scan that reads the same columns of the same records and adds up a hash of each. Processor seconds are those
+of all threads: a busy machine lengthens the wall time, and them little.
 """
 
 import argparse
@@ -16,7 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -24,7 +32,16 @@ from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.safetab.groups import group_counts
+from stirred.mechanisms.safetab.households import SafeTabH
 from stirred.mechanisms.safetab.persons import SafeTabP
+from stirred.publish import save
+
+KEY = Key.for_tests(1)
+TOYS = {
+    "safetab-p": ["safetab-p", "{place}/census"],
+    "safetab-h": ["safetab-h", "{place}/census", "--totals", "{place}/safetab-p-0"],
+    "phsafe": ["phsafe", "{place}/census"],
+}
 
 
 def main() -> None:
@@ -38,71 +55,121 @@ def main() -> None:
     parser.add_argument("--codes", help="a folder of code lists (default: the invented ones)")
     parser.add_argument("--households", type=int, help="of the synthetic state")
     parser.add_argument("--toy", action="store_true", help="whole processes on about ten persons")
+    parser.add_argument("--one", choices=["safetab-p", "safetab-h"], help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.toy:
         print(json.dumps(toy(), indent=1))
         return
+    if arguments.one:
+        measure = persons if arguments.one == "safetab-p" else households
+        print(json.dumps(measure(Path(arguments.census), arguments.codes, arguments.work)))
+        return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(arguments.census or folder)
+        path = Path(arguments.census or f"{folder}/census")
         if arguments.census is None:
-            write_preset("state", path, households=arguments.households)
-        print(json.dumps(measured(path, arguments.codes), indent=1))
+            made = [sys.executable, "-m", "stirred", "data", "synth", "state", "--out", str(path)]
+            some = [] if arguments.households is None else ["--households", str(arguments.households)]
+            subprocess.run([*made, *some], check=True, capture_output=True)
+        words = [str(path), "--work", folder, *(["--codes", arguments.codes] if arguments.codes else [])]
+        found = {}
+        for product in ("safetab-p", "safetab-h"):  # the second reads the totals of the first
+            run = [sys.executable, __file__, *words, "--one", product]
+            found[product] = json.loads(subprocess.run(run, check=True, stdout=subprocess.PIPE).stdout)
+    found["cores"], found["load at the end"] = os.cpu_count(), os.getloadavg()[0]
+    print(json.dumps(found, indent=1))
 
 
 def toy() -> dict[str, object]:
-    """Wall and processor seconds of three runs of the command; a busy machine lengthens the first, less the second."""
-    found = {}
+    """Wall and processor seconds of three runs of each command; a busy machine lengthens the first, less the second."""
+    found: dict[str, dict[str, object]] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_preset("demo", Path(folder) / "census", households=5)
         environment = {**os.environ, "NUMBA_CACHE_DIR": f"{folder}/kernels"}
-        for number, name in enumerate(("first run", "with kernels", "again")):
-            words = ["safetab-p", f"{folder}/census", "--out", f"{folder}/packet{number}", "--json"]
-            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            subprocess.run(
-                [sys.executable, "-m", "stirred", *words], env=environment, check=True, capture_output=True
-            )
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            found[name] = {"wall": time.perf_counter() - start, "processor": processor}
+        for name, words in TOYS.items():
+            for number, when in enumerate(("first run", "second", "third")):
+                asked = [word.format(place=folder) for word in words]
+                before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+                run = [
+                    sys.executable,
+                    "-m",
+                    "stirred",
+                    *asked,
+                    "--out",
+                    f"{folder}/{name}-{number}",
+                    "--json",
+                ]
+                subprocess.run(run, env=environment, check=True, capture_output=True)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                seconds = {"wall": time.perf_counter() - start, "processor": processor}
+                found.setdefault(name, {})[when] = seconds
     return {"seconds": found, "load": os.getloadavg()[0]}
 
 
-def measured(path: Path, codes: str | None) -> dict[str, object]:
-    """All figures of one census."""
-    mechanism, key = SafeTabP(codes=codes), Key.for_tests(1)
-    census = read(path)
-    start = time.perf_counter()
-    checked = census.checked()
-    checking = time.perf_counter() - start
-    tally = mechanism.tally(checked)
-    start = time.perf_counter()
-    scan = census.scan("person", list(tally.columns), ordered=False)
-    scan.select(pl.struct(pl.all()).hash().sum()).collect(engine="streaming")
-    floor = time.perf_counter() - start
-    start = time.perf_counter()
-    group_counts(checked, tally)
-    counting = time.perf_counter() - start
-    start = time.perf_counter()
-    release = mechanism.release(checked, key=key)
-    whole = time.perf_counter() - start
-    persons, groups = census.count("person"), sum(item.number for item in tally.sets)
+def timed(seconds: dict[str, dict[str, float]], step: str, work: Callable[[], Any]) -> Any:
+    """What the work returns; how long it took is written down."""
+    start, processor = time.perf_counter(), time.process_time()
+    found = work()
+    seconds[step] = {"wall": time.perf_counter() - start, "processor": time.process_time() - processor}
+    return found
+
+
+def figures(
+    seconds: dict[str, dict[str, float]], records: int, groups: int, rows: dict[str, int]
+) -> dict[str, object]:
+    """What a run cost, whole and per million."""
+    whole = seconds["release"]["processor"]
     return {
-        "persons": persons,
+        "records": records,
         "groups": groups,
-        "rows": {name: table.num_rows for name, table in release.tables.items()},
-        "seconds": {
-            "check": checking,
-            "read columns (floor)": floor,
-            "count groups": counting,
-            "release": whole,
-        },
-        "ratio to the floor": whole / floor,
-        "seconds per million persons": whole / persons * 1e6,
-        "seconds per million groups, beyond counting": (whole - counting) / groups * 1e6,
+        "rows": rows,
+        "seconds": seconds,
+        "ratio to the floor, processor": whole / seconds["read columns (floor)"]["processor"],
+        "processor seconds per million records": whole / records * 1e6,
+        "processor seconds per million groups": whole / max(groups, 1) * 1e6,
         "peak memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "cores": os.cpu_count(),
-        "load at the end": os.getloadavg()[0],
     }
+
+
+def persons(path: Path, codes: str | None, work: Path) -> dict[str, object]:
+    """SafeTab-P of one census; its packet is kept for SafeTab-H."""
+    mechanism, census = SafeTabP(codes=codes), read(path)
+    seconds: dict[str, dict[str, float]] = {}
+    checked = timed(seconds, "check", census.checked)
+    tally = mechanism.tally(checked)
+    scan = census.scan("person", list(tally.columns), ordered=False).select(pl.struct(pl.all()).hash().sum())
+    timed(seconds, "read columns (floor)", lambda: scan.collect(engine="streaming"))
+    timed(seconds, "count groups", lambda: group_counts(checked, tally))
+    release = timed(seconds, "release", lambda: mechanism.release(checked, key=KEY))
+    rows = {name: table.num_rows for name, table in release.tables.items()}
+    found = figures(seconds, census.count("person"), sum(item.number for item in tally.sets), rows)
+    save(release, work / "persons")
+    return found
+
+
+def households(path: Path, codes: str | None, work: Path) -> dict[str, object]:
+    """SafeTab-H of one census, with the totals that SafeTab-P left."""
+    census = read(path)
+    mechanism = SafeTabH(totals=work / "persons", codes=None if codes is None else Path(codes))
+    seconds: dict[str, dict[str, float]] = {}
+    checked = timed(seconds, "check", census.checked)
+    scan = census.scan("household", ordered=False).select(pl.struct(pl.all()).hash().sum())
+    timed(seconds, "read columns (floor)", lambda: scan.collect(engine="streaming"))
+    release = timed(seconds, "release", lambda: mechanism.release(checked, key=KEY))
+    rows = {name: table.num_rows for name, table in release.tables.items()}
+    groups = (
+        release.tables["t3"]
+        .select(["region_type", "region", "iteration"])
+        .group_by(
+            [
+                "region_type",
+                "region",
+                "iteration",
+            ]
+        )
+    )
+    return figures(seconds, census.count("household"), groups.aggregate([]).num_rows, rows)
 
 
 if __name__ == "__main__":

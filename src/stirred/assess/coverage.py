@@ -1,6 +1,6 @@
 """What was measured of the 95 % intervals: how many of 100 hold the true number, by level and published size.
 
-The figures are those of docs/explain/topdown-uncertainty.md (``python benchmarks/coverage.py``): the lowest and the highest
+The figures are those of docs/explain/topdown-uncertainty.md (``python benchmarks/intervals.py``): the lowest and the highest
 of all tables that were measured, for the swap and for TopDown, on a synthetic census and on Hawaii.
 """
 

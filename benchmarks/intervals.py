@@ -1,6 +1,6 @@
 """How often published intervals hold the true number, by level and size, for TopDown and for the swap.
 
-  python benchmarks/coverage.py [--census synthetic|hawaii] [--mechanism topdown|swap] [--releases 4] [--households 10000]
+  python benchmarks/intervals.py [--census synthetic|hawaii] [--mechanism topdown|swap] [--releases 4] [--households 10000]
                                 [--workload pl94-persons] [--mode gls] [--rate 1/20] [--replicates 20] [--first 0]
 
 Each release has a key of its own. Printed for nominal 90 % and 95 %: the percentage of uncertain cells whose interval
