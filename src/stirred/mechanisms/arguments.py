@@ -4,6 +4,7 @@ from pathlib import Path
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.engine import Engine
 from stirred.errors import InputError, require_kind
 
 
@@ -35,3 +36,10 @@ def require_key(key: object) -> None:
         wanted="a Key",
         fix="key=st.Key.fresh(), or st.Key.for_tests(1) for what is not published",
     )
+
+
+def admitted(census: Census, key: Key, engine: Engine | None) -> Census:
+    """The census of a release, its records held against the schema, once census, key and engine are what they should be."""
+    require_inputs(census, engine)
+    require_key(key)
+    return census.checked()

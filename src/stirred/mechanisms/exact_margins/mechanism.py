@@ -21,7 +21,7 @@ from stirred.chance import DiscreteGaussian, Key
 from stirred.engine import Engine, Progress
 from stirred.errors import BudgetError, DataError, InputError, require_kind
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
@@ -128,9 +128,7 @@ class ExactMargins(Mechanism):
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """The noisy table as counts by row and column, zero cells included."""
-        require_inputs(census, engine)
-        require_key(key)
-        census = census.checked()
+        census = admitted(census, key, engine)
         census = engine.census(census) if engine else census
         promise = self.specification(census)
         table, rows, columns = self._table(census)

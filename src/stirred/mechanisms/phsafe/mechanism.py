@@ -17,7 +17,7 @@ from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.exhibits import Exhibit
@@ -162,10 +162,8 @@ class PHSafe(Mechanism):
         progress: Progress | None = None,
     ) -> Release:
         """All tables; with ``out`` also as the Bureau's files."""
-        require_inputs(census, engine)
-        require_key(key)
+        census = admitted(census, key, engine)
         place, report = engine or Local(), progress or silent
-        census = census.checked()
         census = engine.census(census) if engine else census
         columns = self._columns(census)
         wanted, states = self._wanted(columns), self._states(census, columns)

@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.codes import LEVELS, CodeLists
 
 Ints = NDArray[np.int32]
 NONE = "Null"
@@ -66,3 +66,12 @@ class Mapping:
         starts = np.zeros(len(rows) + 1, np.int32)
         starts[1:] = np.cumsum([len(row) for row in rows])
         return starts, np.array([group for row in rows for group in row], np.int32)
+
+
+def mappings(lists: CodeLists, most_codes: int) -> dict[tuple[int, bool], Mapping]:
+    """The map from codes to groups of each level, for fine and for coarse regions."""
+    return {
+        (level, fine): Mapping.of(lists, level, fine=fine, most_codes=most_codes)
+        for level in LEVELS
+        for fine in (True, False)
+    }

@@ -41,6 +41,12 @@ class CellNoise:
     budget: Fraction | None  # ρ² or ε
     squared: Fraction  # the squared L2 sensitivity for zCDP, the square of the L1 sensitivity for pure DP
 
+    @classmethod
+    def of(cls, definition: Definition, budget: Fraction | None, touched: int) -> "CellNoise":
+        """The noise of counts of which a record touches at most so many, each by 1."""
+        most = Fraction(max(touched, 1))
+        return cls(definition, budget, most if definition == "zcdp" else most**2)
+
     def __post_init__(self) -> None:
         if self.budget is not None and self.budget <= 0:
             raise BudgetError(

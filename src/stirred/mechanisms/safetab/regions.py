@@ -5,7 +5,7 @@ record is then shown, and is an invariant of the specification (``topdown.tree.l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -66,6 +66,18 @@ PUERTO_RICO = (
     RegionType("PR-PLACE", "place", outside="99999"),
 )
 REGION_TYPES = {kind.name: kind for kind in (*UNITED_STATES, *PUERTO_RICO)}
+
+
+def with_columns(own: Mapping[str, str]) -> dict[str, RegionType]:
+    """The region types with columns of one's own."""
+    for name in own:
+        if name not in REGION_TYPES:
+            raise InputError(
+                f"there is no region type {name!r}",
+                why="a column was given for it",
+                fix=f"region types are {', '.join(REGION_TYPES)}",
+            )
+    return {name: replace(kind, column=own.get(name, kind.column)) for name, kind in REGION_TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import require_kind
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release, unweighted
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.exchange import Exchange
@@ -389,11 +389,9 @@ class PermutationSwapping(Mechanism):
         progress: Progress | None = None,
     ) -> Release:
         """Swap, order, write and verify; with ``out`` the records go to Parquet files in that folder."""
-        require_inputs(census, engine)
-        require_key(key)
         del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
-        census = census.checked()
+        census = admitted(census, key, engine)
         place = engine or Local()
         require_levels(place.census(census), self.resolution, self.named_levels())
         return release(self, census, key=key, engine=place, out=out, progress=progress or silent)

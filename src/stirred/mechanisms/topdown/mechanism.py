@@ -16,7 +16,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
@@ -252,10 +252,8 @@ class TopDown(Mechanism):
 
         With ``out`` the microdata (and the noisy measurement file) are written there.
         """
-        require_inputs(census, engine)
-        require_key(key)
         self.require_given()
-        census = census.checked()
+        census = admitted(census, key, engine)
         specification = self.specification(census)
         settings = Settings(
             mode=self.mode,

@@ -5,6 +5,17 @@ from typing import Literal
 from pydantic import Field
 
 from stirred.mechanisms.config import Exact, MechanismConfig
+from stirred.mechanisms.safetab.settings import (
+    ETHNICITY,
+    RACES,
+    Clamp,
+    Codes,
+    Island,
+    NoiseLaw,
+    RegionColumns,
+    SupposedInvariants,
+    WithoutNoise,
+)
 
 
 class SafeTabHConfig(MechanismConfig):
@@ -26,17 +37,8 @@ class SafeTabHConfig(MechanismConfig):
         description="a published product whose budgets and thresholds are taken; empty: all are given here",
         examples=["ddhc-b-2020"],
     )
-    codes: str | None = Field(
-        default=None,
-        description="a folder with the four code lists in the Bureau's format; without it, Stirred's own invented groups",
-        examples=["codes"],
-        json_schema_extra={"path": True},
-    )
-    definition: Literal["zcdp", "puredp"] = Field(
-        default="zcdp",
-        description="zcdp (budgets are ρ², discrete Gaussian noise) or puredp (budgets are ε, geometric noise)",
-        examples=["zcdp"],
-    )
+    codes: Codes = None
+    definition: NoiseLaw = "zcdp"
     budget: dict[str, Exact] = Field(
         default={},
         description="budgets by table, region type and level in the place of the preset's; 0 leaves a table out, a key "
@@ -54,10 +56,8 @@ class SafeTabHConfig(MechanismConfig):
         description="the budget of the whole release: all budgets are scaled so that they add up to it",
         examples=["8.895302"],
     )
-    epsilon: Literal["inf"] | None = Field(
-        default=None, description="inf: no noise, for a rehearsal; nothing is protected", examples=["inf"]
-    )
-    clamp: bool = Field(default=False, description="publish negative counts as 0, which makes sums too large")
+    epsilon: WithoutNoise = None
+    clamp: Clamp = False
     most_codes: int = Field(
         default=8,
         ge=1,
@@ -69,18 +69,14 @@ class SafeTabHConfig(MechanismConfig):
         description="what the promise compares: a household added or removed, as the production code counts, or changed",
         examples=["added-or-removed"],
     )
-    invariants: Literal["housing-units", "none"] = Field(
-        default="housing-units",
-        description="the promise is stated where housing units by area are known, as in the paper's table, or with none",
-        examples=["housing-units"],
-    )
+    invariants: SupposedInvariants = "housing-units"
     races: list[str] = Field(
-        default=[f"race_code_{place}" for place in range(1, 9)],
+        default=[*RACES],
         description="a list of the columns with the householder's detailed race codes",
         examples=[["race_code_1", "race_code_2"]],
     )
     ethnicity: str = Field(
-        default="ethnicity_code",
+        default=ETHNICITY,
         description="the column with the householder's detailed ethnicity",
         examples=["ethnicity_code"],
     )
@@ -116,13 +112,5 @@ class SafeTabHConfig(MechanismConfig):
         description="a list of the levels of that column that a householder has",
         examples=[["0", "1"]],
     )
-    regions: dict[str, str] = Field(
-        default={},
-        description="the column with the code of a region type, where that is not the usual one",
-        examples=[{"AIANNH": "aian_area"}],
-    )
-    puerto_rico: str = Field(
-        default="72",
-        description="the state whose records are tabulated apart, as Puerto Rico is",
-        examples=["72"],
-    )
+    regions: RegionColumns = Field(default={})
+    puerto_rico: Island = "72"

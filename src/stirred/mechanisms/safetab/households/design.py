@@ -17,7 +17,7 @@ from stirred.mechanisms.safetab.households.presets import (
     places,
     preset,
 )
-from stirred.mechanisms.safetab.regions import REGION_TYPES, RegionType, geographic
+from stirred.mechanisms.safetab.regions import RegionType, tabulated
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -132,32 +132,16 @@ def _thresholds(place: Place, text: str, value: str) -> tuple[int, ...]:
     return found
 
 
-def with_columns(own: Mapping[str, str]) -> dict[str, RegionType]:
-    """The region types with columns of one's own."""
-    for name in own:
-        if name not in REGION_TYPES:
-            raise InputError(
-                f"there is no region type {name!r}",
-                why="a column was given for it",
-                fix=f"region types are {', '.join(REGION_TYPES)}",
-            )
-    return {name: replace(kind, column=own.get(name, kind.column)) for name, kind in REGION_TYPES.items()}
-
-
 def measured_places(
     census: "Census", settings: HouseholdSettings, kinds: Mapping[str, RegionType], cells: TypeAndTenure
 ) -> tuple[Place, ...]:
     """The tables, region types and levels that have a budget and that the census has the columns for."""
-    known = geographic(census)
     tables = {"T3": bool(cells.type), "T4": bool(cells.tenure)}
-
-    def has(kind: RegionType) -> bool:
-        return (not kind.column or kind.column in known) and (not kind.island or "state" in known)
-
+    there = {kind.name for kind in tabulated(census, tuple(kinds.values()))}
     return tuple(
         place
         for place, budget in settings.budgets.items()
-        if budget > 0 and tables[place[0]] and has(kinds[place[1]])
+        if budget > 0 and tables[place[0]] and place[1] in there
     )
 
 

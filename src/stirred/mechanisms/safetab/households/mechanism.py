@@ -14,7 +14,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
@@ -37,9 +37,10 @@ from stirred.mechanisms.safetab.households.output import cell_name, published, w
 from stirred.mechanisms.safetab.households.presets import TABLES, HouseholdSettings, Place
 from stirred.mechanisms.safetab.households.proposal import propose
 from stirred.mechanisms.safetab.households.totals import GroupTotals, is_made, read_totals, require_there
-from stirred.mechanisms.safetab.mapping import Mapping as CodeMapping
+from stirred.mechanisms.safetab.mapping import mappings
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
-from stirred.mechanisms.safetab.regions import Regions, geographic
+from stirred.mechanisms.safetab.regions import Regions, geographic, with_columns
+from stirred.mechanisms.safetab.settings import ETHNICITY, RACES
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import SAFETAB_H, Conversion
 
@@ -75,8 +76,8 @@ class SafeTabH(Mechanism):
     most_codes: int = 8
     neighbours: statement.Compared = "added-or-removed"
     invariants: statement.Known = "housing-units"
-    races: Sequence[str] = tuple(f"race_code_{place}" for place in range(1, 9))
-    ethnicity: str = "ethnicity_code"
+    races: Sequence[str] = RACES
+    ethnicity: str = ETHNICITY
     household_type: str = "type"
     types: Mapping[str, str] = field(default_factory=dict)
     tenure: str = "tenure"
@@ -195,10 +196,8 @@ class SafeTabH(Mechanism):
         progress: Progress | None = None,
     ) -> Release:
         """Count, add noise, publish; with ``out`` the Bureau's files are written there."""
-        require_inputs(census, engine)
-        require_key(key)
+        census = admitted(census, key, engine)
         self.refuse(census)
-        census = census.checked()
         promise = self.specification(census)
         totals = self._given()
         groups = self._groups(census, totals)
@@ -311,7 +310,7 @@ class SafeTabH(Mechanism):
         return design.cells_of(census, record, (self.household_type, self.tenure), self.types, self.tenures)
 
     def _places(self, census: "Census") -> tuple[Place, ...]:
-        kinds = design.with_columns(self.regions)
+        kinds = with_columns(self.regions)
         return design.measured_places(census, self.settled, kinds, self._cells(census))
 
     def _budgets(self, census: "Census") -> dict[Place, Fraction] | None:
@@ -321,15 +320,14 @@ class SafeTabH(Mechanism):
 
     def _noises(self, budgets: Mapping[Place, Fraction]) -> dict[Place, CellNoise]:
         """The noise of every table, region type and level that has a budget."""
-        lists, kinds = self.lists, design.with_columns(self.regions)
+        lists, kinds = self.lists, with_columns(self.regions)
         found = {}
         for place, amount in budgets.items():
             if amount > 0:
                 _, name, level = place
                 touched = lists.sensitivity(level, fine=kinds[name].fine, most_codes=self.most_codes)
-                squared = Fraction(touched if self.definition == "zcdp" else touched**2)
                 budget = None if self.noiseless else amount
-                found[place] = CellNoise(self.definition, budget, max(squared, Fraction(1)))
+                found[place] = CellNoise.of(self.definition, budget, touched)
         return found
 
     def _given(self) -> GroupTotals:
@@ -349,15 +347,11 @@ class SafeTabH(Mechanism):
 
     def _groups(self, census: "Census", totals: GroupTotals) -> list[PublishedGroups]:
         """The groups of the totals, by region type and level; illegal iterations are in none."""
-        lists, kinds = self.lists, design.with_columns(self.regions)
-        maps: dict[tuple[int, bool], CodeMapping] = {}
+        lists, kinds = self.lists, with_columns(self.regions)
+        maps = mappings(lists, self.most_codes)
         found = []
         for name, level in dict.fromkeys((name, level) for _, name, level in self._places(census)):
             kind = kinds[name]
-            if (level, kind.fine) not in maps:
-                maps[level, kind.fine] = CodeMapping.of(
-                    lists, level, fine=kind.fine, most_codes=self.most_codes
-                )
             mapping = maps[level, kind.fine]
             regions, numbers, counts = totals.of(name, mapping.codes)
             if len(numbers):

@@ -9,7 +9,6 @@ from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.safetab.codes import LEVELS, CodeLists
-from stirred.mechanisms.safetab.mapping import Mapping
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
 from stirred.mechanisms.safetab.persons.measure import Stages
 from stirred.mechanisms.safetab.persons.presets import DetailedSettings, Place, Thresholds, place
@@ -83,9 +82,8 @@ class Apportionment:
 
     def noise(self, line: Line, share: Fraction) -> CellNoise:
         """Noise that costs a share of a line's budget."""
-        touched = Fraction(max(line.sensitivity, 1))
-        squared = touched if self.definition == "zcdp" else touched**2
-        return CellNoise(self.definition, None if line.budget is None else line.budget * share, squared)
+        budget = None if line.budget is None else line.budget * share
+        return CellNoise.of(self.definition, budget, line.sensitivity)
 
 
 def budgets(
@@ -169,12 +167,3 @@ def lines(
         for level in LEVELS
         if (kind.name, level) in given and lists.tabulated(level, fine=kind.fine)
     )
-
-
-def mappings(lists: CodeLists, most_codes: int) -> dict[tuple[int, bool], Mapping]:
-    """The map from codes to groups of each level, for fine and for coarse regions."""
-    return {
-        (level, fine): Mapping.of(lists, level, fine=fine, most_codes=most_codes)
-        for level in LEVELS
-        for fine in (True, False)
-    }

@@ -8,7 +8,7 @@ from typing import get_args
 from stirred.errors import InputError, did_you_mean, require_kind
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.mechanisms.safetab.persons.statement import Compared, Stated
-from stirred.mechanisms.safetab.regions import REGION_TYPES
+from stirred.mechanisms.safetab.regions import with_columns
 
 CHOICES = {
     "definition": get_args(Definition),
@@ -83,10 +83,4 @@ def require_sense(
             why="no bound hides every row without persons",
             fix='suppression = "0.9999", or "0" to show all',
         )
-    unknown = [name for name in regions if name not in REGION_TYPES]
-    if unknown:
-        raise InputError(
-            f"{unknown[0]!r} is no region type",
-            why="types are fixed",
-            fix=f"one of {', '.join(REGION_TYPES)}",
-        )
+    with_columns(regions)  # refuses region types that do not exist

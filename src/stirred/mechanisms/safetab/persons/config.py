@@ -5,6 +5,17 @@ from typing import Literal
 from pydantic import Field
 
 from stirred.mechanisms.config import Exact, MechanismConfig, Share
+from stirred.mechanisms.safetab.settings import (
+    ETHNICITY,
+    RACES,
+    Clamp,
+    Codes,
+    Island,
+    NoiseLaw,
+    RegionColumns,
+    SupposedInvariants,
+    WithoutNoise,
+)
 
 
 class SafeTabPConfig(MechanismConfig):
@@ -19,17 +30,8 @@ class SafeTabPConfig(MechanismConfig):
         description="a published product whose budgets and thresholds are taken; empty: all are given here",
         examples=["ddhc-a-2020"],
     )
-    codes: str | None = Field(
-        default=None,
-        description="a folder with the four code lists in the Bureau's format; without it, Stirred's own invented groups",
-        examples=["codes"],
-        json_schema_extra={"path": True},
-    )
-    definition: Literal["zcdp", "puredp"] = Field(
-        default="zcdp",
-        description="zcdp (budgets are ρ², discrete Gaussian noise) or puredp (budgets are ε, geometric noise)",
-        examples=["zcdp"],
-    )
+    codes: Codes = None
+    definition: NoiseLaw = "zcdp"
     budget: dict[str, Exact] = Field(
         default={},
         description="budgets by region type and level in the place of the preset's; 0 leaves a table out",
@@ -45,9 +47,7 @@ class SafeTabPConfig(MechanismConfig):
         description="the budget of the whole release: all budgets are scaled so that they add up to it",
         examples=["4.944"],
     )
-    epsilon: Literal["inf"] | None = Field(
-        default=None, description="inf: no noise, for a rehearsal; nothing is protected", examples=["inf"]
-    )
+    epsilon: WithoutNoise = None
     first_stage: Share | None = Field(
         default=None,
         description="the share of each budget that decides how much detail a group gets (preset: 1/10)",
@@ -59,7 +59,7 @@ class SafeTabPConfig(MechanismConfig):
         "0.9999; 0 shows all)",
         examples=["0.9999"],
     )
-    clamp: bool = Field(default=False, description="publish negative counts as 0, which makes sums too large")
+    clamp: Clamp = False
     most_codes: int = Field(
         default=8,
         ge=1,
@@ -71,18 +71,14 @@ class SafeTabPConfig(MechanismConfig):
         description="what the promise compares: a person added or removed, as the production code counts, or changed",
         examples=["added-or-removed"],
     )
-    invariants: Literal["housing-units", "none"] = Field(
-        default="housing-units",
-        description="the promise is stated where housing units by area are known, as in the paper's table, or with none",
-        examples=["housing-units"],
-    )
+    invariants: SupposedInvariants = "housing-units"
     races: list[str] = Field(
-        default=[f"race_code_{place}" for place in range(1, 9)],
+        default=[*RACES],
         description="a list of the columns with detailed race codes",
         examples=[["race_code_1", "race_code_2"]],
     )
     ethnicity: str = Field(
-        default="ethnicity_code",
+        default=ETHNICITY,
         description="the column with the detailed ethnicity",
         examples=["ethnicity_code"],
     )
@@ -92,13 +88,5 @@ class SafeTabPConfig(MechanismConfig):
     )
     age: str = Field(default="age", description="the column with the age in years", examples=["age"])
     record: str = Field(default="person", description="the record type that is counted", examples=["person"])
-    regions: dict[str, str] = Field(
-        default={},
-        description="the column with the code of a region type, where that is not the usual one",
-        examples=[{"AIANNH": "aian_area"}],
-    )
-    puerto_rico: str = Field(
-        default="72",
-        description="the state whose records are tabulated apart, as Puerto Rico is",
-        examples=["72"],
-    )
+    regions: RegionColumns = Field(default={})
+    puerto_rico: Island = "72"

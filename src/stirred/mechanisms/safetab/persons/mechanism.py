@@ -15,12 +15,13 @@ from stirred.engine import Engine, Progress
 from stirred.engine.base import silent
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.groups import GroupSet, Tally, group_counts
+from stirred.mechanisms.safetab.mapping import mappings
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.mechanisms.safetab.persons import apportionment, arguments, output, running, statement
 from stirred.mechanisms.safetab.persons.ages import SexByAge
@@ -36,7 +37,9 @@ from stirred.mechanisms.safetab.regions import (
     geographic,
     regions,
     tabulated,
+    with_columns,
 )
+from stirred.mechanisms.safetab.settings import ETHNICITY, RACES
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import SAFETAB_P, Conversion
 from stirred.spec.numbers.numerals import fraction_of
@@ -76,8 +79,8 @@ class SafeTabP(Mechanism):
     most_codes: int = 8
     neighbours: statement.Compared = "added-or-removed"
     invariants: statement.Stated = "housing-units"
-    races: Sequence[str] = tuple(f"race_code_{place}" for place in range(1, 9))
-    ethnicity: str = "ethnicity_code"
+    races: Sequence[str] = RACES
+    ethnicity: str = ETHNICITY
     sex: str = "sex"
     sexes: Sequence[str] = ("1", "2")
     age: str = "age"
@@ -143,8 +146,7 @@ class SafeTabP(Mechanism):
 
     def kinds(self) -> tuple[RegionType, ...]:
         """All region types, with the columns of the settings."""
-        own = self.regions or {}
-        return tuple(replace(kind, column=own.get(name, kind.column)) for name, kind in REGION_TYPES.items())
+        return tuple(with_columns(self.regions or {}).values())
 
     @property
     def _state(self) -> str:
@@ -273,9 +275,7 @@ class SafeTabP(Mechanism):
         progress: Progress | None = None,
     ) -> Release:
         """Count, measure, publish; with ``out`` also the Bureau's files."""
-        require_inputs(census, engine)
-        require_key(key)
-        census = census.checked()
+        census = admitted(census, key, engine)
         self._refuse_columns(census)
         promise = self.specification(census)
         lists, here = self.lists, self.allotted(census)
@@ -309,7 +309,7 @@ class SafeTabP(Mechanism):
         """What is counted: the groups of every region, by sex and age."""
         here, lists = self.allotted(census), self.lists
         known = self._regions(census, engine)
-        maps = apportionment.mappings(lists, self.most_codes)
+        maps = mappings(lists, self.most_codes)
         sets = tuple(
             GroupSet(line.kind, line.level, known.of(line.kind), maps[line.level, line.kind.fine])
             for line in here.lines
