@@ -20,6 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "das2020": ("stirred.cli.named.das2020", "the products of the 2020 census, as one composed release"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
     "demo": ("stirred.cli.demo", "three releases of a synthetic census, compared in one report"),
+    "equate": ("stirred.cli.equate", "where two methods meet at equal success of one attack (heuristic)"),
     "frontier": ("stirred.cli.frontier", "risk against error over a family of releases"),
     "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
     "packet": ("stirred.cli.packet", "verify and compare packets"),
