@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("first", help="the plan of the method that stays as it is")
     parser.add_argument("second", help="the plan of the method whose setting is turned")
-    parser.add_argument("--census", metavar="CENSUS", help="census.toml (default: the first plan's)")
+    parser.add_argument("--census", metavar="CENSUS", help="census.toml (default: that of the first plan)")
     parser.add_argument(
         "--record-type", default="", metavar="NAME", help="the records that are attacked (default: persons)"
     )

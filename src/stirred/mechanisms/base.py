@@ -17,8 +17,8 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import Law, MeasuredNoise
-from stirred.mechanisms.exchange import Exchange
 from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.released import MEASURES, count

@@ -8,11 +8,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from stirred.errors import InputError, did_you_mean
+from stirred.errors import InputError, StirredError, did_you_mean
 
 if TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism
     from stirred.mechanisms.config import MechanismConfig
+    from stirred.mechanisms.release import Release
 
 GROUP = "stirred.mechanisms"
 _SWAPPING, _VARIANTS = "stirred.mechanisms.swapping.mechanism", "stirred.mechanisms.swapping.variants"
@@ -228,6 +229,24 @@ def registration(name: str) -> Registration:
             fix=did_you_mean(name, known),
         )
     return known[name]
+
+
+def mechanism_of(release: "Release") -> "Mechanism":
+    """The mechanism with the settings of a release; refused where settings made in Python cannot be stated again."""
+    from stirred.mechanisms.config import parsed
+
+    kind = find(release.mechanism)
+    settings = release.settings or {
+        name: value for name, value in release.parameters.items() if name in kind.Config.model_fields
+    }
+    try:
+        return kind.of(parsed(kind.Config, settings))
+    except StirredError:
+        raise InputError(
+            f"the {release.mechanism} of this release cannot be made again",
+            why="a setting was made in Python, or a file that a setting names is not here",
+            fix="give the mechanism beside the release",
+        ) from None
 
 
 def methods(family: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ COUNT = "count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Candidate:
     """One candidate: whether all its numbers agree, how many differ, and by how much altogether (None: not numbers)."""
 
     invariant: Invariant
@@ -30,7 +30,7 @@ class Kept:
 
 def kept(
     candidates: Iterable[Invariant], truth: SupportsCounts, released: SupportsCounts
-) -> tuple[Kept, ...]:
+) -> tuple[Candidate, ...]:
     """Hold each candidate against the truth and a release: a difference shows that it is no invariant of the release.
 
     >>> from stirred.spec import Margin
@@ -42,22 +42,22 @@ def kept(
     return tuple(_held(candidate, truth, released) for candidate in candidates)
 
 
-def _held(candidate: Invariant, truth: SupportsCounts, released: SupportsCounts) -> Kept:
+def _held(candidate: Invariant, truth: SupportsCounts, released: SupportsCounts) -> Candidate:
     first, second = (_plain(candidate.realised(source)) for source in (truth, released))
     by = [name for name in first.columns if name != COUNT]
     if COUNT not in first.columns:  # a list of areas for which an inequality holds
         differ = first.join(second, on=by, how="anti", nulls_equal=True).height
         differ += second.join(first, on=by, how="anti", nulls_equal=True).height
         listed = pl.concat([first.select(by), second.select(by)]).unique().height
-        return Kept(invariant=candidate, numbers=listed, differ=differ, total=None)
+        return Candidate(invariant=candidate, numbers=listed, differ=differ, total=None)
     if not by:
         gap = int(first[COUNT].sum()) - int(second[COUNT].sum())
-        return Kept(invariant=candidate, numbers=1, differ=int(gap != 0), total=abs(gap))
+        return Candidate(invariant=candidate, numbers=1, differ=int(gap != 0), total=abs(gap))
     both = first.join(second, on=by, how="full", coalesce=True, nulls_equal=True, suffix="_released")
     gaps = both.select(
         (pl.col(COUNT).fill_null(0) - pl.col(f"{COUNT}_released").fill_null(0)).abs().alias("gap")
     )["gap"]
-    return Kept(
+    return Candidate(
         invariant=candidate, numbers=both.height, differ=int((gaps != 0).sum()), total=int(gaps.sum())
     )
 

@@ -16,7 +16,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release, unweighted
 from stirred.mechanisms.contents import Law
-from stirred.mechanisms.exchange import Exchange
+from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement

@@ -11,7 +11,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.exact_margins import ExactMargins
-from stirred.mechanisms.remade import mechanism_of
+from stirred.mechanisms.registry import mechanism_of
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.numbers.closed_forms import posterior
 

@@ -12,11 +12,10 @@ from stirred.assess.risk import Baseline, RiskMeasure
 from stirred.census import Census
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.exchange import Exchange
-from stirred.mechanisms.participation import takes_part
+from stirred.mechanisms.participation import Exchange, takes_part
+from stirred.mechanisms.registry import mechanism_of
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released import lazy, schema_of
-from stirred.mechanisms.remade import mechanism_of
 from stirred.spec.multiverse import plural
 
 BANDS = (0.0, 0.5, 0.9, 0.95, 0.99, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from stirred.errors import InputError
-from stirred.mechanisms.exchange import Exchange
+from stirred.mechanisms.participation import Exchange
 
 STAY, COME, PRIOR, POSTERIOR, BEST = "stay", "come", "prior", "posterior", "best_guess"
 

@@ -14,8 +14,8 @@ from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.frames import collected
 from stirred.languages import Phrase
-from stirred.mechanisms.exchange import Exchange
 from stirred.mechanisms.exhibits import Exhibit, Series
+from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released import counted, in_strata, lazy, schema_of
 from stirred.mechanisms.released_parts import StratumKernel, cells_schema
