@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 Floats = NDArray[np.float64]
+LARGE = 1e6  # kinds, above which Stirling's series is exact to the last digits
 STATES = 20_000  # steps of exact counting, after which it gives up
 
 
@@ -22,7 +23,13 @@ def log_choices(n: ArrayLike, kinds: ArrayLike) -> Floats:
     (np.float64(1.7918), np.float64(1.7918))
     """
     records, many = np.asarray(n, np.float64), np.asarray(kinds, np.float64)
-    result: Floats = gammaln(records + many) - gammaln(many) - gammaln(records + 1)
+    # of many kinds the difference of two logarithms of factorials would be rounded away: Stirling's, term by term
+    large = np.maximum(many, LARGE)
+    rising = records * np.log(large) + (large + records - 0.5) * np.log1p(records / large) - records
+    rising += (1 / (large + records) - 1 / large) / 12
+    small = np.minimum(many, LARGE)
+    exact = gammaln(records + small) - gammaln(small)
+    result: Floats = np.where(many > LARGE, rising, exact) - gammaln(records + 1)
     return result
 
 

@@ -19,6 +19,7 @@ from stirred.assess.universe.sizes import (
 )
 from stirred.census import Census
 from stirred.mechanisms.release import Release
+from stirred.mechanisms.released import lazy
 from stirred.spec import Margin, Multiverse, Specification
 from stirred.spec.multiverse import plural
 
@@ -57,9 +58,12 @@ def universe(
     """Count the data sets that agree with a census on the invariants of a promise, and what all of them share.
 
     ``variables`` says what a record consists of, by record type; give the same for promises that are compared. By default
-    these are the variables of the exact tables and of the tables that the output is computed from.
+    these are the variables of the exact tables, of the tables that the output is computed from and of the released records;
+    where only one table is known of a record type, all its variables.
     """
+    released: dict[str, list[str]] = {}
     if isinstance(promise, Release):
+        released = {name: lazy(data).collect_schema().names() for name, data in promise.microdata.items()}
         promise = promise.specification
     multiverse = promise if isinstance(promise, Multiverse) else promise.multiverse
     measured = () if isinstance(promise, Multiverse) else promise.measures
@@ -75,10 +79,16 @@ def universe(
             and not record_types
         ):
             continue  # known only through the homes of its records
-        more = [v for m in measured if m.record_type == record_type for v in (*m.by, *m.conditions())]
-        shape = shape_of(
-            multiverse, census, record_type, variables=[*more, *(variables or {}).get(record_type, ())]
-        )
+        stated = [v for m in measured if m.record_type == record_type for v in (*m.by, *m.conditions())]
+        stated += [v for v in released.get(record_type, ()) if v not in _links(census)]
+        own = [m for i in multiverse for m in i.needs() if m.record_type == record_type]
+        if variables is not None and record_type in variables:
+            stated = list(variables[record_type])
+        elif not stated and len({m.by for m in own}) <= 1:
+            stated = [v for v in census.columns(record_type) if v not in _links(census)] + [
+                *census.schema.spine
+            ]
+        shape = shape_of(multiverse, census, record_type, variables=stated)
         strata = strata_of(shape, areas=census.schema.spine, samples=samples, seed=seed)
         measures += _measures(shape, strata, confidence)
         notes += shape.notes
@@ -87,10 +97,14 @@ def universe(
     return UniverseResult(measures=tuple(measures), tables=tables, notes=tuple(dict.fromkeys(notes)))
 
 
+def _links(census: Census) -> set[str]:
+    """The columns that identify records."""
+    return {name for record in census.schema.records for name in (record.id, record.household) if name}
+
+
 def _own(margins: Iterable[Margin], census: Census) -> list[Margin]:
     """The tables that say something without an identifier of a home."""
-    links = {record.household for record in census.schema.records if record.household}
-    return [margin for margin in margins if not links & {*margin.by}]
+    return [margin for margin in margins if not _links(census) & {*margin.by}]
 
 
 def _measures(shape: Shape, strata: pl.DataFrame | None, confidence: float) -> list[RiskMeasure]:

@@ -90,6 +90,7 @@ def shape_of(
         margins = [Margin(record_type, m.by) for m in margins]
     else:
         only = None
+    limited = Margin(record_type, (), only)
     whole = [m for m in margins if m.where is None]
     spine = [level for level in census.schema.spine if level in known]
     named = {*(v for m in whole for v in m.by)}
@@ -101,10 +102,13 @@ def shape_of(
     ]
     notes += [f"left out (it counts a part of the records): {m}" for m in partial if m not in full]
     frame = _records(
-        census, record_type, [*wanted, *spine, *(v for m in full for v in m.conditions())], members
+        census,
+        record_type,
+        [*wanted, *spine, *(v for m in (*full, limited) for v in m.conditions())],
+        members,
     )
     if only is not None:
-        frame = frame.filter(_meets(Margin(record_type, (), only)))
+        frame = frame.filter(_meets(limited))
     before = frame.height
     for margin in full:
         frame = frame.filter(~_meets(margin))

@@ -1,13 +1,13 @@
 """Numbers of data sets: closed forms, exact counting and sampling against enumeration and published counts."""
 
 from itertools import permutations, product
-from math import factorial, log, prod
+from math import comb, factorial, log, prod
 
 import numpy as np
 import pytest
 
 from stirred.assess.universe import count_tables, log_placements, log_range, sample_tables
-from stirred.assess.universe.counting import log_estimate
+from stirred.assess.universe.counting import log_choices, log_estimate
 
 SMALL = [
     ([3, 2], [2, 2, 1]),
@@ -44,6 +44,12 @@ def test_exact_counting_is_enumeration(rows: list[int], columns: list[int]) -> N
 def test_placements_are_distinct_orders() -> None:
     values = [s for s, many in enumerate([3, 2, 1]) for _ in range(many)]
     assert round(np.exp(log_placements([3, 2, 1]))) == len({*permutations(values)})
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 999_999, 1_000_001, 10**9, 10**22])
+def test_choices_of_any_number_of_kinds(kinds: int) -> None:
+    for n in (0, 1, 2, 700):
+        assert float(log_choices(n, kinds)) == pytest.approx(log(comb(n + kinds - 1, n)), rel=1e-9, abs=1e-9)
 
 
 def test_rows_of_one_record_have_a_closed_form() -> None:

@@ -107,6 +107,15 @@ def test_a_swap_states_its_universe() -> None:
     assert found.measure(LABELLED) == universe(SWAP, SIX).measure(LABELLED)
 
 
+def test_a_record_consists_of_all_its_variables_where_one_table_is_exact() -> None:
+    found = universe(Multiverse.of(Margin("household", ("block",), {"size": ["1"]})), SIX)
+    assert found.measure(LABELLED).baselines[0].value == 3
+    assert found.measure(UNLABELLED).value == pytest.approx(
+        log2(10 * 4) / 3
+    )  # 2 in a, 1 in b, four kinds each
+    assert found.measure("records in cells whose count is implied").value == 0
+
+
 def test_members_tell_households_apart() -> None:
     schema = {
         "geography": {"spine": ["block"]},
