@@ -112,12 +112,12 @@ def shape_of(
     before = frame.height
     for margin in full:
         frame = frame.filter(~_meets(margin))
-    return _counted(census, record_type, frame, tables, wanted, before - frame.height, notes)
+    return _counted(census, limited, frame, tables, wanted, before - frame.height, notes)
 
 
 def _counted(
     census: Census,
-    record_type: str,
+    limited: Margin,
     frame: pl.DataFrame,
     tables: Sequence[Shown],
     wanted: Sequence[str],
@@ -141,7 +141,7 @@ def _counted(
         choices = pl.col("areas").cast(pl.Float64)
     for name in open_:
         if name not in areas:
-            choices = choices * _levels(census, record_type, name, frame)
+            choices = choices * _levels(census, limited, name, frame)
     by = sorted(covered)
     cells = frame.with_columns(choices.alias(CHOICES))
     cells = (
@@ -152,14 +152,14 @@ def _counted(
     combinations = 1.0
     for name in wanted:
         if name not in spine:
-            combinations *= _levels(census, record_type, name, frame)
+            combinations *= _levels(census, limited, name, frame)
     placed = [level for level in wanted if level in spine]
     if placed:
         combinations *= frame[max(placed, key=spine.index)].n_unique()
     shown = maximal([table & covered for table in tables])
     shared = separators(shown)
     return Shape(
-        record_type=record_type,
+        record_type=limited.record_type,
         tables=tuple(shown),
         shared=None if shared is None else tuple(shared),
         cells=cells,
@@ -174,8 +174,11 @@ def _closed(census: Census, record_type: str, names: Iterable[str]) -> Shown:
     return census.domain.closure(record_type, frozenset(names))
 
 
-def _levels(census: Census, record_type: str, name: str, frame: pl.DataFrame) -> float:
-    """How many levels a variable has by the schema, or in the records where it lists none."""
+def _levels(census: Census, limited: Margin, name: str, frame: pl.DataFrame) -> float:
+    """How many levels a variable has: those that all records are limited to, those of the schema, or those that occur."""
+    if name in limited.conditions():
+        return float(len(limited.conditions()[name]))
+    record_type = limited.record_type
     for known in census.schema.records:
         if known.name == record_type and name in known.names and known.variable(name).level_count:
             return float(known.variable(name).level_count or 1)
