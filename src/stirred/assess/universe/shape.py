@@ -83,10 +83,8 @@ def shape_of(
             fix=did_you_mean(lacking[0], known),
         )
     limits = {m.where for m in margins}
-    if (
-        margins and len(limits) == 1 and None not in limits
-    ):  # all that is known is about one part of the records
-        (only,) = limits
+    if margins and len(limits) == 1 and None not in limits:
+        (only,) = limits  # all that is known is about one part of the records
         margins = [Margin(record_type, m.by) for m in margins]
     else:
         only = None
@@ -128,7 +126,7 @@ def _counted(
     open_ = [name for name in wanted if name not in covered]
     choices = pl.lit(1.0)
     spine = [level for level in census.schema.spine if level in frame.columns]
-    areas = [level for level in open_ if level in spine]
+    areas = [level for level in spine if level in open_]
     if areas:
         finest, above = areas[-1], [level for level in spine if level in covered]
         unique = frame.select([*above[-1:], finest]).unique()

@@ -109,11 +109,21 @@ def test_a_swap_states_its_universe() -> None:
 
 def test_a_record_consists_of_all_its_variables_where_one_table_is_exact() -> None:
     found = universe(Multiverse.of(Margin("household", ("block",), {"size": ["1"]})), SIX)
-    assert found.measure(LABELLED).baselines[0].value == 3
+    assert found.measure(LABELLED).baselines[0].value == 2
     assert found.measure(UNLABELLED).value == pytest.approx(
-        log2(10 * 4) / 3
-    )  # 2 in a, 1 in b, four kinds each
+        log2(3 * 2) / 3
+    )  # 2 in a, 1 in b, two tenures each
     assert found.measure("records in cells whose count is implied").value == 0
+
+
+def test_places_below_an_exact_area_are_counted_by_the_smallest() -> None:
+    schema = {"geography": {"spine": ["state", "tract", "block"]}, "record": {"household": {}}}
+    places = {"state": ["s"] * 4, "tract": ["t", "t", "u", "u"], "block": ["1", "2", "3", "4"]}
+    census = Census.of(schema, {"household": places})
+    found = universe(Multiverse.of(Margin("household", ("state",))), census)
+    assert found.measure(LABELLED).value == pytest.approx(2)  # any of four blocks
+    finer = universe(Multiverse.of(Margin("household", ("tract",))), census).measure(LABELLED)
+    assert finer.value == pytest.approx(log2(6) / 4 + 1)  # two in each tract, then any of two blocks
 
 
 def test_members_tell_households_apart() -> None:
