@@ -1,5 +1,6 @@
 """What follows from a release for one who knows how it was made: places, counts and small areas."""
 
+from stirred.assess.attack.inference.beliefs import believed_counts
 from stirred.assess.attack.inference.counts import (
     KnownNoise,
     Prior,
@@ -16,6 +17,7 @@ from stirred.assess.attack.inference.places import deshrunk, posterior_places
 __all__ = [
     "KnownNoise",
     "Prior",
+    "believed_counts",
     "between_releases",
     "deshrunk",
     "differencing",
