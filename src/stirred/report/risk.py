@@ -56,8 +56,12 @@ def _lead(found: Sequence[Uniqueness], cells: tuple[int, int]) -> str:
 
 
 def _kind(one: Uniqueness) -> str:
-    name = one.record_type if one.record_type in ("household", "person") else "other"
-    return Phrase(f"risk.kind.{name}", name=one.record_type)
+    return _kind_of(one.record_type)
+
+
+def _kind_of(record_type: str) -> str:
+    name = record_type if record_type in ("household", "person") else "other"
+    return Phrase(f"risk.kind.{name}", name=record_type)
 
 
 def _on(one: Uniqueness, labels: Mapping[str, str]) -> str:
@@ -72,6 +76,21 @@ MOST_NAMED = 6
 
 def _named(names: Sequence[str], labels: Mapping[str, str]) -> str:
     return ", ".join(relabelled(labels.get(name, name), {}) for name in names)
+
+
+def undone(record_type: str, share: float, guess: float, best: float, sure: float) -> Section:
+    """What the best undo of a swap finds, from the released file and the public law of the swap alone."""
+    kind = _kind_of(record_type)
+    lead = Phrase("risk.undone.lead", share=percent(share, 3), guess=percent(guess), kind=kind)
+    said = (
+        Phrase("risk.undone.best", best=percent(best, 3)),
+        Phrase("risk.undone.sure", sure=percent(sure, 3)),
+        Phrase("risk.undone.absolute"),
+        Phrase("risk.undone.source"),
+    )
+    return Section(
+        title=Phrase("risk.undone.title"), lead=lead, blocks=(Paragraphs(paragraphs=said),), chapter="risk"
+    )
 
 
 def before_and_after(found: Sequence[Uniqueness]) -> Section | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -13,7 +13,6 @@ from stirred.assess.audit import AuditResult, audit
 from stirred.assess.risk import RiskMeasure
 from stirred.assess.singletons import singletons
 from stirred.assess.uniqueness import Uniqueness, against, uniqueness
-from stirred.assess.universe import UniverseResult, universe
 from stirred.census import Census
 from stirred.engine import Local, Progress, silent
 from stirred.errors import StirredError
@@ -24,6 +23,9 @@ from stirred.publish.packet.released import releases_of
 from stirred.publish.plan.reading import parse
 from stirred.spec import Specification
 from stirred.spec.files import load
+
+if TYPE_CHECKING:
+    from stirred.assess.universe import UniverseResult
 
 Doubt = Literal["utility", "audit", "attack", "universe"]
 DOUBTS: tuple[Doubt, ...] = ("utility", "audit", "attack", "universe")
@@ -165,8 +167,10 @@ def _audited(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditRe
     )
 
 
-def _given_away(specification: Specification, truth: Census) -> UniverseResult:
+def _given_away(specification: Specification, truth: Census) -> "UniverseResult":
     """What the exact numbers alone give away; unknown where their universe cannot be described."""
+    from stirred.assess.universe import UniverseResult, universe
+
     try:
         return universe(specification, truth)
     except StirredError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.assess.assessment import on_same_cells
+from stirred.assess.attack.measures import ABOUT, EXPOSED
 from stirred.assess.risk import RiskMeasure
 from stirred.errors import InputError
 from stirred.extras import absent
@@ -15,10 +16,9 @@ from stirred.publish.compare.assessed import AssessedPacket, Doubt
 from stirred.report import Report, Section, charts, render, risk, utility_sections
 from stirred.report.document import Block, table
 
-EXPOSED = "persons who are unlike most of their area and unique there on what is known"
 HEADLINES = (  # the measures that stand for the risk of a release, the first that a release has
-    ("recall of reidentification, released records", EXPOSED),
-    ("recall of reidentification, records reconstructed from tables", EXPOSED),
+    ("recall of reidentification, released records", ABOUT[EXPOSED]),
+    ("recall of reidentification, records reconstructed from tables", ABOUT[EXPOSED]),
     ("recall of cells of one", ""),
     ("alone before, and shown so", ""),
 )

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from stirred.assess.assessment import Assessment
-from stirred.assess.uniqueness import against, cells_of_one, uniqueness
 from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.extras import absent, missing
@@ -20,8 +19,9 @@ from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import SCRIPT
 from stirred.publish.packet.receipt import versions
 from stirred.publish.plan.description import Plan, Reason
+from stirred.publish.run.doubts import internal_risk, public_risk
 from stirred.publish.run.ground import ground_of, labels_of
-from stirred.report import Report, Section, render, risk, sections, utility_sections
+from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
 from stirred.report.exhibits import exhibited
 from stirred.report.first_screen import first_screen
@@ -107,7 +107,7 @@ class Papers:
             ),
             sections=(
                 *_compared(found, self.ground),
-                *_before_and_after(truth, releases, engine),
+                *internal_risk(truth, releases, engine),
                 *self.report.sections,
             ),
         )
@@ -177,39 +177,13 @@ def public_sections(
         ]
     if (module := absent("report")) is not None:
         return [*parts, _undrawn(module), sections.method(_method(plan))]
-    parts += _alone(schema, specification, releases, tables, engine)
+    parts += public_risk(plan, schema, specification, releases, tables, engine)
     for number, (step, release) in enumerate(zip(plan.steps, releases, strict=True), 1):
         shown_of = () if step.source is not None else step.mechanism.exhibits(release, engine=engine)
         parts += [exhibited(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
     parts.append(published(tables, labels=labels_of(schema), ground=ground))
     parts.append(sections.method(_method(plan)))
     return parts
-
-
-def _alone(
-    schema: Schema,
-    specification: Specification,
-    releases: Sequence[Release],
-    tables: Shown,
-    engine: Engine,
-) -> list[Section]:
-    """Who stands alone in what is published; computed from the releases alone."""
-    found = [one for release in releases for one in uniqueness(replace(release, schema=schema), engine)]
-    section = risk.alone(
-        found,
-        cells_of_one(tables),
-        limited=specification.budget.is_finite,
-        labels=labels_of(schema).variables,
-    )
-    return [] if section is None else [section]
-
-
-def _before_and_after(truth: Census, releases: Sequence[Release], engine: Engine) -> list[Section]:
-    """Who stood alone in the census, and is shown so. Internal."""
-    known = [replace(release, schema=truth.schema) for release in releases]
-    found = [one for release in known for one in against(uniqueness(release, engine), release, truth, engine)]
-    section = risk.before_and_after(found)
-    return [] if section is None else [section]
 
 
 def _reason(reason: Reason) -> tuple[str, str]:

@@ -1,0 +1,73 @@
+"""The chapter on risk of a packet's reports: the public part from the releases alone, the internal one beside the census."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.uniqueness import against, cells_of_one, uniqueness
+from stirred.census import Census, Schema
+from stirred.engine import Engine
+from stirred.frames import collected
+from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.released import lazy, schema_of, taking_part
+from stirred.publish.plan.description import Plan
+from stirred.publish.run.ground import labels_of
+from stirred.report import Section, risk
+from stirred.spec import Specification
+
+MOST = 2_000_000  # records whose swap is undone for the report
+
+
+def public_risk(
+    plan: Plan,
+    schema: Schema,
+    specification: Specification,
+    releases: Sequence[Release],
+    tables: Mapping[str, tuple[Sequence[str], pa.Table]],
+    engine: Engine,
+) -> list[Section]:
+    """Who stands alone in what is published, and what undoing a swap finds; computed from the releases alone."""
+    known = [replace(release, schema=schema) for release in releases]
+    found = [one for release in known for one in uniqueness(release, engine)]
+    section = risk.alone(
+        found,
+        cells_of_one(tables),
+        limited=specification.budget.is_finite,
+        labels=labels_of(schema).variables,
+    )
+    undone = [
+        _undone(step.mechanism, release)
+        for step, release in zip(plan.steps, known, strict=True)
+        if step.source is None
+    ]
+    return [one for one in (section, *undone) if one is not None]
+
+
+def internal_risk(truth: Census, releases: Sequence[Release], engine: Engine) -> list[Section]:
+    """Who stood alone in the census, and is shown so."""
+    known = [replace(release, schema=truth.schema) for release in releases]
+    found = [one for release in known for one in against(uniqueness(release, engine), release, truth, engine)]
+    section = risk.before_and_after(found)
+    return [] if section is None else [section]
+
+
+def _undone(mechanism: Mechanism, release: Release) -> Section | None:
+    """What the best undo finds, where the mechanism states the law by which records changed places."""
+    data = release.microdata.get(mechanism.record_type)
+    if data is None or (data.num_rows if isinstance(data, pa.Table) else data.count_rows()) > MOST:
+        return None
+    taking = taking_part(schema_of(release), mechanism.record_type, lazy(data))
+    if collected(taking.select(pl.len())).item() < 2 or mechanism.exchange(release) is None:
+        return None
+    # imported here: most runs have no swap to undo, and attacks load solvers
+    from stirred.assess.attack.inference.inversion import BEST_GUESS, CERTAIN, IN_PLACE, inversion
+
+    found = {one.name: one for one in inversion(release, mechanism=mechanism).measures}
+    shares = [found[name].value for name in (IN_PLACE, BEST_GUESS, CERTAIN)]
+    if any(share is None for share in shares):
+        return None
+    guess = found[IN_PLACE].baselines[0].value
+    share, best, sure = (float(one or 0.0) for one in shares)
+    return risk.undone(mechanism.record_type, share, guess, best, sure)
