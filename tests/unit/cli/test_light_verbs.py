@@ -25,7 +25,8 @@ for words, heavy in json.loads(sys.argv[1]):
     found.append([words, code, [name for name in heavy if name in sys.modules]])
 json.dump(found, sys.stdout)
 """
-VERBS = """assess audit budget catalog completion das2020 data demo equate frontier lookup packet plan reproduce run spec swap topdown
+VERBS = """assess audit budget catalog completion das2020 data demo equate frontier lookup packet plan reproduce run spec
+swap topdown
 exact-margins safetab-p safetab-h phsafe cellkey gaussian-tables special-tabulations"""
 
 
