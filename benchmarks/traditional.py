@@ -45,7 +45,7 @@ from stirred.compiled import compiled
 from stirred.engine import Local
 from stirred.frames import arrow_of
 from stirred.mechanisms.cell_key.perturbation import GridTable
-from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
+from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
 from stirred.mechanisms.targeted import TargetedSwapping
 from stirred.mechanisms.targeted.donors import FREE, SWAPPED, Ints, Pairing, Tier
 

@@ -5,7 +5,7 @@ import pytest
 
 from stirred.errors import InputError
 from stirred.mechanisms.cell_key import designed
-from stirred.mechanisms.cell_key.magnitude import Flex, MagnitudeNoise, rotated
+from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, rotated
 
 TABLE = designed(5, 2, steps=4, classes=[1, 3, 5])
 KEYS = np.arange(0, 10**8, 997_003)

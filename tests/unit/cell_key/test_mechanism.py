@@ -13,7 +13,7 @@ from stirred.engine import Local
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.frames import frame_of
 from stirred.mechanisms.cell_key import CellKey, GridTable, IntervalTable
-from stirred.mechanisms.cell_key.tabulate import KeyedCells, RecordKeys
+from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys
 from stirred.publish.run.saving import save
 
 

@@ -8,8 +8,8 @@ import pytest
 from stirred.chance import Key
 from stirred.engine import Flow, Local
 from stirred.engine.local.flow import LocalFlow
-from stirred.mechanisms.cell_key import tabulate
-from stirred.mechanisms.cell_key.tabulate import KeyedCells, RecordKeys, counted
+from stirred.mechanisms.cell_key.tables import tabulate
+from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys, counted
 
 TEXT = pa.array(["a", "b", None, "c"] * 50)
 

@@ -13,7 +13,7 @@ from stirred.engine import Local
 from stirred.errors import DataError, InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.cell_key import CellKey
-from stirred.mechanisms.cell_key.magnitude import Flex
+from stirred.mechanisms.cell_key.tables.magnitude import Flex
 
 N = 500
 RNG = np.random.default_rng(4)

@@ -12,7 +12,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.registry import find
 from stirred.publish import Packet, load, run
-from stirred.publish.run import documents
+from stirred.publish.papers import documents
 from stirred.report import Report
 
 PLAN = """title = "t"

@@ -18,7 +18,7 @@ from stirred.census.shapes import BorderLines
 from stirred.languages import Language, Phrase
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.publish.run.ground import ground_of
+from stirred.publish.papers.ground import ground_of
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts import Ground, areas
 from stirred.report.document import Answered, Chart, Reply, table

@@ -9,8 +9,14 @@ from stirred.languages.catalog import CODES
 
 # verb → (module, one line of help). A verb's module has add_arguments(parser) and run(arguments) -> int.
 VERBS: dict[str, tuple[str, str]] = {
-    "assess": ("stirred.cli.assess", "hold packets against the truth: utility, audit, attack, universe"),
-    "audit": ("stirred.cli.audit", "claimed and observed loss of a plan's mechanisms, on invented records"),
+    "assess": (
+        "stirred.cli.assessing.assess",
+        "hold packets against the truth: utility, audit, attack, universe",
+    ),
+    "audit": (
+        "stirred.cli.assessing.audit",
+        "claimed and observed loss of a plan's mechanisms, on invented records",
+    ),
     "budget": ("stirred.cli.spec.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.spec.catalog", "the published specifications"),
     "completion": (
@@ -20,8 +26,11 @@ VERBS: dict[str, tuple[str, str]] = {
     "das2020": ("stirred.cli.named.das2020", "the products of the 2020 census, as one composed release"),
     "data": ("stirred.cli.data", "describe, check and synthesise censuses"),
     "demo": ("stirred.cli.demo", "three releases of a synthetic census, compared in one report"),
-    "equate": ("stirred.cli.equate", "where two methods meet at equal success of one attack (heuristic)"),
-    "frontier": ("stirred.cli.frontier", "risk against error over a family of releases"),
+    "equate": (
+        "stirred.cli.assessing.equate",
+        "where two methods meet at equal success of one attack (heuristic)",
+    ),
+    "frontier": ("stirred.cli.assessing.frontier", "risk against error over a family of releases"),
     "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
     "packet": ("stirred.cli.packet", "verify and compare packets"),
     "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),

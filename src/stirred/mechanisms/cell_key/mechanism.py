@@ -22,12 +22,12 @@ from stirred.mechanisms.cell_key.config import CellKeyConfig
 from stirred.mechanisms.cell_key.exact_law import law_of_table
 from stirred.mechanisms.cell_key.exhibits import exhibits
 from stirred.mechanisms.cell_key.files import read_table
-from stirred.mechanisms.cell_key.magnitude import Flex, MagnitudeNoise, magnitude_table
 from stirred.mechanisms.cell_key.perturbation import Perturbation, Ties, designed, read_back, shown_from
-from stirred.mechanisms.cell_key.perturbed import ShownCells
 from stirred.mechanisms.cell_key.proposal import propose
-from stirred.mechanisms.cell_key.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
-from stirred.mechanisms.cell_key.totals import TotalledCells, totalled
+from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, magnitude_table
+from stirred.mechanisms.cell_key.tables.perturbed import ShownCells
+from stirred.mechanisms.cell_key.tables.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
+from stirred.mechanisms.cell_key.tables.totals import TotalledCells, totalled
 from stirred.mechanisms.chains.earlier import earlier_promise, earlier_records
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.exhibits import Exhibit
@@ -39,15 +39,7 @@ if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 OF_MAGNITUDES = (
-    "magnitudes",
-    "epsilon",
-    "p_large",
-    "p_small",
-    "fp",
-    "q",
-    "mu_c",
-    "sensitive_below",
-    "magnitude_V",
+    *("magnitudes", "epsilon", "p_large", "p_small", "fp", "q", "mu_c", "sensitive_below", "magnitude_V"),
 )
 
 
@@ -136,10 +128,10 @@ class CellKey(Mechanism):
         """The perturbation table: read, or designed."""
         if self.ptable is not None:
             return read_table(self.ptable, digits=self.digits, ties=self._ties, period=self.period)
-        stay = None if self.pstay is None else _number(self.pstay)
+        stay = None if self.pstay is None else float(Fraction(str(self.pstay)))
         return designed(
             self.D,
-            _number(self.V),
+            float(Fraction(str(self.V))),
             js=self.js,
             stay=stay,
             mono=self.mono,
@@ -150,19 +142,23 @@ class CellKey(Mechanism):
     @cached_property
     def magnitude_noise(self) -> MagnitudeNoise:
         """The noise of totals, by a table with fractions: read, or designed."""
-        large = _number(self.p_large)
+        large = float(Fraction(str(self.p_large)))
         noise = MagnitudeNoise(
             table=magnitude_table(
-                self.magnitude_ptable, self.D, _number(self.magnitude_V), digits=self.digits, ties=self._ties
+                self.magnitude_ptable,
+                self.D,
+                float(Fraction(str(self.magnitude_V))),
+                digits=self.digits,
+                ties=self._ties,
             ),
             multiplier=Flex(
-                fp=_number(self.fp),
-                small=large if self.p_small is None else _number(self.p_small),
+                fp=float(Fraction(str(self.fp))),
+                small=large if self.p_small is None else float(Fraction(str(self.p_small))),
                 large=large,
-                q=_number(self.q),
+                q=float(Fraction(str(self.q))),
             ),
-            weights=[_number(weight) for weight in self.epsilon],
-            extra=_number(self.mu_c),
+            weights=[float(Fraction(str(weight))) for weight in self.epsilon],
+            extra=float(Fraction(str(self.mu_c))),
         )
         noise.require_keys(self.perturbation.modulus)
         return noise
@@ -310,12 +306,11 @@ class CellKey(Mechanism):
 
     def exact_law(self, census: "Census") -> Law | None:
         """The law of a single table of counts; keys of its own make it a function of the records, with no law."""
-        more = [self.record_key, self.given, getattr(self, "weight", None), *getattr(self, "magnitudes", ())]
-        if len(self.tables) > 1 or any(more):
+        if len(self.tables) > 1 or any([self.record_key, self.given, self.weight, *self.magnitudes]):
             return None
-        by, name = list(self.tables[0]), "-by-".join(reversed(self.tables[0])) or "total"
+        by = list(self.tables[0])
         counts = census.counts(self.record, by)
-        return law_of_table(counts, by, self.perturbation, name=name, threshold=self.threshold)
+        return law_of_table(counts, by, self.perturbation, name=_name(by), threshold=self.threshold)
 
     def details(self) -> Mapping[str, object]:
         """The pair of data sets that shows why no budget is finite."""
@@ -401,10 +396,6 @@ class CellKey(Mechanism):
         if self.given is None:
             return engine.records(census, self.record, columns)
         return engine.released(earlier_records(self.given, census, self.record, columns))
-
-
-def _number(value: Fraction | str | int) -> float:
-    return float(Fraction(str(value)))
 
 
 def _name(by: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from stirred.errors import BudgetError, InputError, require_kind
 from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
-from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
@@ -25,7 +25,6 @@ from stirred.mechanisms.gaussian_tables.proposal import propose
 from stirred.mechanisms.gaussian_tables.statement import carried, statement, told
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
-from stirred.mechanisms.topdown.accounting import totals_to_try
 from stirred.spec import Budget, Ledger, NormalizedRenyi, Specification
 
 if TYPE_CHECKING:

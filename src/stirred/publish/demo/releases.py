@@ -20,10 +20,10 @@ from stirred.publish.compare.side_by_side import comparison_report, tables_of
 from stirred.publish.demo.second import SecondProcess
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.released import release_of
+from stirred.publish.papers.ground import ground_of, labels_of
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import load
 from stirred.publish.run.execute import run
-from stirred.publish.run.ground import ground_of, labels_of
 from stirred.report import render
 from stirred.spec.files import load as load_specification
 

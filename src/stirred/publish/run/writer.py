@@ -20,9 +20,9 @@ from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
 from stirred.publish.packet.labels import write_labels
 from stirred.publish.packet.quoting import COLUMNS, publishable
 from stirred.publish.packet.receipt import receipt, write_json
+from stirred.publish.papers.documents import Papers
 from stirred.publish.plan.description import Plan, TablePlan
 from stirred.publish.run.csv_files import write_csv
-from stirred.publish.run.documents import Papers
 from stirred.publish.run.files import store_internal
 from stirred.spec import Specification
 

@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from stirred.mechanisms.cell_key.magnitude import MagnitudeNoise
 from stirred.mechanisms.cell_key.perturbation import Floats, Perturbation, read_back
-from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, WEIGHT
-from stirred.mechanisms.cell_key.totals import UNITS, WEIGHT_UNITS, tops
+from stirred.mechanisms.cell_key.tables.magnitude import MagnitudeNoise
+from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, WEIGHT
+from stirred.mechanisms.cell_key.tables.totals import UNITS, WEIGHT_UNITS, tops
 from stirred.mechanisms.released import finished
 
 

@@ -11,7 +11,7 @@ from stirred.engine import Flow
 from stirred.engine.plain import plain
 from stirred.errors import DataError
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.cell_key.tabulate import COUNT, SUM, WEIGHT, RecordKeys, key_sum
+from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, WEIGHT, RecordKeys, key_sum
 
 WEIGHT_UNITS = (
     10**6

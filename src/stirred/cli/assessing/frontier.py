@@ -11,7 +11,7 @@ The plan's tables measure the error. Results are internal. An interrupted run go
 import argparse
 from pathlib import Path
 
-from stirred.cli.assess import add_attack_arguments, settings_of
+from stirred.cli.assessing.assess import add_attack_arguments, settings_of
 from stirred.cli.terminal.keys import key_for
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars

@@ -14,7 +14,7 @@ from stirred.engine import Flow
 from stirred.engine.plain import plain, plain_schema, plain_type
 from stirred.errors import DataError
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.cell_key.places import CellPlaces, Ints, fractions_of, keyed, merged, places
+from stirred.mechanisms.cell_key.tables.places import CellPlaces, Ints, fractions_of, keyed, merged, places
 
 if TYPE_CHECKING:
     from stirred.census import Census

@@ -18,9 +18,9 @@ from stirred.publish.compare.products import together
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import SCRIPT
 from stirred.publish.packet.receipt import versions
+from stirred.publish.papers.doubts import internal_risk, public_risk
+from stirred.publish.papers.ground import ground_of, labels_of
 from stirred.publish.plan.description import Plan, Reason
-from stirred.publish.run.doubts import internal_risk, public_risk
-from stirred.publish.run.ground import ground_of, labels_of
 from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
 from stirred.report.exhibits import exhibited

@@ -12,8 +12,8 @@ from stirred.engine import Engine
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.released import lazy, schema_of, taking_part
+from stirred.publish.papers.ground import labels_of
 from stirred.publish.plan.description import Plan
-from stirred.publish.run.ground import labels_of
 from stirred.report import Section, risk
 from stirred.spec import Specification
 

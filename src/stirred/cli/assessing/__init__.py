@@ -1,0 +1,1 @@
+"""Verbs that doubt a release: assess, audit, equate, frontier."""
