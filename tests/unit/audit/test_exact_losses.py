@@ -133,6 +133,13 @@ def test_no_time_is_unknown() -> None:
     assert found.exact is None
 
 
+def test_few_runs_are_unknown_though_the_exact_loss_is_known() -> None:
+    found = audit(swap("1/4"), square(3), runs=20, on_records=True)
+    assert found.exact is not None
+    assert found.verdict == "unknown"
+    assert "too few runs" in found.reason
+
+
 def test_refusals() -> None:
     with pytest.raises(InputError, match="schema of a census"):
         audit(swap("1/4"))

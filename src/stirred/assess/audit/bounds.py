@@ -6,7 +6,7 @@ outputs are judged, the error probability is divided among them (union bound).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, inf, log
+from math import inf, log
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,12 +125,3 @@ def chance_of_deviation(hits: ArrayLike, runs: int, chance: ArrayLike) -> Floats
     low = np.where(k >= runs, 1.0, low)
     high = np.where(k > 0, special.betainc(np.maximum(k, 1), runs - k + 1, p), 1.0)
     return np.asarray(np.minimum(1.0, 2 * np.minimum(low, high)))
-
-
-def runs_needed(loss: float, error: float) -> int:
-    """Runs after which an event of probability 1 against 0 shows this loss.
-
-    >>> runs_needed(2.0, 0.05)
-    33
-    """
-    return int(-log(error / 2) * (exp(min(loss, 60.0)) + 1) + 3)

@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from stirred.assess.audit.bounds import (
-    DecidingEvent,
     Draws,
     chance_of_deviation,
     chosen_event,
@@ -16,7 +15,7 @@ from stirred.assess.audit.bounds import (
     loss_at_least,
     loss_at_most,
 )
-from stirred.assess.audit.result import AuditTest
+from stirred.assess.audit.result import AuditTest, Outcome
 from stirred.assess.audit.sampling import Clock, by_copy, draws, mixed
 from stirred.census import Census
 from stirred.chance import Key
@@ -26,6 +25,7 @@ from stirred.mechanisms.contents import Content, Law, content
 
 TRAINING = 5  # one run of so many chooses the event
 TOLERANCE = 1.1  # a pass by sampling says that the loss is at most this times the claim
+LIKELY = 20  # times that the likeliest output is expected, for runs to say anything about a law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,37 +72,32 @@ def drawn(
 
 def paired_test(
     made: PairDraws, claimed: float, *, error: float, alarm: float, support: list[Content] | None
-) -> tuple[AuditTest, DecidingEvent]:
+) -> AuditTest:
     """Whether the loss of a pair exceeds the claim; with the whole ``support`` also whether it does not."""
-    event, _ = chosen_event(*made.training, error)
     if not made.fresh[0].runs or not made.fresh[1].runs:
-        empty = AuditTest(name="pair", outcome="unknown", finding="no run ended in time")
-        return empty, event
+        return AuditTest(name="pair", outcome="unknown", finding="no run ended in time")
+    event, _ = chosen_event(*made.training, error)
     units = made.pair.distance
     lower = loss_at_least(event, *made.fresh, error) / units
     strict = loss_at_least(event, *made.fresh, alarm) / units
     upper = loss_at_most(*made.fresh, support, error) / units if support else inf
     runs = min(one.runs for one in made.fresh)
     what = f"at least {lower:.4f} per unit in {runs:,} runs on each of two data sets at distance {units}"
+    outcome: Outcome = "unknown"
     if claimed == inf:
         told = f"the loss is {what}; nothing is claimed"
-        return AuditTest(name="pair", outcome="unknown", finding=told, lower=lower), event
-    if strict > claimed:
-        return AuditTest(
-            name="pair", outcome="fail", finding=f"the loss is {what}, above the claim", lower=lower
-        ), event
-    if lower > claimed:
+    elif strict > claimed:
+        outcome, told = "fail", f"the loss is {what}, above the claim"
+    elif lower > claimed:
         told = f"the loss is {what}; this is above the claim, but not beyond chance: run more"
-        return AuditTest(name="pair", outcome="unknown", finding=told, lower=lower), event
-    if upper <= claimed * TOLERANCE:
+    elif upper <= claimed * TOLERANCE:
         told = f"the loss is {what}, and at most {upper:.4f} over all {len(support or ()):,} outputs"
-        return AuditTest(name="pair", outcome="pass", finding=told, lower=lower), event
-    why = (
-        "some outputs were never seen under one of the two data sets"
-        if upper == inf
-        else f"the upper limit {upper:.4f} is not near enough to the claim"
-    )
-    return AuditTest(name="pair", outcome="unknown", finding=f"the loss is {what}; {why}", lower=lower), event
+        outcome = "pass"
+    elif upper == inf:
+        told = f"the loss is {what}; some outputs were never seen under one of the two data sets"
+    else:
+        told = f"the loss is {what}; the upper limit {upper:.4f} is not near enough to the claim"
+    return AuditTest(name="pair", outcome=outcome, finding=told, lower=lower)
 
 
 def law_test(law: Law, seen: Draws, *, alarm: float) -> AuditTest:
@@ -121,7 +116,7 @@ def law_test(law: Law, seen: Draws, *, alarm: float) -> AuditTest:
         told = f"what {seen.runs:,} runs show does not follow the exact law (p < {max(least, 1e-300):.1e})"
         return AuditTest(name="law", outcome="fail", finding=told)
     expected = seen.runs * float(np.max([float(law[output]) for output in outputs]))
-    enough = expected >= 30
+    enough = expected >= LIKELY
     told = f"what {seen.runs:,} runs show agrees with the exact law of {len(outputs):,} outputs"
     return AuditTest(name="law", outcome="pass" if enough else "unknown", finding=told)
 

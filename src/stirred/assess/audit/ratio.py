@@ -132,8 +132,7 @@ def _sampled(
     inquiry.made = made
     if "sampled" in methods:
         support = _support(inquiry, made) if laws is None else list({o: None for law in laws for o in law})
-        test, _ = paired_test(made, inquiry.claimed, error=error, alarm=alarm, support=support)
-        inquiry.tests.append(test)
+        inquiry.tests.append(paired_test(made, inquiry.claimed, error=error, alarm=alarm, support=support))
         if laws is not None:
             for number, seen in ((first, made.fresh[0]), (second, made.fresh[1])):
                 inquiry.tests.append(law_test(laws[number], seen, alarm=alarm))
@@ -218,8 +217,13 @@ def _verdict(claimed: float, tests: Sequence[AuditTest], exact: ExactLoss | None
         told = "no claim: the mechanism promises no finite loss"
         return "unknown", told if exact is None else f"{told}; the exact loss is {exact.budget}"
     covering = [test for test in tests if test.name in ("exact", "pair") and test.outcome == "pass"]
-    if covering:
+    laws = [test for test in tests if test.name == "law"]
+    if covering and covering[0].name == "exact" and not laws:
+        return "pass", f"{covering[0].finding}; no run was compared with the stated law"
+    if covering and all(test.outcome == "pass" for test in laws):
         return "pass", covering[0].finding
+    if covering:
+        return "unknown", f"{covering[0].finding}; too few runs were compared with the stated law"
     findings = [test.finding for test in tests if test.name == "pair"]
     return "unknown", findings[0] if findings else "nothing was found out in the time that was given"
 

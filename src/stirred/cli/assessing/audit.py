@@ -14,7 +14,7 @@ listed, and the mechanism is held against its claim, per unit of the input preme
 
 Mechanisms that add noise are audited by their noise: its law, and the trade-off that it allows between two data sets.
 
-  pass      the exact loss is at most the claim, or bounds on every output are; and nothing contradicts it
+  pass      the exact loss is at most the claim and runs follow the stated law, or bounds on every output are near it
   fail      the loss is above the claim, or runs do not follow the stated law; by chance alone with probability 1e-6
   unknown   the time or the runs did not suffice, or the mechanism claims nothing; an audit never passes for want of data
 """
