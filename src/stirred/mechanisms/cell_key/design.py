@@ -12,6 +12,8 @@ isotonic regression of θ over v ≤ 0 (Barlow and Brunk 1972, Theorem 3.1), cut
 and has a continuous gradient, so Newton's method with a line search finds its minimum; the moments hold there.
 """
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -131,3 +133,12 @@ def _infeasible(variance: float, least: float) -> InputError:
         why=f"with this D, js and pstay it is above {least:.4g}",
         fix="change V, or take a larger D",
     )
+
+
+def number(value: Fraction | str | int) -> float:
+    """A setting that is written exactly, as the number that noise is computed with.
+
+    >>> number("1/4")
+    0.25
+    """
+    return float(Fraction(str(value)))

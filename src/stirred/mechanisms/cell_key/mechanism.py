@@ -19,6 +19,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.cell_key.config import CellKeyConfig
+from stirred.mechanisms.cell_key.design import number
 from stirred.mechanisms.cell_key.exact_law import law_of_table
 from stirred.mechanisms.cell_key.exhibits import exhibits
 from stirred.mechanisms.cell_key.files import read_table
@@ -128,37 +129,31 @@ class CellKey(Mechanism):
         """The perturbation table: read, or designed."""
         if self.ptable is not None:
             return read_table(self.ptable, digits=self.digits, ties=self._ties, period=self.period)
-        stay = None if self.pstay is None else float(Fraction(str(self.pstay)))
+        stay = None if self.pstay is None else number(self.pstay)
         return designed(
-            self.D,
-            float(Fraction(str(self.V))),
-            js=self.js,
-            stay=stay,
-            mono=self.mono,
-            digits=self.digits,
-            ties=self._ties,
+            self.D, number(self.V), js=self.js, stay=stay, mono=self.mono, digits=self.digits, ties=self._ties
         )
 
     @cached_property
     def magnitude_noise(self) -> MagnitudeNoise:
         """The noise of totals, by a table with fractions: read, or designed."""
-        large = float(Fraction(str(self.p_large)))
+        large = number(self.p_large)
         noise = MagnitudeNoise(
             table=magnitude_table(
                 self.magnitude_ptable,
                 self.D,
-                float(Fraction(str(self.magnitude_V))),
+                number(self.magnitude_V),
                 digits=self.digits,
                 ties=self._ties,
             ),
             multiplier=Flex(
-                fp=float(Fraction(str(self.fp))),
-                small=large if self.p_small is None else float(Fraction(str(self.p_small))),
+                fp=number(self.fp),
+                small=large if self.p_small is None else number(self.p_small),
                 large=large,
-                q=float(Fraction(str(self.q))),
+                q=number(self.q),
             ),
-            weights=[float(Fraction(str(weight))) for weight in self.epsilon],
-            extra=float(Fraction(str(self.mu_c))),
+            weights=[number(weight) for weight in self.epsilon],
+            extra=number(self.mu_c),
         )
         noise.require_keys(self.perturbation.modulus)
         return noise
