@@ -62,7 +62,8 @@ def test_cycles_are_what_a_scan_finds(seed: int, cycle: int) -> None:
     own = rng.integers(0, rng.integers(1, 9), n)
     groups, can = rng.integers(-1, 3, n), rng.random(n) < 0.8
     order, seekers = rng.permutation(n), rng.permutation(n)[: n // 2]
-    expected, free = {}, np.ones(n, bool)
+    free = np.ones(n, bool)
+    expected: dict[int, int] = {}
     for seeker in seekers:
         ring = [int(seeker)]
         while free[seeker] and groups[seeker] >= 0 and len(ring) < cycle:
