@@ -11,6 +11,7 @@ from stirred.chance import Key
 from stirred.errors import PrivacyError
 from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.publish import Packet, load, run
+from stirred.publish.before.promise import promise
 from stirred.spec import Budget, Hamming, Multiplicative, NormalizedRenyi, Specification
 from stirred.spec.files import load as load_spec
 
@@ -80,23 +81,36 @@ def chained(folder: Path, first: str, second: str) -> tuple[Specification, pl.Da
 
 
 def test_psa_then_cell_keys(tmp_path: Path) -> None:
-    promise, cells, _ = chained(tmp_path, PSA, CELL_KEY)
-    assert promise.budget.is_finite
-    assert promise.output_premetric == Multiplicative()
-    assert any("no finite budget of its own" in note for note in promise.notes)
+    stated, cells, _ = chained(tmp_path, PSA, CELL_KEY)
+    assert stated.budget.is_finite
+    assert stated.output_premetric == Multiplicative()
+    assert any("no finite budget of its own" in note for note in stated.notes)
     assert cells.filter(pl.col("count") != pl.col("len")).height
 
 
 def test_psa_then_noise_has_two_promises(tmp_path: Path) -> None:
     """The swap's ε is the promise; the noise's ρ² stands beside it, with the same invariants."""
-    promise, cells, _ = chained(tmp_path, PSA, f'{GAUSSIAN}\nstability = "1"')
-    assert promise.budget.is_finite
-    assert promise.output_premetric == Multiplicative()
-    assert any("ρ² = 1/4 for the same unit" in note for note in promise.notes)
+    stated, cells, _ = chained(tmp_path, PSA, f'{GAUSSIAN}\nstability = "1"')
+    assert stated.budget.is_finite
+    assert stated.output_premetric == Multiplicative()
+    assert any("ρ² = 1/4 for the same unit" in note for note in stated.notes)
     assert cells.height == 12
     assert cells["variance"].to_list() == [4.0] * 12
     assert "low" not in cells.columns  # it would be about the swapped records
     assert cells.filter(pl.col("count") != pl.col("len")).height
+
+
+def test_two_kinds_of_tables_of_one_swap_cost_no_more_than_one(tmp_path: Path) -> None:
+    """Both are computed from the same released records; the notes of both are told."""
+    one, _, _ = chained(tmp_path, PSA, CELL_KEY)
+    more = f'[[mechanism]]\n{GAUSSIAN}\ntables = [["tract", "size"]]\ngiven = "swap"\n[publish]'
+    (tmp_path / "plan.toml").write_text((tmp_path / "plan.toml").read_text().replace("[publish]", more))
+    plan = load(tmp_path / "plan.toml")
+    both = promise(plan, plan.census())
+    assert both.budget == one.budget
+    assert both.multiverse == one.multiverse
+    assert {"chained"} == {note.split(":")[0] for note in both.notes}
+    assert len(both.notes) == 2
 
 
 def test_the_noise_alone_keeps_the_invariants_of_the_swap(tmp_path: Path) -> None:
@@ -117,13 +131,13 @@ def test_the_noise_alone_keeps_the_invariants_of_the_swap(tmp_path: Path) -> Non
 def test_targeted_then_cell_keys_is_published_only_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(PrivacyError, match="protects nothing"):
         chained(tmp_path, TARGETED, CELL_KEY)
-    promise, cells, packet = chained(tmp_path, TARGETED, f'{CELL_KEY}\nwithout_guarantee = "as before"')
-    assert not promise.budget.is_finite
+    stated, cells, packet = chained(tmp_path, TARGETED, f'{CELL_KEY}\nwithout_guarantee = "as before"')
+    assert not stated.budget.is_finite
     assert "as before" in (packet.folder / "public" / "card.md").read_text()
     assert cells.height
 
 
 def test_targeted_then_noise_promises_nothing_of_the_census(tmp_path: Path) -> None:
-    promise, _, _ = chained(tmp_path, TARGETED, f'{GAUSSIAN}\nwithout_guarantee = "as before"')
-    assert not promise.budget.is_finite
-    assert any("no rule carries that to the census" in note for note in promise.notes)
+    stated, _, _ = chained(tmp_path, TARGETED, f'{GAUSSIAN}\nwithout_guarantee = "as before"')
+    assert not stated.budget.is_finite
+    assert any("no rule carries that to the census" in note for note in stated.notes)

@@ -39,9 +39,12 @@ def composed(plan: Plan, parts: Sequence[Specification]) -> Composed:
     that stands alone stays as it is stated.
     """
     charged = [n for n, step in enumerate(plan.steps) if step.source is None]
-    alone = counted_once(plan)
+    alone, again = counted_once(plan, parts), _computed_again(plan, parts)
     if len(alone) == 1:
         whole = parts[alone[0]]
+        if again:
+            notes = {note: None for n in (alone[0], *again) for note in parts[n].notes}
+            whole = replace(whole, notes=tuple(notes))
         return Composed(whole=whole, published=whole, shares=_shares(plan, parts, charged, whole, whole))
     proved, published = (
         compose([restated(plan, parts, n, figure) for n in alone]) for figure in ("proved", "published")
@@ -55,10 +58,26 @@ def composed(plan: Plan, parts: Sequence[Specification]) -> Composed:
     return Composed(whole=proved, published=published, shares=shares)
 
 
-def counted_once(plan: Plan) -> list[int]:
+def counted_once(plan: Plan, parts: Sequence[Specification]) -> list[int]:
     """The mechanisms whose promises are composed: one that a later promise includes is not, nor is a tabulation."""
-    included = {step.continues for step in plan.steps}
+    included = {*(step.continues for step in plan.steps), *_computed_again(plan, parts)}
     return [n for n, step in enumerate(plan.steps) if step.source is None and n not in included]
+
+
+def _computed_again(plan: Plan, parts: Sequence[Specification]) -> tuple[int, ...]:
+    """The mechanisms that only compute something from an earlier release which another one continues too.
+
+    Their promise is the earlier one, which the other's includes already: post-processing is not counted twice.
+    """
+    found: list[int] = []
+    for n, step in enumerate(plan.steps):
+        earlier = step.continues
+        if earlier is None or parts[n].statements != parts[earlier].statements:
+            continue
+        others = [m for m, other in enumerate(plan.steps) if m != n and other.continues == earlier]
+        if any(m not in found for m in others):
+            found.append(n)
+    return tuple(found)
 
 
 def compared(specification: Specification) -> Budget:

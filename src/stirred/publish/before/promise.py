@@ -51,7 +51,7 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
                 _require_included(found[step.continues], found[-1], step.label)
     plan_alone = composed(plan, found)
     _require_within(plan, plan_alone.whole)
-    read, notes = together(plan, found, counted_once(plan))
+    read, notes = together(plan, found, counted_once(plan, found))
     whole = plan_alone.whole
     return PlanPromise(
         parts=tuple(found),
