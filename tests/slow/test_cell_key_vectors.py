@@ -32,6 +32,26 @@ def test_the_ons_vector() -> None:
     assert (both["count"].fill_null(0) == both["count_shown"].fill_null(0)).all()
 
 
+def test_totals_with_the_table_of_ptable() -> None:
+    """The file of ptable gives the totals of the design, at all but the keys where rounding moved an interval."""
+    micro = pl.read_csv(shared("cellkey", "ons", "micro.csv")).with_row_index("id")
+    census = Census.of(
+        {"record": {"household": {"id": "id"}}}, {"household": micro.with_columns(value=pl.col("id") + 1)}
+    )
+    made = [
+        frame_of(
+            CellKey(tables=[["var1", "var5"]], magnitudes=["value"], **settings)
+            .release(census, key=Key.for_tests(1))
+            .tables["value-of-var5-by-var1"]
+        )
+        for settings in (
+            {"magnitude_ptable": shared("cellkey", "ptables", "num_D5_V2_step4.csv")},
+            {"D": 5, "magnitude_V": "2"},
+        )
+    ]
+    assert made[0].select("var1", "var5", "weighted").equals(made[1].select("var1", "var5", "weighted"))
+
+
 @pytest.mark.parametrize(
     ("name", "table"),
     [
