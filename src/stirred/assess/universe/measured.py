@@ -8,6 +8,7 @@ import polars as pl
 
 from stirred.assess.risk import Baseline, RiskMeasure
 from stirred.assess.universe.bounds import observed_bounds
+from stirred.assess.universe.sampling import MOST_WORK
 from stirred.assess.universe.shape import COUNT, Shape, shape_of
 from stirred.assess.universe.sizes import (
     LogSize,
@@ -53,13 +54,15 @@ def universe(
     variables: Mapping[str, Iterable[str]] | None = None,
     samples: int = 200,
     seed: int = 1,
+    work: int = 3 * MOST_WORK,
     confidence: float = 0.95,
 ) -> UniverseResult:
     """Count the data sets that agree with a census on the invariants of a promise, and what all of them share.
 
     ``variables`` says what a record consists of, by record type; give the same for promises that are compared. By default
     these are the variables of the exact tables, of the tables that the output is computed from and of the released records;
-    where only one table is known of a record type, all its variables.
+    where only one table is known of a record type, all its variables. ``work`` limits sampling; strata beyond it have wider
+    bounds, which always hold.
     """
     released: dict[str, list[str]] = {}
     if isinstance(promise, Release):
@@ -89,7 +92,7 @@ def universe(
                 *census.schema.spine
             ]
         shape = shape_of(multiverse, census, record_type, variables=stated)
-        strata = strata_of(shape, areas=census.schema.spine, samples=samples, seed=seed)
+        strata = strata_of(shape, areas=census.schema.spine, samples=samples, seed=seed, work=work)
         measures += _measures(shape, strata, confidence)
         notes += shape.notes
         if strata is not None:

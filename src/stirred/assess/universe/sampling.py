@@ -14,13 +14,15 @@ from math import exp, inf, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from stirred.compiled import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-MOST_WORK = 300_000_000  # multiplications for one set of margins, all samples together
+MOST_WORK = 500_000_000  # multiplications for one set of margins, all samples together
+FEWEST = 20  # samples, from which the error can be judged
+SHORT = 40  # records of a row, up to which products of weights stay in range without a tilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,8 @@ class SampledCount:
     work: int = 0  # multiplications that it took, roughly
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """The estimate with normal limits on the scale of the logarithm."""
-        reach = float(norm.ppf(0.5 + confidence / 2)) * self.error
+        """The estimate with Student's limits on the scale of the logarithm."""
+        reach = float(student.ppf(0.5 + confidence / 2, max(self.samples - 1, 1))) * self.error
         return self.log_count - reach, self.log_count + reach
 
 
@@ -45,8 +47,11 @@ def sample_tables(
     samples: int = 200,
     seed: int = 1,
     work: int = MOST_WORK,
+    tolerance: float = 0.0,
 ) -> SampledCount | None:
     """Estimate the logarithm of the number of tables with these margins; None where it would need more than ``work``.
+
+    After a few samples it stops as soon as the standard error is within the ``tolerance``.
 
     >>> found = sample_tables([10, 62, 13, 11], [65, 25, 6])
     >>> found is not None and abs(found.log_count - log(99_792)) < 0.05  # the exact number of these tables
@@ -58,27 +63,33 @@ def sample_tables(
         return SampledCount(log_count=0.0, error=0.0, samples=0)
     if _cost(c, r) < _cost(r, c):
         r, c = np.sort(c)[::-1], r
-    while samples > 50 and samples * _cost(r, c) > work:
-        samples //= 2
-    if samples * _cost(r, c) > work:
+    cost = _cost(r, c)
+    samples = min(samples, max(work // cost, 1))
+    if samples < FEWEST:
         return None
     large, ones = r[r > 1], int((r == 1).sum())
     shapes = np.array([_shape(r[place + 1 :], c.size) for place in range(large.size)])
     if not ones:
         large, shapes = large[:-1], shapes[:-1]  # the last row is what is left
     generator = np.random.default_rng(seed)
-    weights = np.empty(samples)
-    for number in range(samples):
+    weights: list[float] = []
+    while len(weights) < samples:
         left = c.copy()
         lost = _drawn(large, shapes, left, generator.random((large.size, c.size)))
         tail = float(gammaln(left.sum() + 1) - gammaln(left + 1).sum()) if ones else 0.0
-        weights[number] = tail - lost
-    top = weights.max()
-    scaled = np.exp(weights - top)
-    mean = scaled.mean()
-    error = float(scaled.std(ddof=1) / sqrt(samples) / mean)
-    spent = samples * _cost(r, c)
-    return SampledCount(log_count=float(top + log(mean)), error=error, samples=samples, work=spent)
+        weights.append(tail - lost)
+        if len(weights) >= FEWEST and _mean(weights)[1] <= tolerance:
+            break
+    found, error = _mean(weights)
+    return SampledCount(log_count=found, error=error, samples=len(weights), work=len(weights) * cost)
+
+
+def _mean(weights: Sequence[float]) -> tuple[float, float]:
+    """The logarithm of the mean of weights that are given by their logarithms, and its standard error."""
+    top = max(weights)
+    scaled = np.exp(np.array(weights) - top)
+    mean = float(scaled.mean())
+    return top + log(mean), float(scaled.std(ddof=1)) / sqrt(len(weights)) / mean
 
 
 def _cost(rows: Integers, columns: Integers) -> int:
@@ -89,7 +100,7 @@ def _cost(rows: Integers, columns: Integers) -> int:
     sorted_, running = np.sort(columns), np.concatenate([[0], np.cumsum(np.sort(columns))])
     below = np.searchsorted(sorted_, large)
     smallest = running[below] + (columns.size - below) * large
-    return int((smallest * large).sum()) + 60 * int(smallest.sum())
+    return int((smallest * large).sum()) + 60 * int(smallest[large > SHORT].sum())
 
 
 def _shape(rest: Integers, columns: int) -> float:
@@ -157,6 +168,8 @@ def _drawn(rows: Integers, shapes: Floats, left: Integers, uniform: Floats) -> f
 @compiled
 def _tilt(total: int, k: float, left: Integers) -> float:
     """The factor per record at which the expected sum of a row is about its total: numbers then stay in range."""
+    if total <= SHORT:
+        return 1.0 / max(1.0, np.float64(left.max())) if np.isinf(k) else 1.0
     low, high = -40.0, 40.0
     for _ in range(30):
         middle = (low + high) / 2

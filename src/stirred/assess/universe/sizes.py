@@ -16,10 +16,11 @@ from stirred.assess.universe.counting import (
     log_placements,
     log_range,
 )
-from stirred.assess.universe.sampling import MOST_WORK, sample_tables
+from stirred.assess.universe.sampling import MOST_WORK, SampledCount, sample_tables
 from stirred.assess.universe.shape import CHOICES, COUNT, Shape
 
 ROWS, COLUMNS = "rows", "columns"
+TOLERANCE = 0.02  # of the logarithm of a stratum's number of tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ def strata_of(
     areas: Sequence[str] = (),
     samples: int = 200,
     seed: int = 1,
-    work: int = 4 * MOST_WORK,
+    work: int = 3 * MOST_WORK,
     exactly: int = 20_000,
 ) -> pl.DataFrame | None:
     """One row for each stratum of two exact tables: its size, its types, the logarithms, and how they were found.
@@ -142,7 +143,7 @@ def _all(profiles: list[Margins], samples: int, seed: int, work: int, exactly: i
             found[rows, columns] = (log(exact), log(exact), log(exact), 0.0, "exact")
             continue
         share = min(work, MOST_WORK)
-        sampled = sample_tables(rows, columns, samples=samples, seed=seed, work=share) if share > 0 else None
+        sampled = _sampled(rows, columns, samples, seed, share) if share > 0 else None
         if sampled is None:
             found[rows, columns] = (log_estimate(rows, columns), low, high, 0.0, "bounds")
             continue
@@ -150,6 +151,12 @@ def _all(profiles: list[Margins], samples: int, seed: int, work: int, exactly: i
         value = float(np.clip(sampled.log_count, low, high))
         found[rows, columns] = (value, value, value, sampled.error, "sampled")
     return found
+
+
+def _sampled(
+    rows: tuple[int, ...], columns: tuple[int, ...], samples: int, seed: int, work: int
+) -> SampledCount | None:
+    return sample_tables(rows, columns, samples=samples, seed=seed, work=work, tolerance=TOLERANCE)
 
 
 def bits(size: float, records: int) -> float:
