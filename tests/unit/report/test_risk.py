@@ -9,7 +9,7 @@ from stirred.engine import Local
 from stirred.languages import Language
 from stirred.mechanisms.base import Release
 from stirred.report import Report, render
-from stirred.report.risk import alone, before_and_after
+from stirred.report.risk import alone, before_and_after, undone
 from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
 
 SCHEMA = {"geography": {"spine": ["county", "block"]}}
@@ -87,3 +87,14 @@ def test_tables_alone_are_told_by_their_cells_of_one() -> None:
     assert section is not None
     assert section.lead == "Of 3 published cells 2 show a count of 1; no records are published."
     assert alone((), (0, 0), limited=True) is None
+
+
+@pytest.mark.parametrize("code", ["en", "de", "fr", "es"])
+def test_what_undoing_a_swap_finds_is_said_in_every_language(code: str) -> None:
+    section = undone("household", 0.95, 0.002, 0.95, 0.99)
+    report = Report(
+        title="t", subtitle="", audience="public", sections=(section,), language=Language.of(code)
+    )
+    page = render(report)
+    assert "risk.undone" not in page
+    assert "95" in page

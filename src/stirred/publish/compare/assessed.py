@@ -17,6 +17,7 @@ from stirred.census import Census
 from stirred.engine import Local, Progress, silent
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Release
+from stirred.mechanisms.released import lazy
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import MEASURES
 from stirred.publish.packet.released import releases_of
@@ -114,7 +115,7 @@ def assess_packet(
         say("attack", 1, 1)
     if "universe" in only:
         say("universe", 0, 1)
-        given = _given_away(found.specification, truth)
+        given = _given_away(found.specification, releases, truth)
         measures["universe"] = given.measures
         tables |= given.tables
         say("universe", 1, 1)
@@ -167,12 +168,20 @@ def _audited(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditRe
     )
 
 
-def _given_away(specification: Specification, truth: Census) -> "UniverseResult":
-    """What the exact numbers alone give away; unknown where their universe cannot be described."""
+def _given_away(specification: Specification, releases: Sequence[Release], truth: Census) -> "UniverseResult":
+    """What the exact numbers alone give away of the variables that are released; unknown where it cannot be described."""
     from stirred.assess.universe import UniverseResult, universe
 
+    released: dict[str, list[str]] = {}
+    for release in releases:
+        for record_type, data in release.microdata.items():
+            record = truth.schema.record(record_type)
+            known = [*truth.columns(record_type), *truth.schema.spine]
+            columns = lazy(data).collect_schema().names()
+            named = [name for name in columns if name in known and name not in (record.id, record.household)]
+            released[record_type] = list(dict.fromkeys([*released.get(record_type, []), *named]))
     try:
-        return universe(specification, truth)
+        return universe(specification, truth, variables=released)
     except StirredError as error:
         reason = str(error.args[0] if error.args else error)
         return UniverseResult(measures=(_unknown("universe", reason),), tables={})
