@@ -15,10 +15,10 @@ from stirred.mechanisms.base import Release
 from stirred.publish.before.promise import PlanPromise
 from stirred.publish.compare.answers import assessment
 from stirred.publish.compare.products import together
+from stirred.publish.compare.risk_chapter import internal_risk, public_risk
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import SCRIPT
 from stirred.publish.packet.receipt import versions
-from stirred.publish.papers.doubts import internal_risk, public_risk
 from stirred.publish.papers.ground import ground_of, labels_of
 from stirred.publish.plan.description import Plan, Reason
 from stirred.report import Report, Section, render, sections, utility_sections
@@ -177,7 +177,7 @@ def public_sections(
         ]
     if (module := absent("report")) is not None:
         return [*parts, _undrawn(module), sections.method(_method(plan))]
-    parts += public_risk(plan, schema, specification, releases, tables, engine)
+    parts += public_risk(plan, schema, specification, releases, tables, engine, labels_of(schema).variables)
     for number, (step, release) in enumerate(zip(plan.steps, releases, strict=True), 1):
         shown_of = () if step.source is not None else step.mechanism.exhibits(release, engine=engine)
         parts += [exhibited(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]

@@ -84,7 +84,7 @@ def frontier(
         name=name,
         title=title,
         sentence=sentence,
-        spec=drawn({"layer": layers}, rows, height=380),
+        spec=drawn({"layer": layers, "resolve": {"legend": {"stroke": "independent"}}}, rows, height=380),
         data=table(title, columns, below, numeric=columns[2:6], digits=2),
     )
 

@@ -12,7 +12,6 @@ from stirred.engine import Engine
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.released import lazy, schema_of, taking_part
-from stirred.publish.papers.ground import labels_of
 from stirred.publish.plan.description import Plan
 from stirred.report import Section, risk
 from stirred.spec import Specification
@@ -27,6 +26,7 @@ def public_risk(
     releases: Sequence[Release],
     tables: Mapping[str, tuple[Sequence[str], pa.Table]],
     engine: Engine,
+    labels: Mapping[str, str],
 ) -> list[Section]:
     """Who stands alone in what is published, and what undoing a swap finds; computed from the releases alone."""
     known = [replace(release, schema=schema) for release in releases]
@@ -35,7 +35,7 @@ def public_risk(
         found,
         cells_of_one(tables),
         limited=specification.budget.is_finite,
-        labels=labels_of(schema).variables,
+        labels=labels,
     )
     undone = [
         _undone(step.mechanism, release)
