@@ -130,38 +130,53 @@ def before_and_after(found: Sequence[Uniqueness]) -> Section | None:
 
 
 def measured(title: str, lead: str, found: Sequence[tuple[str, RiskMeasure]]) -> Section:
-    """Measures of risk by release, each beside what guesses find; what is unknown says why. Internal."""
-    heads = ["release", "measure", "about", "value", "interval", "guesses and ceilings", "risk"]
-    rows = [
-        [
+    """Measures of risk, a table for each release, each beside what guesses find; what is unknown says why. Internal."""
+    heads = ["measure", "about", "value", "interval", "beside it", "risk"]
+    tables = [
+        table(
             release,
-            one.name,
-            one.about,
-            f"unknown: {one.reason}" if one.value is None else written(one.value, one.unit),
-            ""
-            if one.low is None or one.high is None
-            else f"{written(one.low, one.unit)} to {written(one.high, one.unit)}",
-            "; ".join(f"{guess.name} {written(guess.value, one.unit)}" for guess in one.baselines),
-            one.kind,
-        ]
-        for release, one in found
+            heads,
+            [
+                [
+                    one.name,
+                    one.about,
+                    "unknown" if one.value is None else written(one.value, one.unit),
+                    _interval(one),
+                    _beside(one),
+                    one.kind,
+                ]
+                for name, one in found
+                if name == release
+            ],
+            numeric=["value"],
+        )
+        for release in dict.fromkeys(name for name, _ in found)
     ]
     sentences = list(dict.fromkeys(one.sentence for _, one in found))
-    return Section(
-        title=title,
-        lead=lead,
-        blocks=(
-            table(title, heads, rows, numeric=["value"]),
-            *(Note(text=one, tone="plain") for one in sentences),
-        ),
-        chapter="risk",
-    )
+    notes = (Note(text=one, tone="plain") for one in sentences)
+    return Section(title=title, lead=lead, blocks=(*tables, *notes), chapter="risk")
+
+
+def _interval(one: RiskMeasure) -> str:
+    if one.low is None or one.high is None:
+        return ""
+    return f"{written(one.low, one.unit)} to {written(one.high, one.unit)}"
+
+
+def _beside(one: RiskMeasure) -> str:
+    """What guesses and ceilings find, and why a value is unknown."""
+    told = [f"{guess.name} {written(guess.value, one.unit)}" for guess in one.baselines]
+    return "; ".join([*([one.reason] if one.value is None else []), *told])
 
 
 def written(value: float, unit: str) -> str:
     """A number of a measure: shares in per cent, the rest with few digits.
 
-    >>> written(0.1234, "share"), written(12.0, "count"), written(1.69115, "epsilon")
-    ('12 %', '12', '1.691')
+    >>> written(0.1234, "share").split(), written(12.0, "count"), written(1.69115, "epsilon")
+    (['12', '%'], '12', '1.691')
     """
-    return f"{percent(value)} %" if unit == "share" else shown(round(value) if unit == "count" else value)
+    return (
+        f"{percent(value)}\N{NO-BREAK SPACE}%"
+        if unit == "share"
+        else shown(round(value) if unit == "count" else value)
+    )

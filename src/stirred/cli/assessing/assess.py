@@ -70,6 +70,9 @@ def add_attack_arguments(parser: argparse.ArgumentParser) -> None:
         "--bound", type=int, default=0, help="how far published counts are off at most (default: 0)"
     )
     how.add_argument("--runs", type=int, default=20_000, help="releases of each data set in an audit")
+    how.add_argument(
+        "--plans", metavar="DIR", help="the folder that files named in the packets' plans lie in"
+    )
     how.add_argument("--seconds", type=float, default=60.0, help="the time that an audit may take")
 
 
@@ -118,6 +121,7 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
         "bound": arguments.bound,
         "runs": arguments.runs,
         "seconds": arguments.seconds,
+        "folder": None if arguments.plans is None else Path(arguments.plans),
     }
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from stirred.assess.assessment import Assessment, assess_tables
 from stirred.assess.attack import attack
+from stirred.assess.attack.inference import inversion
 from stirred.assess.audit import AuditResult, audit
 from stirred.assess.risk import RiskMeasure
 from stirred.assess.singletons import singletons
@@ -46,6 +47,7 @@ class DoubtSettings:
     runs: int = 20_000  # releases of each data set of an audit
     seconds: float = 60.0  # of each audit
     seed: int = 1
+    folder: Path | None = None  # that files named in plans are relative to; the packet's own if none is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +110,15 @@ def assess_packet(
         say("attack", 0, 1)
         alone = [one for r in releases for one in against(uniqueness(r, Local()), r, truth, Local())]
         attacked = _attacked(releases, truth, how, state, say)
-        tables |= attacked[1]
+        undone = _undone(releases, truth)
+        tables |= attacked[1] | undone[1]
         single = [one for item in _tables(packet, truth, title).tables for one in singletons(item)]
-        measures["attack"] = (*attacked[0], *single, *(m for one in alone for m in one.measures()))
+        measures["attack"] = (
+            *attacked[0],
+            *undone[0],
+            *single,
+            *(m for one in alone for m in one.measures()),
+        )
         found = replace(found, alone=tuple(alone))
         say("attack", 1, 1)
     if "universe" in only:
@@ -158,9 +166,30 @@ def _attacked(
     return tuple(measures), tables
 
 
+def _undone(
+    releases: Sequence[Release], truth: Census
+) -> tuple[tuple[RiskMeasure, ...], dict[str, pl.DataFrame]]:
+    """The best undo of every swap whose law is public; nothing for other releases."""
+    measures: list[RiskMeasure] = []
+    tables: dict[str, pl.DataFrame] = {}
+    for release in releases:
+        if not release.microdata:
+            continue
+        try:
+            found = inversion(release, truth)
+        except StirredError:
+            continue  # a mechanism of another package that is not installed here
+        known = [one for one in found.measures if one.value is not None]
+        measures += known
+        tables |= found.tables if known else {}
+    return tuple(measures), tables
+
+
 def _audited(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditResult, ...]:
     """The audit of every mechanism of a packet, on records that are invented from the schema."""
-    plan = parse((packet.public / "plan.toml").read_text(encoding="utf-8"), folder=packet.public)
+    plan = parse(
+        (packet.public / "plan.toml").read_text(encoding="utf-8"), folder=how.folder or packet.public
+    )
     return tuple(
         audit(step.mechanism, truth, runs=how.runs, seconds=how.seconds, seed=how.seed)
         for step in plan.steps
