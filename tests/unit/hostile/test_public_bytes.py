@@ -124,7 +124,10 @@ def test_only_the_keyed_digest_of_the_census_differs(same: tuple[dict[str, bytes
     digests = [part["mechanisms"][0].pop("input_digest") for part in told]
     assert digests[0] != digests[1], "it is keyed: without the key it is a random number"
     assert told[0] == told[1]
-    for words in (b"Who stands alone", b"tries to undo the swap"):  # the chapter on risk is among what is equal
+    for words in (
+        b"Who stands alone",
+        b"tries to undo the swap",
+    ):  # the chapter on risk is among what is equal
         assert words in one["report.html"]
 
 
