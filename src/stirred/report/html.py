@@ -5,17 +5,18 @@ import json
 import os
 from dataclasses import replace
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from stirred.extras import optional
+from stirred.extras import optional, require
 from stirred.languages import Language, Phrase
 from stirred.report.document import CHAPTERS, CardBlock, Chart, Facts, Note, Paragraphs, Report, TableBlock
 from stirred.spec.card.compiling import CompiledTemplates
 from stirred.spec.card.formats import styled_fragment
 
+LIBRARY = "it brings the scripts that draw the charts"
 _KINDS = {
     Paragraphs: "words",
     Note: "note",
@@ -44,15 +45,16 @@ def environment() -> Environment:
 @lru_cache(maxsize=1)
 def chart_library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, inlined once per report."""
-    library = optional("vl_convert", "report", why="it brings the scripts that draw the charts")
-    return _kept(library).replace("</script", "<\\/script")
+    require("report", why=LIBRARY)
+    return _kept(version("vl-convert-python")).replace("</script", "<\\/script")
 
 
-def _kept(library: ModuleType) -> str:
+def _kept(number: str) -> str:
     """The bundle of an installed version, put together once: it lies where Python keeps its compiled modules."""
-    place = Path(__file__).parent / "__pycache__" / f"vega-{library.__version__}.js"
+    place = Path(__file__).parent / "__pycache__" / f"vega-{number}.js"
     with contextlib.suppress(OSError):
         return place.read_bytes().decode()
+    library = optional("vl_convert", "report", why=LIBRARY)
     bundle: str = library.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     temporary = place.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(

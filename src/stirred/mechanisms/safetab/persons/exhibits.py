@@ -3,9 +3,9 @@
 from collections.abc import Mapping as Table
 from fractions import Fraction
 
-import polars as pl
 import pyarrow as pa
 
+from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.safetab.persons.apportionment import Apportionment, Line
@@ -101,7 +101,7 @@ def _rows(tables: Table[str, pa.Table]) -> dict[tuple[str, str], int] | None:
         return None
     found = {}
     for name in ("t1", "t2"):
-        column = pl.Series(tables[name].column("region_type"))
+        column = frame_of(tables[name].select(["region_type"]))["region_type"]
         for kind, number in column.value_counts().iter_rows():
             found[str(kind), name] = int(number)
     return found

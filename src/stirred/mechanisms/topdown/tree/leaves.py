@@ -11,11 +11,11 @@ import polars as pl
 from stirred.census.geography import ancestors, deciding
 from stirred.errors import InputError
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import AtLeast, Margin
 
 if TYPE_CHECKING:
     from stirred.census import Census
+    from stirred.mechanisms.topdown.workload.workload import Workload
 
 
 def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
@@ -48,7 +48,7 @@ def spine_of(census: "Census") -> tuple[str, ...]:
     return census.schema.spine
 
 
-def leaf_table(census: "Census", workload: Workload) -> pl.DataFrame:
+def leaf_table(census: "Census", workload: "Workload") -> pl.DataFrame:
     """One row per leaf with its areas: from the public file of areas, else from the records with a home."""
     spine = list(spine_of(census))
     if census.schema.geography.areas is not None:
