@@ -11,9 +11,11 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError
-from stirred.frames import frame_of
+from stirred.frames import arrow_of, frame_of
 from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.cell_key.tables.magnitude import Flex
+from stirred.mechanisms.cell_key.tables.tabulate import RecordKeys
+from stirred.mechanisms.cell_key.tables.totals import TotalledCells, tops
 
 N = 500
 RNG = np.random.default_rng(4)
@@ -78,6 +80,22 @@ def test_the_published_error_does_not_show_the_largest_contributor() -> None:
     found = released(mechanism)["income-of-tenure-by-county"]
     ratio = (found["standard_error"] / found["weighted"]).to_numpy()
     assert ratio == pytest.approx(ratio[0])
+
+
+def test_the_largest_contributors_are_the_largest() -> None:
+    """Of two batches too: three of each cell, weighted, the largest first."""
+    kernel = TotalledCells(
+        by=("county",),
+        keys=RecordKeys(Key.for_tests(1), "hid", 10**8),
+        weight="weight",
+        magnitudes=("income",),
+        contributors=3,
+    )
+    batches = [kernel(arrow_of(FRAME[:200])), kernel(arrow_of(FRAME[200:]))]
+    found = kernel.merge(pl.concat([frame_of(batch) for batch in batches]))
+    value = (pl.col("income") * pl.col("weight")).sort(descending=True).head(3).alias("top")
+    wanted = FRAME.group_by("county").agg(value).sort("county")["top"].to_list()
+    assert tops(found, kernel.largest(0)).tolist() == [pytest.approx(top, abs=1e-3) for top in wanted]
 
 
 def test_totals_do_not_depend_on_batches() -> None:
