@@ -63,6 +63,8 @@ def test_every_mechanism_is_a_member_at_every_rate_or_budget(folder: Path) -> No
     assert [step.label for step in chain.steps] == ["PSA", "chain"]
     assert "1/2" in str(chain.steps[0].config.model_dump()["rate"])
     assert chain.tables[0].source == 1  # the table counts the last release of a chain
+    assert not chain.microdata  # the swapped records are not published beside the perturbed tables
+    assert found[0].plan.microdata
 
 
 def test_without_values_a_member_keeps_its_own(folder: Path) -> None:

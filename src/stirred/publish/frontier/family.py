@@ -31,6 +31,7 @@ class Member:
 def family(plan: Plan, *, rates: Sequence[str] = (), rho_squared: Sequence[str] = ()) -> list[Member]:
     """All members of a plan's family; a mechanism that continues another one is released with it, as a chain.
 
+    Of a chain only the tables are published.
     ``rates`` replace the swap rate of every mechanism that has one, ``rho_squared`` the total budget; a mechanism that has
     neither is one member, at the settings that the plan states.
     """
@@ -112,6 +113,10 @@ def _text(document: Mapping[str, object], mechanisms: Sequence[Mapping[str, obje
     for table in tables if isinstance(tables, list) else []:
         counted = dict(table) | ({"of": last.get("label", last["name"])} if len(mechanisms) > 1 else {})
         lines += ["[[table]]", *(f"{key} = {toml(value)}" for key, value in counted.items())]
+    if (
+        len(mechanisms) > 1
+    ):  # a chain protects its tables: the records of its first step are not published beside them
+        lines += ["[publish]", "microdata = false"]
     return "\n".join([*lines, "[assess]", "utility = false", ""])
 
 
