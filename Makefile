@@ -10,7 +10,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PINNED := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-slow lint format bench docs browser java constraints clean
+.PHONY: help setup setup-all demo test test-slow proof lint format bench docs browser java constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,10 @@ test: setup-all browser java lint  ## lint, then every test but the slow ones
 
 test-slow: setup-all browser java  ## the slower statistical and scale checks
 	@$(PYTEST) -m slow
+
+proof: setup-all  ## check the machine-checked proofs (Coq, 1.6 GB), and Stirred against what Coq computes
+	@nice python3 formal/check.py $(PROOF)
+	@$(BIN)/python -m pytest -q tests/unit/formal
 
 bench: setup-all  ## every benchmark at its default size
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
