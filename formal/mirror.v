@@ -65,3 +65,44 @@ have E' : same_invariants (table (file s h)) (table (file s' h')).
 have := theoremC_formula (fun N => Q (turned N)) p0 p1 L1 bound E'.
 by rewrite -!mirror -!T turned_dHam -(table_ext Ex) -(Pr_ext p Q Ex).
 Qed.
+
+(* Theorem C is attained at t where the swap types can be split into groups: Z is a union of swap types with as many
+   records as the first row, and t records of the first row are outside Z.  Then one set of values leads to the output. *)
+Section Groups.
+Variables (R : realFieldType) (p : R).
+Hypotheses (p_gt0 : 0 < p) (p_lt1 : p < 1).
+Variables (n : nat) (S : finType) (h : 'I_n -> bool) (s : 'I_n -> S) (Z : {set 'I_n}).
+Local Notation A := (row1 h).
+Hypothesis union_of_types : forall i j, s i = s j -> (i \in Z) = (j \in Z).
+Hypothesis as_many : #|Z| = #|A|.
+
+Lemma only_Z Y : out_table Y s = out_table Z s -> Y = Z.
+Proof.
+move=> e; apply/setP => j.
+have cell (X : {set 'I_n}) b : (0 < out_table X s (tt, b, s j))%N = [exists i, ((i \in X) == b) && (s i == s j)].
+  rewrite ffunE card_gt0; apply/set0Pn/existsP => -[i]; rewrite ?inE => hi; exists i; by rewrite ?inE.
+have allZ b : (0 < out_table Z s (tt, b, s j))%N = ((j \in Z) == b).
+  rewrite cell; apply/existsP/idP => [[i /andP[/eqP <- /eqP/union_of_types ->]]|jb]; first by rewrite eqxx.
+  by exists j; rewrite jb eqxx.
+have own : (0 < out_table Y s (tt, j \in Y, s j))%N by rewrite cell; apply/existsP; exists j; rewrite !eqxx.
+by move: own; rewrite e allZ => /eqP ->.
+Qed.
+
+Theorem theoremC_attained_groups (L : R) (a b : 'I_n) : 1 <= L ->
+  a \in A -> a \in Z -> b \notin A -> b \notin Z ->
+  (forall Q, Pr p (file h s) Q <= L ^+ 2 * Pr p (file h (s \o tperm a b)) Q /\
+             Pr p (file h (s \o tperm a b)) Q <= L ^+ 2 * Pr p (file h s) Q) ->
+  let t := #|A :\: Z| in Phi p h t.+1 <= L ^+ 2 * Phi p h t /\ Phi p h t <= L ^+ 2 * Phi p h t.+1.
+Proof.
+move=> L1 aA aZ bA bZ v t.
+have EW : #|tperm a b @^-1: Z| = #|A| by rewrite card_preim.
+have c0 : 0 < constant p n by rewrite -[n]card_ord -cardsT constant_gt0.
+have one Y : (pred1 (out_table Z s) (out_table Y s)) = (Y == Z).
+  by apply/eqP/eqP => [/only_Z|->].
+have E1 : Pr p (file h s) (pred1 (out_table Z s)) = constant p n * Phi p h t.
+  by rewrite PrE (big_pred1 Z) ?PhiE.
+have E2 : Pr p (file h (s \o tperm a b)) (pred1 (out_table Z s)) = constant p n * Phi p h t.+1.
+  by rewrite PrE_exchange (big_pred1 Z) // PhiE // one_more.
+have [] := v (pred1 (out_table Z s)); rewrite E1 E2 ![L ^+ _ * (_ * _)]mulrCA !ler_pmul2l //.
+Qed.
+End Groups.
