@@ -11,7 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from stirred.mechanisms.swapping.budget.claim import CHECKED, Stratum, bounds
+from stirred.mechanisms.swapping.budget.by_size import CHECKED
+from stirred.mechanisms.swapping.budget.claim import Stratum, bounds
 
 ROOT = Path(__file__).parents[3]
 FORMAL = ROOT / "formal"

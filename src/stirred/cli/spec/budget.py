@@ -21,6 +21,7 @@ from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.swapping.budget.by_size import (
+    CHECKED,
     SHARPNESS,
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
@@ -145,7 +146,17 @@ def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
             }
             for word, paper, least in rows
         ]
-        print_json({"stratum": b, "rows": found, "flavor": FLAVOR, "tight_at": levels, "note": SHARPNESS})
+        checked = {"epsilon": CHECKED["A"], "epsilon_tight": CHECKED["B"]}
+        print_json(
+            {
+                "stratum": b,
+                "rows": found,
+                "flavor": FLAVOR,
+                "tight_at": levels,
+                "machine_checked": checked,
+                "note": SHARPNESS,
+            }
+        )
         return 0
     out = console()
     shown = [
@@ -160,8 +171,12 @@ def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
         )
     )
     _say_flavor()
-    out.print(f"ε, Theorem 1: tight at the level of {levels['epsilon']}.")
-    out.print(f"ε, largest loss: tight at the level of {levels['epsilon_tight']}.")
+    out.print(
+        f"ε, Theorem 1: proved, machine-checked: {CHECKED['A']}; tight at the level of {levels['epsilon']}."
+    )
+    out.print(
+        f"ε, largest loss: proved, machine-checked: {CHECKED['B']}; tight at the level of {levels['epsilon_tight']}."
+    )
     out.print(
         f"Sharpness: {SHARPNESS}. A stratum with two hold or two swap types needs about half: --margins N1 N2."
     )

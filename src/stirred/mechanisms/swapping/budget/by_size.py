@@ -25,6 +25,7 @@ from stirred.spec.laws.sizes import (
 from stirred.spec.numbers.budget import Budget
 
 __all__ = [
+    "CHECKED",
     "HALF",
     "SHARPNESS",
     "TIGHT_SIZE",
@@ -40,6 +41,8 @@ __all__ = [
     "tight",
 ]
 
+# theorems of proof.md, by their names in formal/: Coq checks them
+CHECKED = {"A": "theorem1", "B": "theoremB"}
 SHARPNESS = (
     "with four or more hold and four or more swap types in a stratum no bound in n and p can be much smaller: margins "
     "(1, 1, m, m) on both sides lose exactly ½ ln(d(n)/d(n−2)) − ln o, so Theorem 1 is asymptotically sharp"

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.swapping.budget.by_size import (
+    CHECKED,
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
     Rate,
@@ -34,10 +35,6 @@ from stirred.mechanisms.swapping.budget.two_types import (
 from stirred.spec.numbers.budget import Bound, Budget
 
 Counts = NDArray[np.int64]
-CHECKED = {
-    "A": "theorem1",
-    "B": "theoremB",
-}  # theorems of proof.md and their names in formal/, which Coq checks
 MOST_WORK = 1_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
 MOST_STATES = 10_000  # vectors t spent on strata with three and more types; strata left over keep Theorem B
 
