@@ -1,12 +1,13 @@
 """The chapter on risk: who stands alone in what is published, and what attacks find beside a guess."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from stirred.assess.risk import RiskMeasure
 from stirred.assess.uniqueness import Uniqueness
 from stirred.languages import Phrase
 from stirred.report.document import Block, Note, Paragraphs, Section, shown, table
-from stirred.report.texts import percent, relabelled
+from stirred.report.texts import percent, relabelled, rounded
 
 HEADS = ("what", "on", "records", "alone", "share")
 
@@ -78,13 +79,28 @@ def _named(names: Sequence[str], labels: Mapping[str, str]) -> str:
     return ", ".join(relabelled(labels.get(name, name), {}) for name in names)
 
 
-def undone(record_type: str, share: float, guess: float, best: float, sure: float) -> Section:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """What the best undo of a swap finds: shares of records, and what the exact numbers alone leave open of their places."""
+
+    record_type: str
+    share: float  # that are where they are shown, as far as can be known
+    guess: float  # of places that a guess without the file finds
+    best: float  # of places that the best guess finds
+    sure: float  # that are where they are shown with chance 0.95 or more
+    places: float  # that the exact numbers leave open for a record, as a geometric mean
+    single: int  # records for which they leave one
+    records: int
+
+
+def undone(found: Undone) -> Section:
     """What the best undo of a swap finds, from the released file and the public law of the swap alone."""
-    kind = _kind_of(record_type)
-    lead = Phrase("risk.undone.lead", share=percent(share, 3), guess=percent(guess), kind=kind)
+    kind = _kind_of(found.record_type)
+    lead = Phrase("risk.undone.lead", share=percent(found.share, 3), guess=percent(found.guess), kind=kind)
     said = (
-        Phrase("risk.undone.best", best=percent(best, 3)),
-        Phrase("risk.undone.sure", sure=percent(sure, 3)),
+        Phrase("risk.undone.given", places=rounded(found.places), single=found.single, records=found.records),
+        Phrase("risk.undone.best", best=percent(found.best, 3)),
+        Phrase("risk.undone.sure", sure=percent(found.sure, 3)),
         Phrase("risk.undone.absolute"),
         Phrase("risk.undone.source"),
     )

@@ -9,7 +9,7 @@ from stirred.engine import Local
 from stirred.languages import Language
 from stirred.mechanisms.base import Release
 from stirred.report import Report, render
-from stirred.report.risk import alone, before_and_after, undone
+from stirred.report.risk import Undone, alone, before_and_after, undone
 from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
 
 SCHEMA = {"geography": {"spine": ["county", "block"]}}
@@ -91,7 +91,17 @@ def test_tables_alone_are_told_by_their_cells_of_one() -> None:
 
 @pytest.mark.parametrize("code", ["en", "de", "fr", "es"])
 def test_what_undoing_a_swap_finds_is_said_in_every_language(code: str) -> None:
-    section = undone("household", 0.95, 0.002, 0.95, 0.99)
+    found = Undone(
+        record_type="household",
+        share=0.95,
+        guess=0.002,
+        best=0.95,
+        sure=0.99,
+        places=48.2,
+        single=1,
+        records=3_000,
+    )
+    section = undone(found)
     report = Report(
         title="t", subtitle="", audience="public", sections=(section,), language=Language.of(code)
     )

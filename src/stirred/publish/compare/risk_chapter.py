@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import exp, fsum, lgamma
 
 import polars as pl
 import pyarrow as pa
@@ -11,6 +12,7 @@ from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.exchange import Exchange
 from stirred.mechanisms.released import lazy, schema_of, taking_part
 from stirred.publish.plan.description import Plan
 from stirred.report import Section, risk
@@ -59,7 +61,8 @@ def _undone(mechanism: Mechanism, release: Release) -> Section | None:
     if data is None or (data.num_rows if isinstance(data, pa.Table) else data.count_rows()) > MOST:
         return None
     taking = taking_part(schema_of(release), mechanism.record_type, lazy(data))
-    if collected(taking.select(pl.len())).item() < 2 or mechanism.exchange(release) is None:
+    law = mechanism.exchange(release)
+    if law is None or collected(taking.select(pl.len())).item() < 2:
         return None
     # imported here: most runs have no swap to undo, and attacks load solvers
     from stirred.assess.attack.inference.inversion import BEST_GUESS, CERTAIN, IN_PLACE, inversion
@@ -68,6 +71,34 @@ def _undone(mechanism: Mechanism, release: Release) -> Section | None:
     shares = [found[name].value for name in (IN_PLACE, BEST_GUESS, CERTAIN)]
     if any(share is None for share in shares):
         return None
-    guess = found[IN_PLACE].baselines[0].value
     share, best, sure = (float(one or 0.0) for one in shares)
-    return risk.undone(mechanism.record_type, share, guess, best, sure)
+    places, single, records = _open_places(taking, law)
+    return risk.undone(
+        risk.Undone(
+            record_type=mechanism.record_type,
+            share=share,
+            guess=found[IN_PLACE].baselines[0].value,
+            best=best,
+            sure=sure,
+            places=places,
+            single=single,
+            records=records,
+        )
+    )
+
+
+def _open_places(records: pl.LazyFrame, law: Exchange) -> tuple[float, int, int]:
+    r"""How many places the exact tables leave open for a record, $(\prod_m n_m! / \prod_{ms} n_{ms}!)^{1/n}$.
+
+    Also for how many records they leave one, and how many records there are.
+    """
+    one = pl.lit(0).alias("stratum")  # without match variables all records are one stratum
+    cells = records.with_columns(one).group_by(["stratum", *law.match, *law.moving]).agg(pl.len().alias("n"))
+    strata = cells.group_by(["stratum", *law.match]).agg(pl.col("n"))
+    ways, single, whole = 0.0, 0, 0
+    for counts in collected(strata.select("n").sort(pl.col("n").list.sum(), pl.col("n").list.max()))["n"]:
+        many = sorted(int(count) for count in counts)
+        whole += sum(many)
+        single += sum(many) if len(many) == 1 else 0
+        ways += lgamma(sum(many) + 1) - fsum(lgamma(count + 1) for count in many)
+    return exp(ways / whole), single, whole
