@@ -53,7 +53,7 @@ test-slow: setup-all browser java  ## the slower statistical and scale checks
 	@$(PYTEST) -m slow
 
 proof: setup-all  ## check the machine-checked proofs (Coq, 1.6 GB), and Stirred against what Coq computes
-	@nice python3 formal/check.py $(PROOF)
+	@nice $(BIN)/python formal/check.py
 	@$(BIN)/python -m pytest -q tests/unit/formal
 
 bench: setup-all  ## every benchmark at its default size

@@ -29,7 +29,7 @@ PACKAGES = (
     "libcoq-mathcomp-algebra-tactics",
 )
 TRY = "From mathcomp Require Import all_ssreflect all_fingroup all_algebra zify ring.\n"
-GAPS = re.compile(r"\b(Admitted|admit|give_up|Axioms?|Parameters?|Conjecture|Hypothesis_|bypass_check)\b")
+GAPS = re.compile(r"\b(Admitted|admit|give_up|Axioms?|Parameters?|Conjecture|bypass_check)\b")
 CLOSED = "Closed under the global context"
 COMPUTED = (
     "derangement_numbers",

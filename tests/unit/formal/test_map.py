@@ -72,3 +72,13 @@ def test_the_pages_are_written_from_the_map(check: ModuleType) -> None:
 def test_nothing_is_left_unproved(check: ModuleType) -> None:
     assert check.gaps() == []
     assert {path.name for path in check.sources()} == {path.name for path in FORMAL.glob("*.v")}
+
+
+@pytest.mark.parametrize(
+    "gap", ["Proof. Admitted.", "Axiom a : 0 = 1.", "Proof. admit. Qed.", "Parameter b : nat."]
+)
+def test_a_gap_is_found(check: ModuleType, gap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mutant.v"
+    file.write_text(f"(* Admitted: only a comment *)\nLemma l : 1 = 1.\n{gap}\n")
+    monkeypatch.setattr(check, "sources", lambda: [file])
+    assert [fault.split(": ")[0] for fault in check.gaps()] == ["mutant.v:3"]
