@@ -262,8 +262,9 @@ def statement_table(statements: list[dict[str, str]]) -> str:
                 "|---|---|---|---|",
             ]
         names = ", ".join(f"`{name}`" for name in one.get("theorems", ()))
-        note = f" {one['note']}" if "note" in one else ""
-        parts.append(f"| {one['name']} | {one['words']} | {one['status']} | {names}{note} |")
+        parts.append(
+            f"| {one['name']} | {one['words']} | {one['status']} | {'; '.join(filter(None, [names, one.get('note')]))} |"
+        )
     return "\n".join(parts).strip() + "\n"
 
 
