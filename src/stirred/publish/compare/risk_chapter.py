@@ -12,7 +12,7 @@ from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.exchange import Exchange
+from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.released import lazy, schema_of, taking_part
 from stirred.publish.plan.description import Plan
 from stirred.report import Section, risk

@@ -7,6 +7,7 @@ from stirred.report.charts.marks import Spec, drawn, from_zero, quantity
 from stirred.report.document import Chart, table
 
 ERROR, RISK = "mean absolute error of a cell", "risk"
+NEAR = 0.03  # of the whole axis: names of lines nearer than this would overlap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ def frontier(
 
 def _lines(guesses: Sequence[tuple[str, float]]) -> list[Spec]:
     data = {"values": [{"g": name, "r": value} for name, value in guesses]}
+    words = {"values": [{"g": names, "r": value} for names, value in labelled(guesses)]}
     level: Spec = {"field": "r", "type": "quantitative"}
     tip = [{"field": "g", "title": "guess", "type": "nominal"}, {**level, "format": ".1%", "title": "finds"}]
     return [
@@ -100,7 +102,7 @@ def _lines(guesses: Sequence[tuple[str, float]]) -> list[Spec]:
             "encoding": {"y": level, "tooltip": tip},
         },
         {
-            "data": data,
+            "data": words,
             "mark": {
                 "type": "text",
                 "align": "left",
@@ -112,3 +114,18 @@ def _lines(guesses: Sequence[tuple[str, float]]) -> list[Spec]:
             "encoding": {"y": level, "x": {"value": 0}, "text": {"field": "g"}},
         },
     ]
+
+
+def labelled(guesses: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The names of lines, joined where two lines are so near that their names would overlap.
+
+    >>> labelled([("modal guess", 0.0), ("majority", 0.01), ("the truth", 1.0)])
+    [('modal guess, majority', 0.01), ('the truth', 1.0)]
+    """
+    found: list[tuple[str, float]] = []
+    for name, value in sorted(guesses, key=lambda one: one[1]):
+        if found and value - found[-1][1] < NEAR:
+            found[-1] = (f"{found[-1][0]}, {name}", value)
+        else:
+            found.append((name, value))
+    return found
