@@ -41,7 +41,7 @@ def test_a_run_that_found_the_disk_full_goes_on_when_there_is_room(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "household.parquet")
 
     with monkeypatch.context() as patched:
-        patched.setattr(pq.ParquetWriter, "write_batch", full)
+        patched.setattr(pq.ParquetWriter, "write_table", full)
         stopped = place.tried(verb)
     assert stopped.code == 74
     assert "No space left on device" in stopped.said

@@ -59,7 +59,7 @@ def test_bash_completes_verbs_actions_flags_and_choices() -> None:
 def test_the_other_shells_read_their_script(shell: str, tmp_path: Path) -> None:
     script = {"zsh": zsh, "fish": fish}[shell](PARSER)
     assert "packet" in script
-    assert script.count("'") % 2 == 0 or shell == "zsh"
+    assert re.sub(r"\\.", "", script).count("'") % 2 == 0 or shell == "zsh"
     assert not re.search(r"\\bpath=", script), "path is the PATH of zsh"
     if shell == "zsh":  # the first TAB reads the file, and must complete too
         assert script.endswith("|| _bash_complete -o filenames -F _stirred\n")

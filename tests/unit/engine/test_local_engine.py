@@ -15,7 +15,7 @@ import pytest
 from flow_kernels import PART, Numbered, Sorted, refusing
 from stirred.engine import Local
 from stirred.engine.choice import engine_named
-from stirred.engine.local import flow as local_flow
+from stirred.engine.local import released
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.engine.local.memory import LIBRARIES, bytes_of
 from stirred.engine.local.threads import in_order
@@ -114,7 +114,7 @@ def test_records_that_an_error_stops_leave_nothing_on_disk(tmp_path: Path) -> No
 def test_a_file_does_not_show_how_many_parts_it_was_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_flow, "GROUP", 700)
+    monkeypatch.setattr(released, "GROUP", 700)
     files = []
     for number in (1, 3, 40):
         table = pa.table({"id": np.arange(3000, dtype=np.uint64)})

@@ -230,7 +230,7 @@ def test_a_public_file_of_areas_decides_alone(tmp_path: Path):
     for homes, quarters in ((("a1", "a1"), ("b1",)), (("a1", "a2"), ())):
         listing = '[geography.areas]\nfiles = ["areas.csv"]\n'
         public = on_disk(census(homes, quarters), tmp_path, listing)
-        assert areas.deciding(public) == ()
+        assert areas.deciding(public.schema) == ()
         assert TopDown(workload=WORKLOAD).specification(public).multiverse.is_vacuous
         trees |= {("memory", in_memory(public)), ("parts", in_parts(public))}
     assert len(trees) == 2  # one for each way of listing it

@@ -14,7 +14,7 @@ from stirred.errors import ClusterError, StirredError
 # code → what it means; docs/reference/exit-codes.md explains them
 CODES = {
     0: "done",
-    1: "a check found a problem: records break the schema, or a packet does not verify",
+    1: "a check found a problem: records break the schema, a packet does not verify, or an audit fails",
     2: "wrong input or a refusal; nothing was released",
     70: "a fault of stirred or of a library",
     74: "the system refused (a full disk, missing rights, a limit): the same command goes on from what is finished",

@@ -15,7 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "audit": (
         "stirred.cli.assessing.audit",
-        "claimed and observed loss of a plan's mechanisms, on invented records",
+        "claimed and observed loss of the mechanisms of a plan, on invented records",
     ),
     "budget": ("stirred.cli.spec.budget", "the budget of a swap from its stratum and rate, and back"),
     "catalog": ("stirred.cli.spec.catalog", "the published specifications"),

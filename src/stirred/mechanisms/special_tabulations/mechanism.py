@@ -18,13 +18,15 @@ from stirred.mechanisms.arguments import require_inputs, require_key
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
 from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
 from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.mechanisms.special_tabulations.config import SpecialTabulationsConfig
+from stirred.mechanisms.special_tabulations.proposal import propose
 from stirred.mechanisms.special_tabulations.rules import CountRule
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,11 @@ class SpecialTabulations(Mechanism):
     least_area: int = 0
     given: Path | None = None
     without_guarantee: str = ""
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """Small tables of the coarsest areas."""
+        return propose(schema)
 
     def __post_init__(self) -> None:
         require_kind("record", self.record, str, wanted="a record type", fix='record="person"')

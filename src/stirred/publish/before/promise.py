@@ -1,5 +1,6 @@
 """The promise of a plan: the specification of each mechanism, stated once, and their composition."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,6 +50,11 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
             mechanism.refuse_stated(census, found[-1], engine)
             if step.continues is not None:
                 _require_included(found[step.continues], found[-1], step.label)
+    return joined(plan, found)
+
+
+def joined(plan: Plan, found: Sequence[Specification]) -> PlanPromise:
+    """The promise of a plan from those of its mechanisms, with the packets from outside that it reads."""
     plan_alone = composed(plan, found)
     _require_within(plan, plan_alone.whole)
     read, notes = together(plan, found, counted_once(plan, found))

@@ -9,6 +9,7 @@ from stirred.engine import Engine, Local, silent
 from stirred.errors import require_kind, require_path
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import schema_of
+from stirred.publish.before.promise import joined
 from stirred.publish.before.refusals import require_finite, require_kept, require_room
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
@@ -46,6 +47,7 @@ def save(
     require_finite(release.specification, str(release.settings.get("without_guarantee", "")))
     schema = schema_of(release)
     plan = plan_of_release(release, release.folder or Path(), census=census, title=title)
+    promise = joined(plan, [release.specification])
     part = out.with_name(out.name + ".part")
     place = part / PUBLIC / data_folder(plan, 0)
     with locked(out), _removed(part):
@@ -55,9 +57,10 @@ def save(
         content = Content(
             plan=plan,
             schema=schema,
-            specification=release.specification,
+            specification=promise.whole,
             releases=(located(release, place),),
             engine=engine or Local(),
+            promise=promise,
         )
         write(content, part, progress=silent, internal=internal)
         named(part, out)
