@@ -5,7 +5,7 @@
 
 The state has 1.1 million persons; with the code lists of the production of 2020 as FOLDER this is the whole measurement:
 
-  python benchmarks/safetab.py --codes /work/shared/data/safetab/p_production_NMFv7-2020
+  python benchmarks/safetab.py --codes ../shared/data/safetab/p_production_NMFv7-2020
 
 Each product runs in a process of its own, so that its peak memory is its own; kernels are warm if the benchmark ran before.
 ``--toy`` runs the commands on about ten persons as whole processes, first without compiled kernels, then with them.
