@@ -54,7 +54,7 @@ class Tree:
             above = nodes
         names = list(levels)
         if len(codes[0]) > 1:
-            names.insert(0, root)
+            names.insert(0, root_name(root, names))
             codes.insert(0, pl.Series([""]))
             parents[0] = np.zeros(len(parents[0]), np.int64)
             parents.insert(0, np.full(1, -1, np.int64))
@@ -84,7 +84,9 @@ class Tree:
             parents.append(number[first])
             codes.append(column.gather(first))
             number = np.cumsum(fresh) - 1
-        return Tree((*(() if root is None else (root,)), *levels), tuple(codes), tuple(parents))
+        return Tree(
+            (*(() if root is None else (root_name(root, levels),)), *levels), tuple(codes), tuple(parents)
+        )
 
     def size(self, depth: int) -> int:
         """The number of geounits of a level."""
@@ -129,3 +131,12 @@ def two_parents(twice: int, level: str) -> InputError:
         why="an area has one parent",
         fix="make codes unique within the level, as a GEOID is",
     )
+
+
+def root_name(wanted: str, levels: Sequence[str]) -> str:
+    """The name of a common root of several tops: never that of a level of theirs, whose shares and rules it would take.
+
+    >>> root_name("us", ["state", "county"]), root_name("state", ["state", "county"])
+    ('us', 'root')
+    """
+    return "root" if wanted in levels else wanted

@@ -18,7 +18,7 @@ from stirred.engine import Engine
 from stirred.engine.base import Parts
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.run.subtrees.rows import COUNT, PART, SHARD, ListedAreas, Places, frame_of
-from stirred.mechanisms.topdown.tree.geounits import Tree, no_code, two_parents
+from stirred.mechanisms.topdown.tree.geounits import Tree, no_code, root_name, two_parents
 from stirred.mechanisms.topdown.tree.leaves import spine_of
 from stirred.mechanisms.topdown.tree.splits import beside
 from stirred.mechanisms.topdown.workload.options import SpineOptions
@@ -157,7 +157,7 @@ class Cut:
     def spine(self, root: str) -> Tree:
         """The tree down to the cut."""
         names = self.columns[: self.depth + 1 - int(self.root)]
-        return Tree.sorted(self.heads, names, root=root if self.root else None)
+        return Tree.sorted(self.heads, names, root=root_name(root, self.columns) if self.root else None)
 
 
 def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) -> Cut | None:

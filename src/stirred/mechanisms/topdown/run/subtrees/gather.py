@@ -33,7 +33,7 @@ from stirred.mechanisms.topdown.run.subtrees.rows import (
 )
 from stirred.mechanisms.topdown.run.task import Task
 from stirred.mechanisms.topdown.tree.counts import no_area, no_cell
-from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree.geounits import Tree, root_name
 from stirred.mechanisms.topdown.tree.splits import mixed_areas, split
 from stirred.mechanisms.topdown.workload.histogram import column
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -121,7 +121,7 @@ def gather(task: Task) -> Subtrees | None:
         if options:
             empty = pl.DataFrame(schema=dict.fromkeys((*spine, *(name for name, _ in beside)), pl.String))
             _, columns, measured = split(options, empty, spine, workload)
-        root = measured.levels[0] if found.root else None
+        root = root_name(measured.levels[0], columns) if found.root else None
         tops = found.spine(measured.levels[0])
         single = [np.diff(tops.first_child[d]) == 1 for d in range(found.depth)]
         above = np.zeros((found.shards, found.depth), bool)
