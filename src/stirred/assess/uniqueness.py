@@ -65,7 +65,7 @@ def uniqueness(release: Release, engine: Engine) -> tuple[Uniqueness, ...]:
     """For each type of released records, those alone on all that is published of them, without and with their place."""
     schema = schema_of(release)
     found = []
-    for record_type in release.microdata:
+    for record_type in sorted(release.microdata):  # a release that was taken up again has its own order
         for by, place in questions(release, record_type):
             cells = _cells(schema, record_type, counted(release, by, record_type=record_type, engine=engine))
             found.append(
