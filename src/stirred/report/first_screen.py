@@ -84,6 +84,8 @@ def _reply(
 
 def _protected(specification: Specification, what: Allowed, *, several: bool) -> tuple[str, str]:
     """The unit, and the change of the data that the odds are about: the smallest one that the invariants allow."""
+    if not specification.budget.is_finite:
+        return Phrase("report.first.protected.nobody"), Phrase("report.first.protected.nobody_words")
     unit = specification.input_premetric.unrestricted.unit
     name = unit if unit in ("household", "person") else "other"
     words = Phrase(f"report.first.protected.{'short' if several else 'change'}", change=what.change)
