@@ -42,6 +42,9 @@ class CensusFiles:
     _homes: dict[str, FlatHouseholds] = field(
         default_factory=dict, repr=False, init=False
     )  # households made from a person file, by record type
+    # by record type, made once and kept: files as they are, and with every column in its type
+    _opened: dict[str, pl.LazyFrame] = field(default_factory=dict, repr=False, init=False)
+    _scanned: dict[str, pl.LazyFrame] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def domain(self) -> Domain:
@@ -107,8 +110,11 @@ class CensusFiles:
     def source(self, record_type: str) -> pl.LazyFrame:
         """The file or table of a record type as it is given; households and persons of one file may share a table."""
         record = self.schema.record(record_type)
-        name = self._given(record)
-        return self.files[name] if name else open_source(record.source, self.folder)
+        if name := self._given(record):
+            return self.files[name]
+        if record_type not in self._opened:
+            self._opened[record_type] = open_source(record.source, self.folder)
+        return self._opened[record_type]
 
     def _given(self, record: RecordSchema) -> str:
         """The record type whose table in memory holds these records, or nothing."""
@@ -135,7 +141,9 @@ class CensusFiles:
         """
         record = self.schema.record(record_type)
         with redact_errors(record_type):
-            own = typed(self.schema, record, self.file(record_type))
+            if record_type not in self._scanned:
+                self._scanned[record_type] = typed(self.schema, record, self.file(record_type))
+            own = self._scanned[record_type]
             if columns is None:
                 return own
             return self._resolve(record, own, list(dict.fromkeys(columns)), ordered=ordered)

@@ -16,7 +16,9 @@ M = TypeVar("M", bound=BaseModel)
 class StrictModel(BaseModel):
     """Unknown keys are errors; errors do not repeat what was typed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, strict=True, defer_build=True
+    )
 
 
 RESERVED = frozenset(

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.assess.assessment import Assessment
+from stirred.frames import median
 from stirred.languages import Phrase, Value
 from stirred.report.document import Answered, Reply
 from stirred.report.texts import excepted, percent, reach, relabelled, rounded, tosses
@@ -155,7 +156,7 @@ def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
     before = np.concatenate([pair[0] for pair in pairs])
     after = np.concatenate([pair[1] for pair in pairs])
     difference, held = np.abs(after - before), before > 0  # the same cells for every release
-    relative = float(np.median(difference[held] / before[held])) if held.any() else 0.0
+    relative = median(difference[held] / before[held]) if held.any() else 0.0
     same = percent(float((difference[held] == 0).mean())) if held.any() else percent(1.0)
     words = Phrase("report.first.moved.same", cells=int(held.sum()), same=same)
     if relative > 0:
@@ -182,11 +183,11 @@ def _uncertain(tables: Tables) -> tuple[str, str]:
     small, big = size < 10, size >= 100
     words: list[str] = [*said]
     if small.any():
-        words.append(Phrase("report.first.moved.small", number=rounded(float(np.median(half[small])))))
+        words.append(Phrase("report.first.moved.small", number=rounded(median(half[small]))))
     if big.any():
-        words.append(Phrase("report.first.moved.large", percent=percent(float(np.median(share[big])))))
+        words.append(Phrase("report.first.moved.large", percent=percent(median(share[big]))))
     return (
-        Phrase("report.first.moved.typical", number=rounded(float(np.median(half)))),
+        Phrase("report.first.moved.typical", number=rounded(median(half))),
         _sentences(words),
     )
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE
 from stirred.assess.utility.tables import bin_labels
+from stirred.frames import median
 from stirred.languages import Phrase
 from stirred.report import charts
 from stirred.report.charts.spatial import Ground, areas
@@ -112,7 +113,7 @@ def _lead(found: Sequence[Shown], noisy: Sequence[Shown]) -> str:
         return Phrase("report.published.exact")
     return Phrase(
         "report.published.lead",
-        number=rounded(float(np.median(halves))),
+        number=rounded(median(halves)),
         cells=int(halves.size),
         all=sum(one.frame.height for one in noisy),
     )
@@ -122,14 +123,14 @@ def _by_size(found: Sequence[Shown]) -> Chart:
     """Half the interval in per cent of the estimate, by table and size of the cell."""
     rows: list[dict[str, object]] = []
     size, name = Phrase("report.chart.size"), Phrase("report.chart.table")
+    cells = [(one.name, one.uncertain().sort("share")) for one in found]
     for index, label in enumerate(bin_labels(SIZES)):
-        for one in found:
-            cells = one.uncertain()
-            classes = np.searchsorted(np.asarray(SIZES[1:]), cells["estimate"].to_numpy(), side="right")
-            shares = 100 * cells["share"].to_numpy()[classes == index]
+        for shown, frame in cells:
+            classes = np.searchsorted(np.asarray(SIZES[1:]), frame["estimate"].to_numpy(), side="right")
+            shares = 100 * frame["share"].to_numpy()[classes == index]
             if shares.size:
-                low, middle, high = np.quantile(shares, [0.1, 0.5, 0.9])
-                rows.append({size: label, name: one.name, "low": low, "middle": middle, "high": high})
+                low, middle, high = np.interp([0.1, 0.5, 0.9], np.linspace(0, 1, shares.size), shares)
+                rows.append({size: label, name: shown, "low": low, "middle": middle, "high": high})
     columns = [Phrase(f"report.chart.{part}") for part in ("tenth", "half", "ninety")]
     return charts.ranges(
         "uncertainty-by-size",

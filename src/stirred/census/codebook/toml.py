@@ -25,7 +25,7 @@ def span(text: str) -> range | None:
 class Strict(BaseModel):
     """A model that refuses unknown keys and shows no input in its errors."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True, defer_build=True)
 
 
 class MissingModel(Strict):

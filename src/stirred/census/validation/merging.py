@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stirred.frames import series_of
+
 ROWS = 1 << 20
 
 
@@ -32,7 +34,7 @@ def merged(links: pl.LazyFrame, homes: pl.LazyFrame) -> tuple[int, int]:
                 waiting = waiting[here:]
                 break
             waiting = next(persons, None)
-        wrong += int((sizes != pl.Series(counts)).sum())
+        wrong += int((sizes != series_of(counts)).sum())
     while waiting is not None:
         orphans += waiting.height
         waiting = next(persons, None)

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance import Key
+from stirred.frames import series_of
 from stirred.mechanisms.phsafe.amounts import MeasuredTable
 from stirred.mechanisms.phsafe.counting.tables import (
     ALL,
@@ -115,9 +116,10 @@ def has(tables: Mapping[str, pl.DataFrame], item: MeasuredTable) -> bool:
     """Whether released tables hold a measurement; a census may lack what it needs."""
     if item.table not in tables:
         return False
-    rows = tables[item.table].filter(pl.col(REGION_TYPE) == item.region_type)
-    codes = rows[ITERATION].unique() if ITERATION in rows.columns else [ALL]
-    return rows.height > 0 and CODES[item.level][0] in codes
+    table = tables[item.table]
+    levels = table[ITERATION].to_list() if ITERATION in table.columns else [ALL] * table.height
+    rows = zip(table[REGION_TYPE].to_list(), levels, strict=True)
+    return (item.region_type, CODES[item.level][0]) in rows
 
 
 def _targets(table: str) -> dict[str, dict[int, int]]:
@@ -136,17 +138,17 @@ def _rows(answer: Answers, noisy: Ints, table: str, cells: Mapping[int, int]) ->
     reach = [margin(wanted.noise, len(part)) for part in parts]
     shape = counts.shape
     region, code, cell = (axis.ravel() for axis in np.indices(shape))
-    column = {
-        REGION_TYPE: [wanted.region_type] * counts.size,
-        REGION: np.array(answer.regions, object)[region],
-        ITERATION: np.array(codes, object)[code],
-        cell_column(table): np.array(targets, np.int64)[cell],
-        COUNT: counts.ravel(),
-        VARIANCE: np.array(variance)[cell],
-        "reach": np.array(reach)[cell],
-    }
-    text = {REGION_TYPE: pl.String(), REGION: pl.String(), ITERATION: pl.String()}
-    frame = pl.DataFrame(column, schema_overrides=text)
+    frame = pl.DataFrame(
+        {
+            REGION_TYPE: pl.repeat(wanted.region_type, counts.size, dtype=pl.String(), eager=True),
+            REGION: series_of(np.array(answer.regions, object)[region], pl.String()),
+            ITERATION: series_of(np.array(codes, object)[code], pl.String()),
+            cell_column(table): series_of(np.array(targets, np.int64)[cell]),
+            COUNT: series_of(counts.ravel()),
+            VARIANCE: series_of(np.array(variance)[cell]),
+            "reach": series_of(np.array(reach)[cell]),
+        }
+    )
     estimate = pl.col(COUNT).cast(pl.Float64)
     return frame.with_columns(
         estimate=estimate,

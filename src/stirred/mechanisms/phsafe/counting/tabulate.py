@@ -11,7 +11,7 @@ import pyarrow as pa
 from stirred.chance.words import Hasher, comparable, one
 from stirred.engine import Engine
 from stirred.engine.placing import PART, Placed
-from stirred.frames import arrow_of, frame_of
+from stirred.frames import arrow_of, frame_of, series_of
 from stirred.mechanisms.phsafe.counting.tables import (
     BY_NAME,
     ORIGIN,
@@ -66,7 +66,7 @@ class CountKernel:
             inside = joined.select((wanted.universe & wanted.homes).fill_null(False).alias("in"))["in"]
             mask = np.broadcast_to(inside.to_numpy(), joined.height)
             kept = ranks.kept(np.array(mask), homes, units.height, tau)
-            made.append(_grouped(joined.filter(pl.Series(kept)), wanted, filtered=True))
+            made.append(_grouped(joined.filter(series_of(kept)), wanted, filtered=True))
         return made
 
 
@@ -143,6 +143,8 @@ class PlacedByText:
 
 def _plain(table: pa.Table) -> pa.Table:
     """The table without dictionaries, as flows have it."""
+    if not any(pa.types.is_dictionary(field.type) for field in table.schema):
+        return table
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in table.schema
