@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Flow, Local, Progress
-from stirred.errors import InputError, require_kind
+from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.cell_key.config import CellKeyConfig
 from stirred.mechanisms.cell_key.design import number
@@ -30,11 +30,12 @@ from stirred.mechanisms.cell_key.tables.perturbed import ShownCells
 from stirred.mechanisms.cell_key.tables.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
 from stirred.mechanisms.cell_key.tables.totals import TotalledCells, totalled
 from stirred.mechanisms.chains.earlier import earlier_promise, earlier_records
+from stirred.mechanisms.chains.tables import RecordTables, table_name
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
-from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
+from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Multiverse, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -45,7 +46,7 @@ OF_MAGNITUDES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellKey(Mechanism):
+class CellKey(RecordTables):
     """Counts with noise from a perturbation table, looked up by the count and by the sum of the records' keys.
 
     The same set of records has the same noise in every table; tables do not add up. No budget is finite (proof.md): a
@@ -55,8 +56,8 @@ class CellKey(Mechanism):
     name: ClassVar[str] = "cell-key"
     Config: ClassVar[type[MechanismConfig]] = CellKeyConfig
 
-    tables: Sequence[Sequence[str]]
-    record: str = "household"
+    file_settings: ClassVar[tuple[str, ...]] = ("ptable", "given", "magnitude_ptable")
+
     ptable: Path | None = None
     D: int = 5
     V: Fraction | str | int = 3
@@ -79,17 +80,9 @@ class CellKey(Mechanism):
     sensitive_below: int = 0
     magnitude_V: Fraction | str | int = 2  # noqa: N815 - as the literature writes it
     magnitude_ptable: Path | None = None
-    without_guarantee: str = ""
-    given: Path | None = None
 
     def __post_init__(self) -> None:
-        require_kind("record", self.record, str, wanted="a record type", fix='record="person"')
-        if not self.tables or any(isinstance(by, str) for by in self.tables):
-            raise InputError(
-                "the tables are not lists of variables",
-                why="each table is a list of the variables that it counts by",
-                fix='tables=[["county", "tenure"]]',
-            )
+        RecordTables.__post_init__(self)
         if self.weight in self.magnitudes:
             raise InputError(
                 f"{self.weight} is the weight and a magnitude",
@@ -102,27 +95,9 @@ class CellKey(Mechanism):
             )
 
     @classmethod
-    def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings."""
-        settings = {name: getattr(config, name) for name in type(config).model_fields}
-        for name in ("ptable", "given", "magnitude_ptable"):
-            settings[name] = None if settings[name] is None else Path(settings[name])
-        return cls(**settings)
-
-    @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
         """Small tables of the coarsest areas."""
         return propose(schema)
-
-    @property
-    def record_type(self) -> str:
-        """The records that are counted."""
-        return self.record
-
-    @property
-    def published_without_guarantee(self) -> str:
-        """The office's reason."""
-        return self.without_guarantee
 
     @cached_property
     def perturbation(self) -> Perturbation:
@@ -178,31 +153,34 @@ class CellKey(Mechanism):
 
     def settings(self) -> dict[str, object]:
         """The keys of a [[mechanism]]."""
-        found = {name: getattr(self, name) for name in self.Config.model_fields}
+        found = RecordTables.settings(self)
         found["V"] = str(Fraction(str(self.V)))
         found["pstay"] = None if self.pstay is None else str(Fraction(str(self.pstay)))
-        found["tables"] = [list(by) for by in self.tables]
         found["magnitudes"] = list(self.magnitudes)
         for name in ("p_large", "p_small", "fp", "q", "mu_c", "magnitude_V"):
             found[name] = None if found[name] is None else str(Fraction(str(found[name])))
         found["epsilon"] = [str(Fraction(str(weight))) for weight in self.epsilon]
-        return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
+        return found
 
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The variables of the tables, and what is added up in them."""
+        return tuple(dict.fromkeys([*(name for by in self.tables for name in by), *self._values]))
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop at a perturbation table that cannot be, and at records that have no key."""
         _ = self.perturbation
         if self.magnitudes:
             _ = self.magnitude_noise
         key_column(census, self.record, self.record_key)
-        if self.given is None:
-            census.scan(self.record, [*(name for by in self.tables for name in by), *self._values])
+        RecordTables.refuse(self, census, engine)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """No finite budget; on the records of an earlier release, the promise of that release."""
         require_inputs(census, engine)
         if self.given is not None:
             first = earlier_promise(self.given)
-            return replace(first, notes=(*first.notes, Phrase("cell_key.note.chained"), *self._reason()))
+            return replace(first, notes=(*first.notes, Phrase("cell_key.note.chained"), *self.reason()))
         return Specification(
             domain=census.domain,
             multiverse=Multiverse.none(),
@@ -210,7 +188,7 @@ class CellKey(Mechanism):
             output_premetric=Multiplicative(),
             budget=Budget.infinite(),
             evidence=Evidence(status="proved", source=Phrase("cell_key.source")),
-            notes=(Phrase("cell_key.note.witness"), *self._reason(), *census.notes),
+            notes=(Phrase("cell_key.note.witness"), *self.reason(), *census.notes),
         )
 
     def release(
@@ -224,11 +202,8 @@ class CellKey(Mechanism):
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """Each table with its perturbed counts; keys, noise and counts before it never leave this function."""
-        require_inputs(census, engine)
-        require_key(key)
         engine = engine or Local()
-        census = engine.census(census.checked())
-        promise = self.specification(census)
+        census = self.admitted(census, key, engine)
         column = key_column(census, self.record, self.record_key)
         keys = RecordKeys(
             key.bind(self.name, "record keys"),  # not bound to tables or data: keys are permanent
@@ -240,22 +215,7 @@ class CellKey(Mechanism):
         for by in self.tables:
             flow = self._flow(census, engine, list(dict.fromkeys([*by, column, *self._values])))
             made |= self._shown(flow, by, keys)
-        return Release(
-            mechanism=self.name,
-            parameters=self.parameters(),
-            specification=promise,
-            tables=made,
-            ledger=Ledger().spend(by=self.name, on=self.record, budget=promise.budget),
-            settings=self.settings(),
-            private=key.private,
-            schema=census.schema,
-            folder=census.folder,
-        )
-
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of the tables, and what is added up in them."""
-        named = [*(name for by in self.tables for name in by), *self._values]
-        return {self.record: tuple(dict.fromkeys(named))}
+        return self.released(census, key, self.specification(census), made)
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:  # noqa: ARG002
         """A table is weighted by the weight, or has the totals of a magnitude."""
@@ -281,7 +241,7 @@ class CellKey(Mechanism):
         found = own_table(release, by)
         if found is not None and weight:
             known = next(own for own in self.tables if {*own} == {*by})
-            return finished(frame_of(release.tables[f"{weight}-of-{_name(known)}"]), by)
+            return finished(frame_of(release.tables[f"{weight}-of-{table_name(known)}"]), by)
         if found is None:
             raise InputError(
                 f"no table of {', '.join(by) or 'no variable'} was perturbed",
@@ -305,7 +265,7 @@ class CellKey(Mechanism):
             return None
         by = list(self.tables[0])
         counts = census.counts(self.record, by)
-        return law_of_table(counts, by, self.perturbation, name=_name(by), threshold=self.threshold)
+        return law_of_table(counts, by, self.perturbation, name=table_name(by), threshold=self.threshold)
 
     def details(self) -> Mapping[str, object]:
         """The pair of data sets that shows why no budget is finite."""
@@ -346,11 +306,6 @@ class CellKey(Mechanism):
             ),
         )
 
-    def _reason(self) -> tuple[Phrase, ...]:
-        if not self.without_guarantee:
-            return ()
-        return (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
-
     @property
     def _values(self) -> tuple[str, ...]:
         """What is added up beside the counts."""
@@ -358,7 +313,7 @@ class CellKey(Mechanism):
 
     def _shown(self, flow: Flow, by: Sequence[str], keys: RecordKeys) -> dict[str, pa.Table]:
         """The table of counts, and one for each magnitude."""
-        name = _name(by)
+        name = table_name(by)
         if not self._values:
             cells = counted(flow, KeyedCells(tuple(by), keys))
             return {name: ShownCells.of(cells, by, self.perturbation, self.threshold).table()}
@@ -391,7 +346,3 @@ class CellKey(Mechanism):
         if self.given is None:
             return engine.records(census, self.record, columns)
         return engine.released(earlier_records(self.given, census, self.record, columns))
-
-
-def _name(by: Sequence[str]) -> str:
-    return "-by-".join(reversed(by)) or "total"

@@ -4,19 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.errors import BudgetError, InputError, require_kind
+from stirred.errors import BudgetError, InputError
 from stirred.frames import frame_of
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
-from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
+from stirred.mechanisms.chains.earlier import earlier_promise
+from stirred.mechanisms.chains.tables import RecordTables, table_name
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
 from stirred.mechanisms.gaussian_tables.config import GaussianTablesConfig
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianTables(Mechanism):
+class GaussianTables(RecordTables):
     r"""Tables with noise in every cell: table t has the share $\rho_t^2$ of the budget and $\sigma_t^2 = 1/\rho_t^2$.
 
     A changed record leaves one cell of a table and enters another, so a table moves by at most √2: proof.md.
@@ -44,20 +45,16 @@ class GaussianTables(Mechanism):
     name: ClassVar[str] = "gaussian-tables"
     Config: ClassVar[type[MechanismConfig]] = GaussianTablesConfig
 
-    tables: Sequence[Sequence[str]]
     rho_squared: Fraction | str | int
     shares: Sequence[Fraction | str | int] = ()
-    record: str = "household"
-    given: Path | None = None
     stability: Fraction | str | int | None = None
-    without_guarantee: str = ""
 
     def __post_init__(self) -> None:
-        require_kind("record", self.record, str, wanted="a record type", fix='record="person"')
-        if not self.tables or any(isinstance(by, str) or not by for by in self.tables):
+        RecordTables.__post_init__(self)
+        if not all(self.tables):
             raise InputError(
-                "the tables are not lists of variables",
-                why="each table is a list of one or more variables; the number of all records is exact in any case",
+                "a table has no variables",
+                why="it would count all records, and their number is exact in any case",
                 fix='tables=[["county", "tenure"]]',
             )
         if len({frozenset(by) for by in self.tables}) < len(self.tables):
@@ -84,26 +81,9 @@ class GaussianTables(Mechanism):
             )
 
     @classmethod
-    def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings."""
-        settings = {name: getattr(config, name) for name in type(config).model_fields}
-        settings["given"] = None if settings["given"] is None else Path(settings["given"])
-        return cls(**settings)
-
-    @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
         """Small tables of the coarsest areas."""
         return propose(schema)
-
-    @property
-    def record_type(self) -> str:
-        """The records that are counted."""
-        return self.record
-
-    @property
-    def published_without_guarantee(self) -> str:
-        """The office's reason."""
-        return self.without_guarantee
 
     @property
     def variances(self) -> tuple[Fraction, ...]:
@@ -122,17 +102,13 @@ class GaussianTables(Mechanism):
 
     def settings(self) -> dict[str, object]:
         """The keys of a [[mechanism]]."""
-        return {
-            "tables": [list(by) for by in self.tables],
-            "rho_squared": str(Fraction(str(self.rho_squared))),
-            "shares": [str(Fraction(str(share))) for share in self.shares],
-            "record": self.record,
-            "given": None if self.given is None else str(self.given),
-            "stability": None if self.stability is None else str(Fraction(str(self.stability))),
-            "without_guarantee": self.without_guarantee,
-        }
+        found = RecordTables.settings(self)
+        found["rho_squared"] = str(Fraction(str(self.rho_squared)))
+        found["shares"] = [str(Fraction(str(share))) for share in self.shares]
+        found["stability"] = None if self.stability is None else str(Fraction(str(self.stability)))
+        return found
 
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where levels are not listed, or a stability is stated of nothing."""
         if self.stability is not None and (self.given is None or Fraction(str(self.stability)) <= 0):
             raise InputError(
@@ -140,10 +116,8 @@ class GaussianTables(Mechanism):
                 why="it relates a given release to the census, and is above 0",
                 fix='given = "swap" with stability = "1", or leave stability out',
             )
-        named = [name for by in self.tables for name in by]
-        if self.given is None:
-            census.scan(self.record, named)
-        for name in named:
+        RecordTables.refuse(self, census, engine)
+        for name in self.columns:
             if name not in census.schema.spine:
                 listed(census, self.record, name)
 
@@ -168,40 +142,22 @@ class GaussianTables(Mechanism):
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """Every table with noise in every cell; counts may be negative."""
-        require_inputs(census, engine)
-        require_key(key)
-        census = census.checked()
-        census = engine.census(census) if engine else census
-        promise = self.specification(census)
+        census = self.admitted(census, key, engine)
         cells = [self._cells(census, by) for by in self.tables]
         # the digest of all counts: the same key never gives one noise to two data sets
         digest = key.digest(*(one.frame["count"].to_numpy().tobytes() for one in cells))
         own = key.bind(self.name, repr(sorted(self.parameters().items())), digest)
         made = {
-            "-by-".join(reversed(one.by)): finished(one.noisy(variance, own), one.by)
+            table_name(one.by): finished(one.noisy(variance, own), one.by)
             for one, variance in zip(cells, self.variances, strict=True)
         }
-        spent = Ledger(output_premetric=NormalizedRenyi()) if self.given is None else Ledger()
+        promise = self.specification(census)
+        if self.given is not None:
+            return self.released(census, key, promise, made)
+        spent = Ledger(output_premetric=NormalizedRenyi())
         for by, variance in zip(self.tables, self.variances, strict=True):
-            spent = (
-                spent.spend(self.name, " × ".join(by), Budget.sqrt(1 / variance)) if not self.given else spent
-            )
-        return Release(
-            mechanism=self.name,
-            parameters=self.parameters(),
-            specification=promise,
-            tables=made,
-            checks=() if self.given is not None else self._checks(census, made),
-            ledger=spent if self.given is None else spent.spend(self.name, self.record, promise.budget),
-            settings=self.settings(),
-            private=key.private,
-            schema=census.schema,
-            folder=census.folder,
-        )
-
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of the tables."""
-        return {self.record: tuple(dict.fromkeys(name for by in self.tables for name in by))}
+            spent = spent.spend(self.name, " × ".join(by), Budget.sqrt(1 / variance))
+        return self.released(census, key, promise, made, ledger=spent, checks=self._checks(census, made))
 
     def table(
         self,
@@ -215,7 +171,7 @@ class GaussianTables(Mechanism):
         """A table, or sums of its cells, with its error; from the table that errs least."""
         if weight or (record_type or self.record) != self.record:
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
-        frames = [frame_of(release.tables["-by-".join(reversed(own))]) for own in self.tables]
+        frames = [frame_of(release.tables[table_name(own)]) for own in self.tables]
         found = summed(frames, self.variances, by)
         if found is None:
             raise InputError(
@@ -273,11 +229,9 @@ class GaussianTables(Mechanism):
         return carried(earlier_promise(self.given), self._own(census), Fraction(str(self.stability)))
 
     def _cells(self, census: "Census", by: Sequence[str]) -> ListedCells:
-        if self.given is None:
-            counts = frame_of(census.counts(self.record, list(by)))
-        else:
-            counts = earlier_counts(self.given, census, self.record, by)
-        text = counts.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+        text = self.counts(census, by).with_columns(
+            pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String)
+        )
         return ListedCells.of(text, by, self.record, census)
 
     def _checks(self, census: "Census", made: Mapping[str, pa.Table]) -> tuple[Check, ...]:
@@ -286,7 +240,7 @@ class GaussianTables(Mechanism):
         for by in self.tables:
             areas = [name for name in by if name in census.schema.spine]
             if areas:
-                shown = frame_of(made["-by-".join(reversed(by))]).select(areas).n_unique()
+                shown = frame_of(made[table_name(by)]).select(areas).n_unique()
                 real = frame_of(census.counts(self.record, areas)).height
                 words = str(Phrase("gaussian_tables.check", level=areas[-1], table=", ".join(by)))
                 found.append(Check(invariant=words, kept=shown == real, numbers=real))

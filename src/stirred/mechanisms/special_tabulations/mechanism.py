@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
@@ -11,26 +11,26 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.errors import InputError, require_kind
-from stirred.frames import frame_of
+from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import require_inputs, require_key
+from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
-from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
+from stirred.mechanisms.chains.earlier import earlier_promise
+from stirred.mechanisms.chains.tables import RecordTables, table_name
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.mechanisms.special_tabulations.config import SpecialTabulationsConfig
 from stirred.mechanisms.special_tabulations.proposal import propose
 from stirred.mechanisms.special_tabulations.rules import CountRule
-from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
+from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Multiverse, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpecialTabulations(Mechanism):
+class SpecialTabulations(RecordTables):
     """Tables whose small counts and areas are left out, and whose counts are rounded; no noise, so no budget is finite.
 
     >>> SpecialTabulations(tables=[["county"]]).rule.first_step()
@@ -40,14 +40,10 @@ class SpecialTabulations(Mechanism):
     name: ClassVar[str] = "special-tabulations"
     Config: ClassVar[type[MechanismConfig]] = SpecialTabulationsConfig
 
-    tables: Sequence[Sequence[str]]
-    record: str = "household"
     rounding: str = "fives"
     base: int = 0
     least_count: int = 0
     least_area: int = 0
-    given: Path | None = None
-    without_guarantee: str = ""
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
@@ -55,13 +51,7 @@ class SpecialTabulations(Mechanism):
         return propose(schema)
 
     def __post_init__(self) -> None:
-        require_kind("record", self.record, str, wanted="a record type", fix='record="person"')
-        if not self.tables or any(isinstance(by, str) for by in self.tables):
-            raise InputError(
-                "the tables are not lists of variables",
-                why="each table is a list of the variables that it counts by",
-                fix='tables=[["county", "tenure"]]',
-            )
+        RecordTables.__post_init__(self)
         if self.rounding not in ("none", "fives", "tens", "graduated"):
             raise InputError(
                 f"there is no rounding {self.rounding!r}",
@@ -75,55 +65,17 @@ class SpecialTabulations(Mechanism):
                 fix='rounding = "fives", base, least_count or least_area',
             )
 
-    @classmethod
-    def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings."""
-        settings = {name: getattr(config, name) for name in type(config).model_fields}
-        settings["given"] = None if settings["given"] is None else Path(settings["given"])
-        return cls(**settings)
-
     @property
     def rule(self) -> CountRule:
         """What happens to a count."""
         return CountRule(rounding=self.rounding, base=self.base, least=self.least_count)
 
-    @property
-    def record_type(self) -> str:
-        """The records that are counted."""
-        return self.record
-
-    @property
-    def published_without_guarantee(self) -> str:
-        """The office's reason."""
-        return self.without_guarantee
-
-    def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical; where a given release lies says nothing."""
-        return {name: value for name, value in self.settings().items() if name != "given"}
-
-    def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]."""
-        found = {name: getattr(self, name) for name in self.Config.model_fields}
-        found["tables"] = [list(by) for by in self.tables]
-        found["given"] = None if self.given is None else str(self.given)
-        return found
-
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
-        """Stop at variables that are not there."""
-        if self.given is None:
-            census.scan(self.record, [name for by in self.tables for name in by])
-
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """No finite budget; on the records of an earlier release, the promise of that release."""
         require_inputs(census, engine)
-        reason = (
-            (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
-            if self.without_guarantee
-            else ()
-        )
         if self.given is not None:
             first = earlier_promise(self.given)
-            return replace(first, notes=(*first.notes, Phrase("special.note.chained"), *reason))
+            return replace(first, notes=(*first.notes, Phrase("special.note.chained"), *self.reason()))
         return Specification(
             domain=census.domain,
             multiverse=Multiverse.none(),
@@ -131,7 +83,7 @@ class SpecialTabulations(Mechanism):
             output_premetric=Multiplicative(),
             budget=Budget.infinite(),
             evidence=Evidence(status="proved", source=Phrase("special.source")),
-            notes=(Phrase("special.note.witness"), *reason, *census.notes),
+            notes=(Phrase("special.note.witness"), *self.reason(), *census.notes),
         )
 
     def release(
@@ -145,27 +97,9 @@ class SpecialTabulations(Mechanism):
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
         """Each table by the rules; counted before anything is rounded, so that tables do not add up."""
-        require_inputs(census, engine)
-        require_key(key)
-        census = census.checked()
-        census = engine.census(census) if engine else census
-        promise = self.specification(census)
-        made = {"-by-".join(reversed(by)) or "total": self._shown(census, by) for by in self.tables}
-        return Release(
-            mechanism=self.name,
-            parameters=self.parameters(),
-            specification=promise,
-            tables=made,
-            ledger=Ledger().spend(by=self.name, on=self.record, budget=promise.budget),
-            settings=self.settings(),
-            private=key.private,
-            schema=census.schema,
-            folder=census.folder,
-        )
-
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of the tables."""
-        return {self.record: tuple(dict.fromkeys(name for by in self.tables for name in by))}
+        census = self.admitted(census, key, engine)
+        made = {table_name(by): self._shown(census, by) for by in self.tables}
+        return self.released(census, key, self.specification(census), made)
 
     def table(
         self,
@@ -232,10 +166,7 @@ class SpecialTabulations(Mechanism):
         )
 
     def _shown(self, census: "Census", by: Sequence[str]) -> pa.Table:
-        if self.given is None:
-            counts = frame_of(census.counts(self.record, list(by)))
-        else:
-            counts = earlier_counts(self.given, census, self.record, by)
+        counts = self.counts(census, by)
         areas = [name for name in by if name in census.schema.spine]
         if self.least_area and areas:
             counts = counts.filter(pl.col("count").sum().over(areas) >= self.least_area)

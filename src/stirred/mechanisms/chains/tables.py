@@ -1,0 +1,136 @@
+"""What mechanisms that publish tables of counts share: their settings, where the records come from, their release."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import polars as pl
+import pyarrow as pa
+
+from stirred.chance import Key
+from stirred.engine import Engine
+from stirred.errors import InputError, require_kind
+from stirred.frames import frame_of
+from stirred.languages import Phrase
+from stirred.mechanisms.arguments import admitted
+from stirred.mechanisms.base import Check, Mechanism, MechanismConfig, Release
+from stirred.mechanisms.chains.earlier import earlier_counts
+from stirred.spec import Ledger, Specification
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordTables(Mechanism):
+    """Tables of counts by variables, of a census or of the records of an earlier release (``given``)."""
+
+    file_settings: ClassVar[tuple[str, ...]] = ("given",)
+
+    tables: Sequence[Sequence[str]]
+    record: str = "household"
+    given: Path | None = None
+    without_guarantee: str = ""
+
+    def __post_init__(self) -> None:
+        require_kind("record", self.record, str, wanted="a record type", fix='record="person"')
+        if not self.tables or any(isinstance(by, str) for by in self.tables):
+            raise InputError(
+                "the tables are not lists of variables",
+                why="each table is a list of the variables that it counts by",
+                fix='tables=[["county", "tenure"]]',
+            )
+
+    @classmethod
+    def of(cls, config: MechanismConfig) -> Self:
+        """The mechanism with these settings."""
+        settings = {name: getattr(config, name) for name in type(config).model_fields}
+        for name in cls.file_settings:
+            settings[name] = None if settings[name] is None else Path(settings[name])
+        return cls(**settings)
+
+    @property
+    def record_type(self) -> str:
+        """The records that are counted."""
+        return self.record
+
+    @property
+    def published_without_guarantee(self) -> str:
+        """The office's reason."""
+        return self.without_guarantee
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is read of a record: the variables of all tables."""
+        return tuple(dict.fromkeys(name for by in self.tables for name in by))
+
+    def parameters(self) -> dict[str, object]:
+        """JSON-able and canonical; where a given release lies says nothing."""
+        return {name: value for name, value in self.settings().items() if name != "given"}
+
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]]."""
+        found = {name: getattr(self, name) for name in self.Config.model_fields}
+        found["tables"] = [list(by) for by in self.tables]
+        return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
+        """Stop at variables that are not there; those of a given release are looked for when it is read."""
+        if self.given is None:
+            census.scan(self.record, self.columns)
+
+    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """The variables of the tables."""
+        return {self.record: self.columns}
+
+    def counts(self, census: "Census", by: Sequence[str]) -> pl.DataFrame:
+        """How many records each cell has, in the census or in the given release."""
+        if self.given is not None:
+            return earlier_counts(self.given, census, self.record, by)
+        return frame_of(census.counts(self.record, list(by)))
+
+    def reason(self) -> tuple[Phrase, ...]:
+        """The note that says why tables without a guarantee are published, where the office wrote one."""
+        if not self.without_guarantee:
+            return ()
+        return (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
+
+    def admitted(self, census: "Census", key: Key, engine: Engine | None) -> "Census":
+        """The census of a release: checked, and where the engine reads it."""
+        census = admitted(census, key, engine)
+        return engine.census(census) if engine else census
+
+    def released(
+        self,
+        census: "Census",
+        key: Key,
+        promise: Specification,
+        tables: Mapping[str, pa.Table],
+        *,
+        ledger: Ledger | None = None,
+        checks: tuple[Check, ...] = (),
+    ) -> Release:
+        """The tables as a release; without a ledger of its own the promise is spent in one piece."""
+        whole = Ledger().spend(by=self.name, on=self.record, budget=promise.budget)
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables=dict(tables),
+            checks=checks,
+            ledger=whole if ledger is None else ledger,
+            settings=self.settings(),
+            private=key.private,
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+
+def table_name(by: Sequence[str]) -> str:
+    """The name of a table by its variables, the last one first.
+
+    >>> table_name(["county", "tenure"]), table_name([])
+    ('tenure-by-county', 'total')
+    """
+    return "-by-".join(reversed(by)) or "total"
