@@ -40,17 +40,12 @@ Variable R : realFieldType.
 Variables (U Leaf Cell Query Answer : finType).
 Variable path : Leaf -> {set U}.                       (* the geounits from the root to a leaf *)
 Variable answer : Query -> Cell -> option Answer.      (* a query counts each cell in at most one answer *)
-Variable rho2 : U -> Query -> R.                       (* what is spent on a query in a geounit *)
-Hypothesis rho2_ge0 : forall u q, 0 <= rho2 u q.
 Variable n : nat.
 Local Notation person := (Leaf * Cell)%type.
 Implicit Types (x y : 'I_n -> person) (z : person).
 
 Definition counted z u q k : R := ((u \in path z.1) && (answer q z.2 == Some k))%:R.
 Definition count_of x u q k : R := \sum_i counted (x i) u q k.
-(* the divergence of all measurements together, by the bound for Gaussian noise *)
-Definition loss x y : R := \sum_u \sum_q rho2 u q / 2%:R * \sum_k (count_of x u q k - count_of y u q k) ^+ 2.
-Definition spent l : R := \sum_(u in path l) \sum_q rho2 u q.
 (* the persons who differ *)
 Definition differing x y : {set 'I_n} := [set i | x i != y i].
 
@@ -69,6 +64,14 @@ apply: le_trans (ler_add (counted_once z u q) (counted_once z' u q)); rewrite -b
 rewrite /counted; do 2!case: (_ && _); rewrite ?subrr ?subr0 ?sub0r ?sqrrN ?expr1n ?expr0n ?addr0 ?add0r ?lexx ?ler01 //.
 by rewrite addr_ge0 ?ler01.
 Qed.
+
+Section Spending.
+Variable rho2 : U -> Query -> R.                       (* what is spent on a query in a geounit *)
+Hypothesis rho2_ge0 : forall u q, 0 <= rho2 u q.
+
+(* the divergence of all measurements together, by the bound for Gaussian noise *)
+Definition loss x y : R := \sum_u \sum_q rho2 u q / 2%:R * \sum_k (count_of x u q k - count_of y u q k) ^+ 2.
+Definition spent l : R := \sum_(u in path l) \sum_q rho2 u q.
 
 (* Lemmas 2 and 3: every path spends at most r, so d persons cost at most d^2 r. *)
 Theorem tree_loss x y (r : R) : (forall l, spent l <= r) -> loss x y <= #|differing x y|%:R ^+ 2 * r.
@@ -102,19 +105,50 @@ rewrite -mulr_sumr big_split /= !on_path ler_wpmul2l ?ler0n //.
 have -> : r = r / 2%:R + r / 2%:R by field.
 by apply: ler_add; rewrite ler_wpmul2r ?invr_ge0 ?ler0n.
 Qed.
+End Spending.
+
+(* What the invariants determine costs nothing: a query with the same answers in both files may be left out of the sum. *)
+Section Free.
+Variables (rho2 : U -> Query -> R) (free : U -> Query -> bool).
+Hypothesis rho2_ge0 : forall u q, 0 <= rho2 u q.
+
+Definition unless_free u q : R := if free u q then 0 else rho2 u q.
+
+Theorem tree_loss_free x y (r : R) : (forall u q k, free u q -> count_of x u q k = count_of y u q k) ->
+  (forall l, spent unless_free l <= r) -> loss rho2 x y <= #|differing x y|%:R ^+ 2 * r.
+Proof.
+move=> same paths; suff -> : loss rho2 x y = loss unless_free x y.
+  by apply: tree_loss => // u q; rewrite /unless_free; case: ifP.
+apply: eq_bigr => u _; apply: eq_bigr => q _; rewrite /unless_free; case: ifP => // f.
+by rewrite [X in _ * X]big1 ?mulr0 ?mul0r // => k _; rewrite same // subrr expr0n.
+Qed.
+End Free.
 
 (* TopDown within its multiverse.  below P Q v: the normalised Renyi divergence of P and Q is at most v (the zCDP scale,
    v is rho^2).  measured x: the law of all noisy answers.  The rest of the run is a function of these and of the invariants. *)
 Section Within.
+Variable rho2 : U -> Query -> R.
+Hypothesis rho2_ge0 : forall u q, 0 <= rho2 u q.
 Variables (Law : Type) (below : Law -> Law -> R -> Prop) (measured : ('I_n -> person) -> Law).
 Variables (Rest : Type) (after : Rest -> Law -> Law).
-Hypothesis noise : forall x y, below (measured x) (measured y) (loss x y).
+Hypothesis noise : forall x y, below (measured x) (measured y) (loss rho2 x y).
 Hypothesis weaker : forall P Q v w, v <= w -> below P Q v -> below P Q w.
 Hypothesis processed : forall f P Q v, below P Q v -> below (after f P) (after f Q) v.
 Variables (Inv : Type) (invariants : ('I_n -> person) -> Inv) (rest : Inv -> Rest).
 
-Theorem topdown_accounting x y (r : R) : (forall l, spent l <= r) -> invariants x = invariants y ->
+Theorem topdown_accounting x y (r : R) : (forall l, spent rho2 l <= r) -> invariants x = invariants y ->
   below (after (rest (invariants x)) (measured x)) (after (rest (invariants y)) (measured y)) (#|differing x y|%:R ^+ 2 * r).
-Proof. by move=> paths <-; apply: processed; apply: weaker (tree_loss x y paths) (noise x y). Qed.
+Proof. by move=> paths <-; apply: processed; apply: weaker (tree_loss rho2_ge0 x y paths) (noise x y). Qed.
+
+(* The same where the invariants determine all answers of some queries in some geounits: what is spent on these is free. *)
+Variable free : U -> Query -> bool.
+Hypothesis determined : forall x y u q k, invariants x = invariants y -> free u q -> count_of x u q k = count_of y u q k.
+
+Theorem topdown_free x y (r : R) : (forall l, spent (unless_free rho2 free) l <= r) -> invariants x = invariants y ->
+  below (after (rest (invariants x)) (measured x)) (after (rest (invariants y)) (measured y)) (#|differing x y|%:R ^+ 2 * r).
+Proof.
+move=> paths e; have same u q k := @determined x y u q k e; rewrite -e.
+by apply: processed; apply: weaker (tree_loss_free rho2_ge0 same paths) (noise x y).
+Qed.
 End Within.
 End Tree.

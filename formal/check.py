@@ -18,6 +18,7 @@ import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent / "src" / "stirred"
 BUILD = HERE.parent / "build" / "formal"
 DOCS = HERE.parent / "docs" / "explain" / "proofs.md"
 PACKAGES = (
@@ -30,6 +31,10 @@ PACKAGES = (
 )
 TRY = "From mathcomp Require Import all_ssreflect all_fingroup all_algebra zify ring.\n"
 GAPS = re.compile(r"\b(Admitted|admit|give_up|Axioms?|Parameters?|Conjecture|bypass_check)\b")
+STATED = re.compile(
+    r"^(?:#+ (?:\d+\w?\. )?|(?:[-*] )?\*\*)((?:Theorem|Lemma|Proposition|Corollary) \w+)\b", re.M
+)
+MARK = re.compile(r"\*\[([^\]]+)\]\*")
 CLOSED = "Closed under the global context"
 COMPUTED = (
     "derangement_numbers",
@@ -54,10 +59,10 @@ def main(arguments: list[str]) -> int:
         print("Coq and MathComp are not installed")
         print(f"  fix: apt-get install --no-install-recommends {' '.join(PACKAGES)}")
         return 0 if "--if-possible" in arguments else 2
-    faults = [*gaps(), *build()]
+    proofs = the_map()
+    faults = [*gaps(), *unmarked(proofs["statement"]), *build()]
     if faults:
         return refuse(faults)
-    proofs = the_map()
     if "--write" in arguments:
         write_pages(proofs)
         (HERE / "computed.json").write_text(written(computed()))
@@ -200,6 +205,57 @@ def _asked(lines: list[str], number: int) -> list[str]:
         told = re.sub(r"\s*Coq <\s*$", "", told).strip()
         answers.append(CLOSED if CLOSED in told else told.replace("Toplevel input", ""))
     return answers if len(answers) == number else [""] * number
+
+
+# ---- the marks of proof.md ---------------------------------------------------------------------------------------------
+
+
+def unmarked(statements: list[dict[str, str]], source: Path = SOURCE) -> list[str]:
+    """What a proof.md states that is not listed or not marked, and marks that are not those of the list."""
+    found = []
+    for page in sorted(source.rglob("proof.md")):
+        name = page.relative_to(source).as_posix()
+        text = page.read_text(encoding="utf-8")
+        listed = [one for one in statements if one["source"] == name]
+        told = set(STATED.findall(text)) - {one["name"] for one in listed}
+        found += [f"{name}: {stated} is not in map.toml" for stated in sorted(told)]
+        if not listed:
+            found.append(f"{name}: nothing of it is in map.toml")
+        used = set()
+        for one in listed:
+            mark = mark_of(text, one)
+            if mark is None or not stands_for(mark.group(1), one):
+                found.append(
+                    f"{name}: {one['name']} does not carry the mark *[{one['status']}: …]* of map.toml"
+                )
+            elif mark.start() in used:
+                found.append(f"{name}: {one['name']} has no mark of its own")
+            else:
+                used.add(mark.start())
+        spare = [mark.group() for mark in MARK.finditer(text) if mark.start() not in used]
+        found += [f"{name}: {mark} belongs to no statement of map.toml" for mark in spare]
+    return found
+
+
+def mark_of(text: str, one: dict[str, str]) -> re.Match[str] | None:
+    """The first mark behind a statement's heading: on its line, or on the next one where it is a line of its own."""
+    if "head" in one:
+        start = text.find(one["head"])
+        end = start + len(one["head"])
+    else:
+        stated = next((match for match in STATED.finditer(text) if match.group(1) == one["name"]), None)
+        start, end = (stated.start(), stated.end()) if stated else (-1, -1)
+    if start < 0:
+        return None
+    stop = text.index("\n", end)
+    if text[start] == "#":
+        stop = text.index("\n", stop + 1)
+    return MARK.search(text, end, stop)
+
+
+def stands_for(mark: str, one: dict[str, str]) -> bool:
+    """A mark begins with the status of its statement and names theorems that are listed with it."""
+    return mark.startswith(one["status"]) and {*re.findall(r"`(\w+)`", mark)} == {*one.get("theorems", ())}
 
 
 # ---- what Coq computed -------------------------------------------------------------------------------------------------

@@ -47,15 +47,10 @@ End Mirror.
 (* Theorem C with two swap types. *)
 Theorem theoremC_swap (R : realFieldType) (p : R) n (H : finType) (h : 'I_n -> H) (s : 'I_n -> bool) (L : R)
     (x' : 'I_n -> unit * H * bool) Q :
-  0 < p -> p < 1 -> 1 <= L ->
-  let n1 := #|row1 s| in let n2 := #|~: row1 s| in
-  (forall t, (t < minn n1 n2)%N -> Phi_formula p n1 n2 t.+1 <= L ^+ 2 * Phi_formula p n1 n2 t /\
-                                  Phi_formula p n1 n2 t <= L ^+ 2 * Phi_formula p n1 n2 t.+1) ->
-  same_invariants (table (file h s)) (table x') ->
-  Pr p (file h s) Q <= L ^+ dHam (table (file h s)) (table x') * Pr p x' Q /\
-  Pr p x' Q <= L ^+ dHam (table (file h s)) (table x') * Pr p (file h s) Q.
+  0 < p -> p < 1 -> 1 <= L -> bounds_quotients p #|row1 s| #|~: row1 s| L ->
+  same_invariants (table (file h s)) (table x') -> alike p L (file h s) x' Q.
 Proof.
-move=> p0 p1 L1 n1 n2 bound E; pose h' i := (x' i).1.2; pose s' i := (x' i).2.
+move=> p0 p1 L1 bound E; pose h' i := (x' i).1.2; pose s' i := (x' i).2.
 have Ex : x' =1 file h' s' by move=> i; rewrite /file /h' /s'; case: (x' i) => [[[] u] v].
 have T (u : 'I_n -> H) (v : 'I_n -> bool) : turned (table (file u v)) = table (file v u).
   have := turned_file v u 1; rewrite invg1 => e.
@@ -63,7 +58,7 @@ have T (u : 'I_n -> H) (v : 'I_n -> bool) : turned (table (file u v)) = table (f
 have E' : same_invariants (table (file s h)) (table (file s' h')).
   by rewrite -!T; apply: turned_invariants; rewrite -(table_ext Ex).
 have := theoremC_formula (fun N => Q (turned N)) p0 p1 L1 bound E'.
-by rewrite -!mirror -!T turned_dHam -(table_ext Ex) -(Pr_ext p Q Ex).
+by rewrite /alike -!mirror -!T turned_dHam -(table_ext Ex) -(Pr_ext p Q Ex).
 Qed.
 
 (* Theorem C is attained at t where the swap types can be split into groups: Z is a union of swap types with as many

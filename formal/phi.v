@@ -20,6 +20,15 @@ Qed.
 Lemma Delta0 t : Delta 0 t = t`!.
 Proof. by rewrite -dsumE /Delta /dsum; apply: eq_bigr => j _; rewrite add0n. Qed.
 
+(* (I2) *)
+Lemma Delta_rec y t : Delta y.+1 t = ((y + t) * Delta y t + y * Delta y.-1 t)%N.
+Proof.
+have D0 z : Delta z 0 = der z by rewrite /Delta big_ord_recl big_ord0 bin0 mul1n !addn0.
+elim: t y => [|t IH] y; first by rewrite !D0 addn0; case: y => [|y] //=; rewrite derSS mulnDr.
+case: y => [|y]; rewrite /= ?DeltaS; first by have := IH 0%N; have := IH 1%N; rewrite /=; lia.
+by have := IH y.+1; have := IH y.+2; rewrite /=; nia.
+Qed.
+
 (* The alternating sum of proof.md: Delta(y + t, t). *)
 Definition Delta_alternating_sum (y t : nat) : int := \sum_(j < y.+1) (-1) ^+ j * ('C(y, j) * (y + t - j)`!)%:Z.
 
@@ -214,17 +223,21 @@ by rewrite -{1}T1t -AZ -PhiE // phi_closed // AZ T1t.
 Qed.
 End Closed.
 
+(* L^2 bounds all quotients of neighbouring Phi_t, both ways. *)
+Definition bounds_quotients (R : realFieldType) (p : R) n1 n2 (L : R) : Prop :=
+  forall t, (t < minn n1 n2)%N -> Phi_formula p n1 n2 t.+1 <= L ^+ 2 * Phi_formula p n1 n2 t /\
+                                 Phi_formula p n1 n2 t <= L ^+ 2 * Phi_formula p n1 n2 t.+1.
+
+(* From the files x and x' the chances of a table with the property Q differ by a factor of at most L per unit of distance. *)
+Definition alike (R : realFieldType) (p : R) n (H S : finType) (L : R) (x x' : 'I_n -> unit * H * S) Q : Prop :=
+  Pr p x Q <= L ^+ dHam (table x) (table x') * Pr p x' Q /\ Pr p x' Q <= L ^+ dHam (table x) (table x') * Pr p x Q.
+
 (* Theorem C with the closed form. *)
 Theorem theoremC_formula (R : realFieldType) (p : R) n (S : finType) (h : 'I_n -> bool) (s : 'I_n -> S) (L : R)
     (x' : 'I_n -> unit * bool * S) Q :
-  0 < p -> p < 1 -> 1 <= L ->
-  let n1 := #|row1 h| in let n2 := #|~: row1 h| in
-  (forall t, (t < minn n1 n2)%N -> Phi_formula p n1 n2 t.+1 <= L ^+ 2 * Phi_formula p n1 n2 t /\
-                                  Phi_formula p n1 n2 t <= L ^+ 2 * Phi_formula p n1 n2 t.+1) ->
-  same_invariants (table (file h s)) (table x') ->
-  Pr p (file h s) Q <= L ^+ dHam (table (file h s)) (table x') * Pr p x' Q /\
-  Pr p x' Q <= L ^+ dHam (table (file h s)) (table x') * Pr p (file h s) Q.
+  0 < p -> p < 1 -> 1 <= L -> bounds_quotients p #|row1 h| #|~: row1 h| L ->
+  same_invariants (table (file h s)) (table x') -> alike p L (file h s) x' Q.
 Proof.
-move=> p0 p1 L1 n1 n2 hF E; apply: theoremC => // t tm.
+move=> p0 p1 L1 hF E; apply: theoremC => // t tm.
 by rewrite (Phi_closed p tm) (Phi_closed p (ltnW tm)); apply: hF.
 Qed.

@@ -135,6 +135,14 @@ move=> mT pg e dk gn h; case E: (L (c x)) => [v|//]; exfalso.
 exact: (exact_infinite mT pg (erefl : fibre c (c x) x) (esym e : fibre c (c x) x') dk gn (h _ _ E)).
 Qed.
 
+(* An output that one file of a universe may give and another cannot leaves no finite budget there. *)
+Theorem witness_infinite (Z : finType) (T : X -> Z -> R) D x x' k (E : pred Z) :
+  D x -> D x' -> d x x' = Some k -> ev (T x) E = 0 -> 0 < ev (T x') E -> forall v, ~ dp_at D v T.
+Proof.
+move=> Dx Dx' dk none some v /(_ x x' k Dx Dx' dk)/close_events/(_ E)[_].
+by rewrite none mulr0 leNgt some.
+Qed.
+
 Lemma release_publishes (Z : finType) (c : X -> Z) : publishes c (release c).
 Proof. by exists id => x z; rewrite /release; case: (c x =P z) => [->//|_]; rewrite eqxx. Qed.
 

@@ -313,9 +313,7 @@ Theorem theoremC_strata (R : realFieldType) (p : R) (M H S : finType) n (x x' : 
     (h0 h1 : M -> H) Q :
   0 < p -> p < 1 -> 1 <= L ->
   (forall i, ((x i).1.2 == h0 (x i).1.1) || ((x i).1.2 == h1 (x i).1.1)) -> (forall c, h0 c != h1 c) ->
-  (forall c, let n1 := n_mh (table x) c (h0 c) in let n2 := n_mh (table x) c (h1 c) in
-    forall t, (t < minn n1 n2)%N -> Phi_formula p n1 n2 t.+1 <= L ^+ 2 * Phi_formula p n1 n2 t /\
-                                   Phi_formula p n1 n2 t <= L ^+ 2 * Phi_formula p n1 n2 t.+1) ->
+  (forall c, bounds_quotients p (n_mh (table x) c (h0 c)) (n_mh (table x) c (h1 c)) L) ->
   same_invariants (table x) (table x') ->
   Pr p x Q <= L ^+ dHam (table x) (table x') * Pr p x' Q.
 Proof.

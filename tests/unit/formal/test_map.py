@@ -4,7 +4,6 @@ Whether the theorems hold is checked by ``make proof``, which needs Coq.
 """
 
 import importlib.util
-import re
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,6 @@ FORMAL = ROOT / "formal"
 MAP = tomllib.loads((FORMAL / "map.toml").read_text(encoding="utf-8"))
 NAMES = {theorem["name"] for theorem in MAP["theorem"]}
 STATUS = {"machine-checked", "partly machine-checked", "enumerated", "on paper"}
-MARK = re.compile(r"\*\[([^\]]*machine-checked[^\]]*)\]\*")
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +42,45 @@ def test_every_statement_has_a_status_and_names_listed_theorems() -> None:
         assert statement["status"] != "machine-checked" or statement.get("theorems")
 
 
-def test_the_marks_of_the_proofs_name_listed_theorems() -> None:
-    marks = [
-        mark
-        for page in (ROOT / "src").rglob("proof.md")
-        for mark in MARK.findall(page.read_text(encoding="utf-8"))
+def test_every_statement_of_the_paper_is_listed_by_itself() -> None:
+    listed = [statement["name"] for statement in MAP["statement"] if statement["source"] == "The paper"]
+    every = [
+        *(f"Proposition {i}" for i in range(1, 11)),
+        *(f"Lemma {i}" for i in range(1, 9)),
+        *(f"Theorem {i}" for i in range(1, 5)),
     ]
-    assert len(marks) > 10
-    for mark in marks:
-        assert {*re.findall(r"`(\w+)`", mark)} <= NAMES, mark
+    assert {*every} <= {*listed}
+    assert len(listed) == len({*listed})
+
+
+def test_every_statement_of_a_proof_is_listed_and_marked(check: ModuleType) -> None:
+    assert check.unmarked(MAP["statement"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("## Theorem 1: a thing\n*[on paper]*\n", ""),
+        ("- **Theorem 1.** *[on paper]* A thing.\n", ""),
+        ("## Theorem 1: a thing\nIt is so.\n", "does not carry the mark"),
+        ("## Theorem 1: a thing\n*[enumerated]*\n", "does not carry the mark"),
+        ("## Theorem 1: a thing\n*[on paper: `lemma5`]*\n", "does not carry the mark"),
+        (
+            "## Theorem 1: a thing\n*[on paper]*\n## Lemma 2: more\n*[on paper]*\n",
+            "Lemma 2 is not in map.toml",
+        ),
+        ("## Theorem 1: a thing\n*[on paper]*\n**Lemma 2.** More.\n", "Lemma 2 is not in map.toml"),
+        ("## Theorem 1: a thing\n*[on paper]*\nAnd *[enumerated]*.\n", "belongs to no statement"),
+    ],
+)
+def test_what_is_not_listed_or_not_marked_is_found(
+    check: ModuleType, tmp_path: Path, text: str, fault: str
+) -> None:
+    (tmp_path / "proof.md").write_text(text, encoding="utf-8")
+    one = {"source": "proof.md", "name": "Theorem 1", "status": "on paper", "words": "a thing"}
+    found = check.unmarked([one], tmp_path)
+    assert all(fault in line for line in found[:1])
+    assert bool(found) == bool(fault)
 
 
 def test_what_cards_call_machine_checked_is_listed() -> None:
