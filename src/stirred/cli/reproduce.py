@@ -67,6 +67,12 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "Section 3.5: the 2010 census as if it had been a PSA",
     ),
     "text-numbers": ("stirred.paper.text_numbers", "text_numbers", (), "the numbers in the text"),
+    "claims": (
+        "stirred.paper.claims",
+        "claims",
+        ("seed",),
+        "what the paper says in words, on small cases",
+    ),
     "exact-margins": (
         "stirred.paper.exact_margins",
         "exact_margins",

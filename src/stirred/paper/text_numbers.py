@@ -9,13 +9,19 @@ import numpy as np
 from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS
 from stirred.catalog.published import DELTA, WHAT_IFS
 from stirred.catalog.releases import das_2020_printed, total
-from stirred.census.synthetic.massachusetts import HOUSEHOLDS, TABLE_1
+from stirred.census.synthetic.massachusetts import HOUSEHOLDS, TABLE_1, size_counts
 from stirred.mechanisms.swapping.budget.by_size import rates_for, smallest_budget, theorem_1
 from stirred.paper.massachusetts import PAPER_SWAPPED, mape
 from stirred.paper.optimality import gap, theorem_3
 from stirred.paper.printed import alone, beside
 from stirred.spec.outputs.divergences import rho_squared_to_epsilon
 
+# Abowd et al. 2023, in thousands: people unlike most of their block and unique in it, in blocks with one reconstruction;
+# how many of them were linked to a name, and how many of these rightly; and all people counted in 2010
+UNIQUE: Final = 3_364
+LINKED: Final = 2_418
+CONFIRMED: Final = 2_301
+PEOPLE_2010: Final = 308_746
 SMALLEST: Final = {10: ("1.20", "77"), 1_000_000: ("6.91", "99.9")}
 
 
@@ -27,7 +33,14 @@ def text_numbers(
     >>> [row["computed"] for row in text_numbers()["rows"] if row["what"].startswith("the two swap rates")]
     [35.3863, 95.2574]
     """
-    rows = [*_demonstration(), *_shape(b, epsilon), *_gap(b), *_topdown(), *_imputation(copies, delta)]
+    rows = [
+        *_demonstration(),
+        *_shape(b, epsilon),
+        *_gap(b),
+        *_topdown(),
+        *_reconstruction(),
+        *_imputation(copies, delta),
+    ]
     return {
         "name": "text-numbers",
         "title": "Numbers in the text",
@@ -40,6 +53,7 @@ def text_numbers(
 def _demonstration() -> list[dict[str, Any]]:
     """Section 3.4: totals of Table 1, and what its two halves say of the error."""
     owned, rented = (sum(row[i] for row in TABLE_1.values()) for i in (0, 1))
+    kept = [sum(row[i] for row in PAPER_SWAPPED.values()) for i in (0, 1)]
     before, after = (
         np.array([table[county] for county in sorted(table)], float) for table in (TABLE_1, PAPER_SWAPPED)
     )
@@ -48,6 +62,14 @@ def _demonstration() -> list[dict[str, Any]]:
         {"section": "3.4", "what": "owned homes", **beside(owned, "435,805")},
         {"section": "3.4", "what": "rented homes", **beside(rented, "708,619")},
         {"section": "3.4", "what": "households", **beside(HOUSEHOLDS, "1,144,424")},
+        {"section": "3.4", "what": "owned homes after the swap", **beside(kept[0], "435,805")},
+        {"section": "3.4", "what": "rented homes after the swap", **beside(kept[1], "708,619")},
+        {"section": "3.4", "what": "households after the swap", **beside(sum(kept), "1,144,424")},
+        {
+            "section": "3.4",
+            "what": "largest stratum b (the synthetic census is made with it)",
+            **beside(max(size_counts().values()), "264,331"),
+        },
         {
             "section": "3.4",
             "what": "MAPE between the two halves of the paper's Table 1",
@@ -98,9 +120,11 @@ def _topdown() -> list[dict[str, Any]]:
     """Section 4: Theorem 2 and the factor of households; Section 5: the largest stratum in words."""
     pl = total([PL_PERSONS, PL_UNITS], "Theorem 2")
     both = total([PL_PERSONS, PL_UNITS, DHC_PERSONS, DHC_UNITS], "Theorem 2")
+    dhc = total([DHC_PERSONS, DHC_UNITS], "Appendix H")
     people = total([PL_PERSONS, DHC_PERSONS], "Theorem 2")
     factors = [round(spec.per("household").budget.upper(9) / spec.budget.upper(9)) for spec in (people, both)]
     sharper = "the tables of housing units count per household already: only the person tables get the factor"
+    added = "the paper adds rounded parts: 7.70 + 4.96"
     why = "13,475,623 is 13.48 million when it is rounded"
     return [
         {"section": "4", "what": "ρ² of PL (Theorem 2)", **beside(pl.rho_squared.upper(6), "2.63")},
@@ -108,6 +132,11 @@ def _topdown() -> list[dict[str, Any]]:
             "section": "4",
             "what": "ρ² of PL and DHC (Theorem 2)",
             **beside(both.rho_squared.upper(6), "15.29"),
+        },
+        {
+            "section": "H",
+            "what": "ρ² of DHC alone",
+            **beside(dhc.rho_squared.upper(6), "12.66", reason=added),
         },
         {
             "section": "4",
@@ -123,6 +152,26 @@ def _topdown() -> list[dict[str, Any]]:
             "section": "5.2",
             "what": "largest stratum of a state, in millions",
             **beside(round(WHAT_IFS[0].largest / 10**6, 6), "13.47", reason=why),
+        },
+    ]
+
+
+def _reconstruction() -> list[dict[str, Any]]:
+    """Section 6.1: what the attack on the 2010 tables is said to have found, from its published counts."""
+    millions, share = UNIQUE / 1000, 100 * UNIQUE / PEOPLE_2010
+    rest = "of those linked to a name; of all of them it is the next number"
+    return [
+        {"section": "6.1", "what": "vulnerable people, in millions", **beside(round(millions, 3), "3.4")},
+        {"section": "6.1", "what": "in percent of the population", **beside(round(share, 3), "1")},
+        {
+            "section": "6.1",
+            "what": "their race and ethnicity predicted rightly, in percent",
+            **beside(round(100 * CONFIRMED / LINKED, 3), "95", reason=rest),
+        },
+        {
+            "section": "6.1",
+            "what": "the same in percent of all vulnerable people",
+            **alone(round(100 * CONFIRMED / UNIQUE, 3), "a third of them was linked to no name"),
         },
     ]
 
