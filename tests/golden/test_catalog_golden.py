@@ -1,7 +1,9 @@
 """The published numbers, as printed by the Bureau and by the paper, against what the catalog computes."""
 
+import re
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from mpmath import log, mp, mpf, sqrt
@@ -251,3 +253,35 @@ def test_2010_as_psa() -> None:
     low, high = (round(entry.at(rate).budget.upper(6), 2) for rate in ("1/25", "1/50"))
     assert (low, high) == (Decimal("18.29"), Decimal("19.00"))
     assert catalog["das-2010"].evidence.status == "estimated"
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_pages_round_up() -> None:
+    """Every budget and ε of the pages is the exact one, rounded up at its last digit."""
+    rho = {
+        name: catalog[name].rho_squared
+        for name in ("topdown-2020", "das-2020", "das-2020-proved", "das-2020-printed")
+    }
+    moving, copied = (catalog["das-2020"].per("person", **how) for how in ({"link": "free"}, {"copies": 2}))
+    swaps = [
+        catalog.entry(name).at(rate).budget.upper(9)
+        for name in NAMES
+        if name.startswith("whatif")
+        for rate in ("1/20", "1/2")
+    ]
+    catalog_page = [
+        *(budget.upper(9) for budget in rho.values()),
+        *(reading(budget, DELTA).epsilon for budget in rho.values()),
+        *(spec.rho_squared.upper(9) for spec in (moving, copied)),
+        *(reading(spec.rho_squared, DELTA).epsilon for spec in (moving, copied)),
+        catalog["das-2020-proved"].per("person", link="free").rho_squared.upper(9),
+    ]
+    specification_page = [rho["topdown-2020"].upper(9), min(swaps), max(swaps)]
+    pages = {"reference/catalog.md": catalog_page, "explain/specification.md": specification_page}
+    for name, values in pages.items():
+        text = (DOCS / name).read_text(encoding="utf-8")
+        for value in values:
+            shown = {str(up(value, 4)), str(up(value, 4).normalize())}
+            assert any(re.search(rf"(?<![\d.]){re.escape(one)}(?!\d)", text) for one in shown), (name, value)
