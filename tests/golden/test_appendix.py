@@ -1,6 +1,7 @@
-"""Lemmas 2 to 8 and Propositions 4, 6, 7, 8 and 10 of the paper, on all small cases, with an enumeration of their own."""
+"""Statements of the paper on all small cases, with an enumeration of their own; docs/theory/appendix.md lists them."""
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import permutations, product
 from math import comb, e, factorial, floor
@@ -8,6 +9,7 @@ from math import comb, e, factorial, floor
 import pytest
 
 from stirred.mechanisms.swapping.budget.by_size import theorem_1
+from stirred.paper.optimality import theorem_3
 from stirred.spec import Budget
 from stirred.spec.laws.derangements import derangements
 
@@ -174,3 +176,102 @@ def test_proposition_10_two_records_attain_the_bound(p: Fraction) -> None:
     found = loss(((0, 0), (1, 1)), ((0, 1), (1, 0)), p) * HALF
     bound = Fraction(derangements(2), derangements(0)) * ((1 - p) / p) ** 2  # ½ ln[d(2)/d(0)] − ln o
     assert found == (Budget.log(bound) * HALF if bound > 1 else Budget.zero())
+
+
+# ---- Section 2 and Theorems 1 and 3 -----------------------------------------------------------------------------------
+
+TYPES = list(product((0, 1), repeat=2))
+FILES: list[Records] = [
+    tuple(sorted(pair)) for pair in product(TYPES, repeat=2) if pair == tuple(sorted(pair))
+]
+STATISTICS: dict[str, Callable[[Records], object]] = {
+    "nothing": lambda records: 0,
+    "hold": lambda records: Counter(hold for hold, _ in records)[0],
+    "swap": lambda records: Counter(swap for _, swap in records)[0],
+    "table": lambda records: records,
+}
+
+
+def universes(invariant: Callable[[Records], object]) -> list[list[Records]]:
+    found: dict[object, list[Records]] = {}
+    for records in FILES:
+        found.setdefault(invariant(records), []).append(records)
+    return list(found.values())
+
+
+def between(one: dict[object, Fraction], other: dict[object, Fraction]) -> Budget:
+    ratios = [(one.get(z, Fraction(0)), other.get(z, Fraction(0))) for z in {*one, *other}]
+    if any(not a or not b for a, b in ratios):
+        return Budget.infinite()
+    worst = max(max(a / b, b / a) for a, b in ratios)
+    return Budget.log(worst) if worst > 1 else Budget.zero()
+
+
+@pytest.mark.parametrize(("released", "invariant"), list(product(STATISTICS, repeat=2)))
+def test_proposition_1_invariants_are_free_and_what_is_exact_beside_them_costs_everything(
+    released: str, invariant: str
+) -> None:
+    shown, kept = STATISTICS[released], STATISTICS[invariant]
+    for files in universes(kept):
+        losses = [between({shown(a): Fraction(1)}, {shown(b): Fraction(1)}) for a in files for b in files]
+        constant = len({shown(records) for records in files}) == 1
+        assert max(losses) == (Budget.zero() if constant else Budget.infinite())
+
+
+def test_proposition_2_a_law_that_varies_in_a_universe_costs_something() -> None:
+    for files in universes(STATISTICS["hold"]):
+        for numerators in product((1, 2, 3), repeat=len(files)):
+            laws = [{0: Fraction(n, 4), 1: 1 - Fraction(n, 4)} for n in numerators]
+            free = max(between(laws[0], law) for law in laws) == Budget.zero()
+            assert free == (len({*numerators}) == 1)
+
+
+@pytest.mark.parametrize("p", [TWENTIETH, HALF, Fraction(3, 4)])
+def test_theorem_1_with_two_strata(p: Fraction) -> None:
+    """Strata are independent and distances add: the budget of the larger one covers both."""
+    small, large = ((0, 0), (1, 1)), ((0, 0), (1, 1), (1, 0))
+    budget = max(theorem_1(2, p), theorem_1(3, p))
+    assert budget == theorem_1(3, p)
+    for g, h in product(permutations(range(2)), permutations(range(3))):
+        others = swapped(small, g), swapped(large, h)
+        apart = hamming(small, others[0]) + hamming(large, others[1])
+        lost = loss(small, others[0], p) + loss(large, others[1], p)
+        assert lost <= budget * apart
+    assert theorem_1(0, p) == Budget.zero()
+
+
+@pytest.mark.parametrize("p", [TWENTIETH, HALF, Fraction(19, 20)])
+def test_theorem_3_files_of_different_values_need_its_bounds(p: Fraction) -> None:
+    records = tuple((i, i) for i in range(4))
+    losses = [
+        loss(records, other, p) * Fraction(1, hamming(records, other))
+        for other in (swapped(records, g) for g in permutations(range(4)))
+        if hamming(records, other)
+    ]
+    assert theorem_3(4, p) <= max(losses) <= theorem_1(4, p)
+
+
+@pytest.mark.parametrize("p", [TWENTIETH, HALF])
+def test_proposition_9_the_papers_six_records_need_the_bound(p: Fraction) -> None:
+    records = ((1, 1), (2, 2), (3, 3), (3, 3), (4, 4), (4, 4))
+    other = ((1, 2), (2, 1), (3, 3), (3, 3), (4, 4), (4, 4))
+    shown = tuple(sorted(Counter(((1, 1), (2, 2), (3, 4), (3, 4), (4, 3), (4, 3))).items()))
+    ratio = table_law(records, p)[shown] / table_law(other, p)[shown]
+    assert ratio == Fraction(derangements(6), derangements(4)) * ((1 - p) / p) ** 2
+    assert hamming(records, other) == 2
+
+
+def test_remark_1_b_is_a_function_of_the_invariants() -> None:
+    def b(records: tuple[tuple[int, int, int], ...]) -> int:
+        strata: dict[int, list[tuple[int, int]]] = {}
+        for match, hold, swap in records:
+            strata.setdefault(match, []).append((hold, swap))
+        return max((len(cell) for cell in strata.values() if len({*cell}) > 1), default=0)
+
+    found: dict[object, set[int]] = {}
+    for records in product(list(product((0, 1), repeat=3)), repeat=3):
+        margins = tuple(Counter(record[:2] for record in records).items())
+        other = tuple(sorted(Counter(record[::2] for record in records).items()))
+        found.setdefault((tuple(sorted(margins)), other), set()).add(b(records))
+    assert all(len(values) == 1 for values in found.values())
+    assert {value for values in found.values() for value in values} == {0, 2, 3}
