@@ -2,8 +2,9 @@
 
 ``python`` blocks of a page share one namespace (lines with ``>>>`` are doctests); in ``console`` blocks each line that
 starts with ``$ stirred`` runs and must succeed, in one folder per page. It runs in this process, which saves starting Python
-seventy times (test_packet.py starts the installed command), and in its own one on Spark. A block that needs what a test
-machine lacks (a cluster, a full-size run) stands after the comment ``<!-- not run: reason -->``.
+seventy times (test_packet.py starts the installed command), and in its own one on Spark. ``$ cp -r A B`` copies a folder. A
+block after the comment ``<!-- file: NAME -->`` is a file that the reader writes. A block that needs what a test machine
+lacks (a cluster, a full-size run) stands after the comment ``<!-- not run: reason -->``.
 """
 
 import contextlib
@@ -25,12 +26,21 @@ from stirred.spec.files import parts
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"(<!-- not run: [^>]+-->\s*)?^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?:<!-- (not run|file): ([^>]+?) -->\s*)?^(`{3,})(\w+)\n(.*?)^\3$", re.MULTILINE | re.DOTALL
+)
 STIRRED = Path(sys.executable).with_name("stirred")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    return [(kind, text) for skip, kind, text in BLOCK.findall(page.read_text()) if not skip]
+    """What runs, in order: the kind of a block and its text; of a file its name stands in the place of the kind."""
+    found = []
+    for mark, words, _, kind, text in BLOCK.findall(page.read_text()):
+        if mark == "file":
+            found.append((words, text))
+        elif kind in ("python", "console") and not mark:
+            found.append((kind, text))
+    return found
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
@@ -42,6 +52,9 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for kind, text in blocks(page):
         if kind == "console":
             run_commands(text)
+        elif kind != "python":
+            Path(kind).parent.mkdir(parents=True, exist_ok=True)
+            Path(kind).write_text(text)
         elif ">>>" in text:
             test = doctest.DocTestParser().get_doctest(text, namespace, page.name, str(page), 0)
             runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -56,6 +69,8 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def run_commands(text: str) -> None:
     joined = text.replace("\\\n", " ")
     for line in joined.splitlines():
+        if line.startswith("$ cp -r "):
+            shutil.copytree(*line.split()[3:])
         if not line.startswith("$ stirred"):
             continue
         words = shlex.split(line.removeprefix("$ "), comments=True)[1:]
