@@ -61,12 +61,15 @@ class Uniqueness:
         return tuple(found)
 
 
-def uniqueness(release: Release, engine: Engine) -> tuple[Uniqueness, ...]:
-    """For each type of released records, those alone on all that is published of them, without and with their place."""
+def uniqueness(release: Release, engine: Engine, *, most: int | None = MOST) -> tuple[Uniqueness, ...]:
+    """For each type of released records, those alone on all that is published of them, without and with their place.
+
+    Types with more than ``most`` records are left out; None counts all of them.
+    """
     schema = schema_of(release)
     found = []
     for record_type in sorted(release.microdata):  # a release that was taken up again has its own order
-        for by, place in questions(release, record_type):
+        for by, place in questions(release, record_type, most=most):
             cells = _cells(schema, record_type, counted(release, by, record_type=record_type, engine=engine))
             found.append(
                 Uniqueness(
@@ -80,10 +83,13 @@ def uniqueness(release: Release, engine: Engine) -> tuple[Uniqueness, ...]:
     return tuple(found)
 
 
-def questions(release: Release, record_type: str) -> list[tuple[tuple[str, ...], str]]:
+def questions(
+    release: Release, record_type: str, *, most: int | None = MOST
+) -> list[tuple[tuple[str, ...], str]]:
     """The variables on which records of a type are compared: their own, then these with the finest area that is known."""
     schema = schema_of(release)
-    if record_type not in schema.record_types or _rows(release, record_type) > MOST:
+    beyond = most is not None and _rows(release, record_type) > most
+    if record_type not in schema.record_types or beyond:
         return []
     there = joined(release, schema, record_type).collect_schema().names()
     record = schema.record(record_type)

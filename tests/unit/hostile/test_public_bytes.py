@@ -127,6 +127,7 @@ def test_only_the_keyed_digest_of_the_census_differs(same: tuple[dict[str, bytes
     for words in (
         b"Who stands alone",
         b"tries to undo the swap",
+        b"What the exact numbers alone give away",
     ):  # the chapter on risk is among what is equal
         assert words in one["report.html"]
 

@@ -97,9 +97,6 @@ def test_what_undoing_a_swap_finds_is_said_in_every_language(code: str) -> None:
         guess=0.002,
         best=0.95,
         sure=0.99,
-        places=48.2,
-        single=1,
-        records=3_000,
     )
     section = undone(found)
     report = Report(

@@ -1,12 +1,27 @@
 """What the invariants alone give away: how many data sets agree on them, and what all of these share."""
 
-from stirred.assess.universe.bounds import CellBounds, cell_bounds
-from stirred.assess.universe.counting import count_tables, log_placements, log_range
-from stirred.assess.universe.kept import Candidate, CountTables, kept
-from stirred.assess.universe.measured import UniverseResult, universe
-from stirred.assess.universe.rounding import NearInvariant, gaussian, geometric
-from stirred.assess.universe.sampling import SampledCount, sample_tables
-from stirred.assess.universe.trade import trade, variations
+from typing import TYPE_CHECKING
+
+from stirred.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from stirred.assess.universe.bounds import CellBounds as CellBounds
+    from stirred.assess.universe.bounds import cell_bounds as cell_bounds
+    from stirred.assess.universe.counting import count_tables as count_tables
+    from stirred.assess.universe.counting import log_placements as log_placements
+    from stirred.assess.universe.counting import log_range as log_range
+    from stirred.assess.universe.kept import Candidate as Candidate
+    from stirred.assess.universe.kept import CountTables as CountTables
+    from stirred.assess.universe.kept import kept as kept
+    from stirred.assess.universe.measured import UniverseResult as UniverseResult
+    from stirred.assess.universe.measured import universe as universe
+    from stirred.assess.universe.rounding import NearInvariant as NearInvariant
+    from stirred.assess.universe.rounding import gaussian as gaussian
+    from stirred.assess.universe.rounding import geometric as geometric
+    from stirred.assess.universe.sampling import SampledCount as SampledCount
+    from stirred.assess.universe.sampling import sample_tables as sample_tables
+    from stirred.assess.universe.trade import trade as trade
+    from stirred.assess.universe.trade import variations as variations
 
 __all__ = [
     "Candidate",
@@ -27,3 +42,16 @@ __all__ = [
     "universe",
     "variations",
 ]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "bounds": ("CellBounds", "cell_bounds"),
+        "counting": ("count_tables", "log_placements", "log_range"),
+        "kept": ("Candidate", "CountTables", "kept"),
+        "measured": ("UniverseResult", "universe"),
+        "rounding": ("NearInvariant", "gaussian", "geometric"),
+        "sampling": ("SampledCount", "sample_tables"),
+        "trade": ("trade", "variations"),
+    },
+)

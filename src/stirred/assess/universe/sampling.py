@@ -13,8 +13,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
-from scipy.stats import t as student
+from scipy.special import gammaln, stdtrit
 
 from stirred.compiled import compiled
 
@@ -36,7 +35,7 @@ class SampledCount:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The estimate with Student's limits on the scale of the logarithm."""
-        reach = float(student.ppf(0.5 + confidence / 2, max(self.samples - 1, 1))) * self.error
+        reach = float(stdtrit(max(self.samples - 1, 1), 0.5 + confidence / 2)) * self.error
         return self.log_count - reach, self.log_count + reach
 
 

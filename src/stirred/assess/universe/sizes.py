@@ -6,7 +6,7 @@ from math import log, sqrt
 
 import numpy as np
 import polars as pl
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from stirred.assess.universe.bounds import Shown
 from stirred.assess.universe.counting import (
@@ -67,7 +67,7 @@ def log_unlabelled(shape: Shape, strata: pl.DataFrame | None, confidence: float 
         return LogSize(value=total, low=total, high=total, methods=("closed form",))
     if strata is None:
         return None
-    reach = float(norm.ppf(0.5 + confidence / 2)) * sqrt(float((strata["error"] ** 2).sum()))
+    reach = float(ndtri(0.5 + confidence / 2)) * sqrt(float((strata["error"] ** 2).sum()))
     methods = tuple(sorted(strata["method"].unique().to_list()))
     return LogSize(
         value=float(strata["log_tables"].sum()),

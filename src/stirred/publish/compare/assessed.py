@@ -108,7 +108,9 @@ def assess_packet(
     tables: dict[str, pl.DataFrame] = {}
     if "attack" in only:
         say("attack", 0, 1)
-        alone = [one for r in releases for one in against(uniqueness(r, Local()), r, truth, Local())]
+        alone = [
+            one for r in releases for one in against(uniqueness(r, Local(), most=None), r, truth, Local())
+        ]
         attacked = _attacked(releases, truth, how, state, say)
         undone = _undone(releases, truth)
         tables |= attacked[1] | undone[1]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import sqrt
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from stirred.assess.attack import attack
 from stirred.assess.attack.measures import ABOUT, EXPOSED
@@ -208,7 +208,7 @@ class _Trials:
         """Half of the interval of a mean; the spread between runs is taken to be the same for all settings."""
         spread = float(np.mean([np.var(found, ddof=1) for found in self.values.values()]))
         degrees = len(self.values) * (self.runs - 1)
-        return float(student.ppf(0.975, degrees)) * sqrt(spread / self.runs)
+        return float(stdtrit(degrees, 0.975)) * sqrt(spread / self.runs)
 
     def fitted(self) -> tuple[list[int], list[float]]:
         """The tried settings and the success that fits them best among all that never rise (isotonic regression)."""

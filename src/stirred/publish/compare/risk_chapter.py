@@ -2,23 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import exp, fsum, lgamma
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.uniqueness import against, cells_of_one, uniqueness
+from stirred.assess.attack.inference.majority import guess_by_area
+from stirred.assess.uniqueness import MOST as ALONE
+from stirred.assess.uniqueness import against, cells_of_one, questions, uniqueness
 from stirred.census import Census, Schema
 from stirred.engine import Engine
-from stirred.frames import collected
+from stirred.frames import collected, frame_of
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.participation import Exchange
-from stirred.mechanisms.released import lazy, schema_of, taking_part
+from stirred.mechanisms.released import joined, lazy, schema_of, taking_part
 from stirred.publish.plan.description import Plan
 from stirred.report import Section, risk
 from stirred.spec import Specification
 
-MOST = 2_000_000  # records whose swap is undone for the report
+if TYPE_CHECKING:
+    from stirred.assess.attack.inference.published import BelievedTable
+    from stirred.assess.universe.released import GivenAway
+
+MOST = 2_000_000  # records whose swap is undone for the report, and whose area is guessed from
+MOST_VARIABLES = 5  # of a table whose exact sums are looked for
 
 
 def public_risk(
@@ -30,7 +37,7 @@ def public_risk(
     engine: Engine,
     labels: Mapping[str, str],
 ) -> list[Section]:
-    """Who stands alone in what is published, and what undoing a swap finds; computed from the releases alone."""
+    """Who stands alone, what exact numbers give away, what attacks find beside a guess; computed from the releases alone."""
     known = [replace(release, schema=schema) for release in releases]
     found = [one for release in known for one in uniqueness(release, engine)]
     section = risk.alone(
@@ -39,12 +46,18 @@ def public_risk(
         limited=specification.budget.is_finite,
         labels=labels,
     )
-    undone = [
-        _undone(step.mechanism, release)
+    own = [
+        (step.mechanism, release)
         for step, release in zip(plan.steps, known, strict=True)
         if step.source is None
     ]
-    return [one for one in (section, *undone) if one is not None]
+    given = dict.fromkeys(one for mechanism, release in own for one in _given(mechanism, release))
+    parts: list[Section | None] = [section, risk.given(tuple(given), labels)]
+    parts += [_undone(mechanism, release) for mechanism, release in own]
+    parts += [_guessed(mechanism, release, labels) for mechanism, release in own]
+    parts.append(risk.noisy(_believed(plan, schema, tables)))
+    parts.append(risk.left_out(_left_out(own)))
+    return [one for one in parts if one is not None]
 
 
 def internal_risk(truth: Census, releases: Sequence[Release], engine: Engine) -> list[Section]:
@@ -55,11 +68,18 @@ def internal_risk(truth: Census, releases: Sequence[Release], engine: Engine) ->
     return [] if section is None else [section]
 
 
+def _given(mechanism: Mechanism, release: Release) -> "tuple[GivenAway, ...]":
+    from stirred.assess.universe.released import given_away  # loads numerical libraries
+
+    tables = [release.tables[name] for name in mechanism.counted(release)]
+    return given_away(release, tables=tables, record_type=mechanism.record_type, most=MOST)
+
+
 def _undone(mechanism: Mechanism, release: Release) -> Section | None:
     """What the best undo finds, where the mechanism states the law by which records changed places."""
-    data = release.microdata.get(mechanism.record_type)
-    if data is None or (data.num_rows if isinstance(data, pa.Table) else data.count_rows()) > MOST:
+    if not 0 < _rows(release, mechanism.record_type) <= MOST:
         return None
+    data = release.microdata[mechanism.record_type]
     taking = taking_part(schema_of(release), mechanism.record_type, lazy(data))
     law = mechanism.exchange(release)
     if law is None or collected(taking.select(pl.len())).item() < 2:
@@ -72,7 +92,6 @@ def _undone(mechanism: Mechanism, release: Release) -> Section | None:
     if any(share is None for share in shares):
         return None
     share, best, sure = (float(one or 0.0) for one in shares)
-    places, single, records = _open_places(taking, law)
     return risk.undone(
         risk.Undone(
             record_type=mechanism.record_type,
@@ -80,25 +99,74 @@ def _undone(mechanism: Mechanism, release: Release) -> Section | None:
             guess=found[IN_PLACE].baselines[0].value,
             best=best,
             sure=sure,
-            places=places,
-            single=single,
-            records=records,
         )
     )
 
 
-def _open_places(records: pl.LazyFrame, law: Exchange) -> tuple[float, int, int]:
-    r"""How many places the exact tables leave open for a record, $(\prod_m n_m! / \prod_{ms} n_{ms}!)^{1/n}$.
+def _guessed(mechanism: Mechanism, release: Release, labels: Mapping[str, str]) -> Section | None:
+    """What the area alone tells of released records, where no law says how they changed places."""
+    types = [name for name in ("person", *sorted(release.microdata)) if name in release.microdata]
+    if mechanism.exchange(release) is not None or not types:
+        return None
+    record_type = types[0]
+    asked = questions(release, record_type)
+    if _rows(release, record_type) > MOST or not asked or not asked[-1][1]:
+        return None
+    variables, area = asked[-1]
+    records = joined(release, schema_of(release), record_type)
+    found = [guess_by_area(records, area, name) for name in variables if name != area]
+    return risk.majority(record_type, [one for one in found if one is not None], labels)
 
-    Also for how many records they leave one, and how many records there are.
-    """
-    one = pl.lit(0).alias("stratum")  # without match variables all records are one stratum
-    cells = records.with_columns(one).group_by(["stratum", *law.match, *law.moving]).agg(pl.len().alias("n"))
-    strata = cells.group_by(["stratum", *law.match]).agg(pl.col("n"))
-    ways, single, whole = 0.0, 0, 0
-    for counts in collected(strata.select("n").sort(pl.col("n").list.sum(), pl.col("n").list.max()))["n"]:
-        many = sorted(int(count) for count in counts)
-        whole += sum(many)
-        single += sum(many) if len(many) == 1 else 0
-        ways += lgamma(sum(many) + 1) - fsum(lgamma(count + 1) for count in many)
-    return exp(ways / whole), single, whole
+
+def _believed(
+    plan: Plan, schema: Schema, tables: Mapping[str, tuple[Sequence[str], pa.Table]]
+) -> "list[BelievedTable]":
+    """What published tables with errors let anyone believe of their cells; exact sums of a table bound its cells."""
+    from stirred.assess.attack.inference.published import believed_table  # loads numerical libraries
+
+    stated = {table.name: table.record_type for table in plan.tables}
+    found = []
+    for name, (by, table) in tables.items():
+        frame = frame_of(table)
+        if "count" not in frame.columns or "weighted" in frame.columns:
+            continue
+        exact: list[pl.DataFrame] = []
+        if len(plan.steps) == 1:  # of several releases it is not known here which one made a table
+            mechanism = plan.steps[0].mechanism
+            record_type = stated.get(name, mechanism.record_type)
+            exact = [
+                frame.group_by(list(part)).agg(pl.col("count").sum())
+                for size in range(1, min(len(by), MOST_VARIABLES))
+                for part in combinations(by, size)
+                if record_type == mechanism.record_type and mechanism.keeps(part, schema)
+            ]
+        one = believed_table(name, frame, list(by), exact)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _left_out(own: Sequence[tuple[Mechanism, Release]]) -> list[risk.LeftOut]:
+    """What the limits of this chapter leave out, so that the report can say it."""
+    found = []
+    for mechanism, release in own:
+        for record_type in sorted(release.microdata):
+            rows = _rows(release, record_type)
+            limits = [("alone", ALONE)] if rows > ALONE else []
+            law = mechanism.exchange(release)
+            if rows > MOST and law is not None and record_type == mechanism.record_type:
+                limits.append(("undone", MOST))
+            elif rows > MOST and law is None:
+                limits.append(("majority", MOST))
+            found += [
+                risk.LeftOut(what=what, record_type=record_type, records=rows, most=most)
+                for what, most in limits
+            ]
+    return found
+
+
+def _rows(release: Release, record_type: str) -> int:
+    data = release.microdata.get(record_type)
+    if data is None:
+        return 0
+    return int(data.num_rows if isinstance(data, pa.Table) else data.count_rows())

@@ -1,0 +1,17 @@
+"""Names of record types and variables in the chapter on risk."""
+
+from collections.abc import Mapping, Sequence
+
+from stirred.languages import Phrase
+from stirred.report.texts import relabelled
+
+
+def kind_of(record_type: str) -> str:
+    """The records of a type in words."""
+    name = record_type if record_type in ("household", "person") else "other"
+    return Phrase(f"risk.kind.{name}", name=record_type)
+
+
+def named(names: Sequence[str], labels: Mapping[str, str]) -> str:
+    """Variables by their labels, with commas."""
+    return ", ".join(relabelled(labels.get(name, name), {}) for name in names)
