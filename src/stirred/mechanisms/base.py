@@ -37,6 +37,7 @@ QUARTERS = (
     Fraction(5, 3),
 )  # about powers of the fourth root of 2
 STEPS = 32  # quarters of a doubling that tuning goes up and down
+Restating = Callable[["Mechanism"], Specification]
 
 
 def unweighted(name: str) -> InputError:
@@ -122,6 +123,10 @@ class Mechanism(ABC):
     @abstractmethod
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise, before anything is released; reads at most counts that are invariants."""
+
+    def restated(self, census: "Census", *, engine: Engine | None = None) -> "Restating":
+        """The promise of this mechanism at other values of a knob; a mechanism may read the census once for all of them."""
+        return lambda other: other.specification(census, engine=engine)
 
     @abstractmethod
     def release(

@@ -48,11 +48,13 @@ class SwappedConfig(MechanismConfig):
         default=[],
         description="a list of columns to publish although nearly every record has a value of its own in them",
         examples=[["income"]],
+        json_schema_extra={"overrides": True},
     )
     accept_reversal: list[str] = Field(
         default=[],
         description="a list of held columns to publish although they tell where a swapped record came from",
         examples=[["weight"]],
+        json_schema_extra={"overrides": True},
     )
 
 

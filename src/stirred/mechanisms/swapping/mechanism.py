@@ -36,7 +36,7 @@ from stirred.mechanisms.swapping.numbers.uncertainty import kept
 from stirred.mechanisms.swapping.pipeline import memory
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import Logged, swapped_columns
-from stirred.mechanisms.swapping.pipeline.release import release, stated
+from stirred.mechanisms.swapping.pipeline.release import Restating, release, restated, stated
 from stirred.mechanisms.swapping.proposal import propose
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.size import size_of
@@ -159,8 +159,7 @@ class PermutationSwapping(Mechanism):
 
     def _accepted(self) -> dict[str, object]:
         """What is released although a guard would refuse it, by name."""
-        names = ("release_identifiers", "accept_reversal")
-        return {name: list(getattr(self, name)) for name in names}
+        return {name: list(getattr(self, name)) for name in ("release_identifiers", "accept_reversal")}
 
     def roles(self, census: "Census") -> Roles:
         """The role of every variable; refuses a choice that would undo the swap."""
@@ -206,6 +205,10 @@ class PermutationSwapping(Mechanism):
         require_levels(place.census(census), self.resolution, self.named_levels())
         strata = stated(self, census, place)
         return self.promised(strata.frame, strata.shapes, census)
+
+    def restated(self, census: "Census", *, engine: Engine | None = None) -> Restating:
+        """The strata are read once: they do not depend on the swap rate."""
+        return restated(self, census, engine or Local())
 
     def refuse_stated(
         self, census: "Census", specification: Specification, engine: Engine | None = None

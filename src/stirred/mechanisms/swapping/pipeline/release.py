@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.base import Check, Mechanism, Release
+from stirred.mechanisms.base import Restating as Restating
 from stirred.mechanisms.swapping.guards.checks import identified, measured
 from stirred.mechanisms.swapping.guards.standing import Standing
 from stirred.mechanisms.swapping.pipeline import parts
@@ -19,7 +20,7 @@ from stirred.mechanisms.swapping.pipeline.survey import Before
 from stirred.mechanisms.swapping.pipeline.verify import all_kept
 from stirred.mechanisms.swapping.records.participation import refuse_staying
 from stirred.mechanisms.swapping.records.size import size_of
-from stirred.spec import Ledger
+from stirred.spec import Ledger, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -47,6 +48,18 @@ def stated(law: SwapLaw, census: "Census", engine: Engine) -> StatedStrata:
     """The strata of a census, from which the promise is stated; linked records are not read."""
     with opened(law, census, engine, along=False) as source:
         return _stated(law, source, cells=False)
+
+
+def restated(law: SwapLaw, census: "Census", engine: Engine) -> Restating:
+    """The promise at other swap rates from strata that are read once; another kind of swap states its own."""
+    strata = stated(law, census, engine)
+
+    def state(other: Mechanism) -> Specification:
+        if other.name != law.name:
+            return other.specification(census, engine=engine)
+        return cast(SwapLaw, other).promised(strata.frame, strata.shapes, census)
+
+    return state
 
 
 def _stated(law: SwapLaw, source: RecordSource, *, cells: bool) -> StatedStrata:
