@@ -1,0 +1,96 @@
+"""The workbench: design a release by looking, in a browser on this machine.
+
+  stirred serve                          in the folder ./workbench; prints the address to open
+  stirred serve office --port 8650       another folder and port
+  stirred serve --data /srv/census       may also be pointed at a census below this folder
+
+It listens on this machine alone and asks for a token, which is in the address that is printed. Plans, their history,
+runs and packets lie in the folder: a server that is stopped or killed goes on where it was. Every screen shows the
+command and the Python that do the same. With --host others can reach it: the connection is not encrypted, so put a
+proxy with TLS before it, and give the name that browsers use with --name.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from stirred.cli.terminal.output import console
+from stirred.errors import InputError
+
+PORT = 8642
+UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path("workbench"),
+        help="the folder of the workbench (default: workbench)",
+    )
+    parser.add_argument(
+        "--port", type=int, default=PORT, help=f"the port (default: {PORT}; 0: any that is free)"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="DIR",
+        help="folders with censuses that the workbench may be pointed at (default: the current folder)",
+    )
+    parser.add_argument(
+        "--max-upload", default="1 GB", metavar="SIZE", help="the most that may be uploaded at once"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the interface (default: 127.0.0.1, this machine alone)"
+    )
+    parser.add_argument(
+        "--name", nargs="+", default=[], metavar="HOST", help="other names by which browsers may call it"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the command is asked to end."""
+    from stirred.extras import require
+
+    require("web", why="the workbench is served with it")
+    from stirred.web.server.serving import serve
+    from stirred.web.workbench import Workbench
+
+    roots = tuple(arguments.data) or (Path.cwd(),)
+    bench = Workbench.of(arguments.folder, roots=roots, most_upload=size_of(arguments.max_upload))
+
+    def told(address: str) -> None:
+        out = console()
+        out.print(f"the workbench is in {bench.workspace.folder} (process {os.getpid()})")
+        out.print(f"open {address}")
+        flush()
+
+    serve(bench, host=arguments.host, port=arguments.port, names=arguments.name, told=told)
+    return 0
+
+
+def flush() -> None:
+    """Let a program that reads the address have it at once."""
+    import sys
+
+    sys.stdout.flush()
+
+
+def size_of(text: str) -> int:
+    """A number of bytes as people write it.
+
+    >>> size_of("1 GB"), size_of("500 kB"), size_of("2000")
+    (1000000000, 500000, 2000)
+    """
+    plain = text.strip().lower().replace(" ", "")
+    unit = next((unit for unit in ("kb", "mb", "gb") if plain.endswith(unit)), "")
+    number = plain.removesuffix(unit)
+    if not number.isdigit() or not 0 < len(number) < 10:
+        raise InputError(
+            "--max-upload cannot be read", why="it is not a whole number of bytes, kB, MB or GB", fix='"1 GB"'
+        )
+    return int(number) * UNITS[unit]

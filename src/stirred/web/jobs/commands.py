@@ -1,0 +1,95 @@
+"""The commands of a workbench: what it runs is what it shows, and what it shows runs as shown."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCommand:
+    """A command as it is typed in the folder of the workbench, and the same in Python."""
+
+    words: tuple[str, ...]
+    python: str = ""
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The command line."""
+        return shlex.join(("stirred", *self.words))
+
+
+def synth(households: int | None = None) -> ShownCommand:
+    """Make the demo census in the folder ``census``."""
+    more = () if households is None else ("--households", str(households))
+    asked = "" if households is None else f", households={households}"
+    return ShownCommand(
+        words=("data", "synth", "demo", "--out", "census", *more),
+        python="from pathlib import Path\n"
+        "from stirred.census.synthetic import write_preset\n\n"
+        f'write_preset("demo", Path("census"){asked})',
+    )
+
+
+def describe(files: Sequence[str]) -> ShownCommand:
+    """Guess a codebook from files."""
+    return ShownCommand(
+        words=("data", "describe", *files, "--out", "census/census.toml"),
+        python="from pathlib import Path\n"
+        "from stirred.census.describe import describe\n\n"
+        f'found = describe({[name.removeprefix("census/") for name in files]!r}, folder=Path("census"))\n'
+        'Path("census/census.toml").write_text(found.toml(), encoding="utf-8")',
+    )
+
+
+def check_data(census: str) -> ShownCommand:
+    """Hold the records against the codebook."""
+    return ShownCommand(
+        words=("data", "check", census),
+        python=f"import stirred as st\n\nst.read({census!r}).require_valid()",
+    )
+
+
+def check_plan(plan: str) -> ShownCommand:
+    """State the promise and let the guards look, with a trial draw."""
+    return ShownCommand(
+        words=("plan", "check", plan),
+        python="import stirred as st\n"
+        "from stirred.publish.before.check import explain\n\n"
+        f"print(explain(st.load({plan!r})).sentence)",
+    )
+
+
+def run(plan: str, out: str, *, key: str = "") -> ShownCommand:
+    """Run a plan; with a key that exists the same packet is made again."""
+    made = f"st.Key.load({key!r})" if key else "st.Key.fresh()"
+    return ShownCommand(
+        words=("run", plan, "--out", out, *(("--key", key) if key else ())),
+        python=f"import stirred as st\n\nst.run({plan!r}, {out!r}, key={made})",
+    )
+
+
+def assess(packet: str, census: str, out: str, only: Sequence[str]) -> ShownCommand:
+    """Hold a packet against the truth."""
+    return ShownCommand(
+        words=("assess", packet, "--truth", census, "--out", out, "--only", *only),
+        note="Internal: metrics against the truth are a release.",
+    )
+
+
+def compare(packets: Sequence[str], out: str) -> ShownCommand:
+    """Packets side by side, from their public parts."""
+    return ShownCommand(
+        words=("packet", "compare", *packets, "--out", out),
+        python="from pathlib import Path\n"
+        "from stirred.publish.compare.side_by_side import write_comparison\n\n"
+        f"write_comparison([Path(p) for p in {list(packets)!r}], Path({out!r}))",
+    )
+
+
+def frontier(plan: str, out: str, rates: Sequence[str], rho: Sequence[str]) -> ShownCommand:
+    """Risk against error over a family of releases."""
+    more = (*(("--rates", *rates) if rates else ()), *(("--rho", *rho) if rho else ()))
+    return ShownCommand(
+        words=("frontier", plan, *more, "--out", out), note="Internal: it holds releases against the truth."
+    )

@@ -1,0 +1,130 @@
+"""A job: one command that is waiting, running or ended; everything about it lies in its folder."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from stirred.web.workspace.folder import kept, known
+
+State = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
+STOPPED = (130, 143, -2, -15)  # exit codes of a command that was asked to end
+LONGEST_TEXT = 200_000  # characters of an output that a page shows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A command in its folder; its lock is held by the process that runs it."""
+
+    folder: Path
+    number: int
+    kind: str
+    words: tuple[str, ...]  # of the command, after stirred
+    plan: int = 0  # the version of the plan; 0: none
+    title: str = ""
+
+    @staticmethod
+    def of(folder: Path) -> "Job | None":
+        """The job in a folder, or None where there is none."""
+        told = known(folder / "job.json")
+        if not told or not folder.name.isdigit():
+            return None
+        words, plan = told.get("words", []), told.get("plan", 0)
+        return Job(
+            folder=folder,
+            number=int(folder.name),
+            kind=str(told.get("kind", "")),
+            words=tuple(map(str, words)) if isinstance(words, list) else (),
+            plan=plan if isinstance(plan, int) else 0,
+            title=str(told.get("title", "")),
+        )
+
+    @staticmethod
+    def new(jobs: Path, *, kind: str, words: Sequence[str], plan: int, title: str, number: int) -> "Job":
+        """Keep a new job; it waits."""
+        folder = jobs / f"{number:04}"
+        folder.mkdir(mode=0o700)
+        job = Job(folder=folder, number=number, kind=kind, words=tuple(words), plan=plan, title=title)
+        kept(folder / "job.json", {"kind": kind, "words": list(words), "plan": plan, "title": title})
+        return job
+
+    @property
+    def state(self) -> State:
+        """What became of it: from the files of its folder alone."""
+        result = known(self.folder / "result.json")
+        if "code" in result:
+            code = result["code"]
+            if code == 0:
+                return "done"
+            return "cancelled" if code in STOPPED else "failed"
+        if not (self.folder / "started").exists():
+            return "waiting"
+        return "running" if self.held() else "interrupted"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return self.state not in ("waiting", "running")
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, or has taken so far."""
+        result = known(self.folder / "result.json").get("seconds")
+        if isinstance(result, int | float):
+            return float(result)
+        started = self.folder / "started"
+        return time.time() - started.stat().st_mtime if started.exists() else 0.0
+
+    def held(self) -> bool:
+        """Whether a process holds the lock."""
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def process(self) -> int | None:
+        """The process that runs it, if one does."""
+        try:
+            number = int((self.folder / "pid").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return None
+        return number if self.held() else None
+
+    def output(self) -> str:
+        """What the command printed."""
+        return self._text("stdout")
+
+    def messages(self) -> str:
+        """Its progress and its errors."""
+        return self._text("stderr")
+
+    def document(self) -> dict[str, object]:
+        """The JSON document that it printed, or nothing."""
+        try:
+            found = json.loads((self.folder / "stdout").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def again(self) -> None:
+        """Let it wait again; a run goes on from what is finished."""
+        for name in ("result.json", "started", "pid"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def withdraw(self) -> None:
+        """End it before it began."""
+        kept(self.folder / "result.json", {"code": STOPPED[1], "seconds": 0.0})
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self.folder / name).read_text(encoding="utf-8", errors="replace")[-LONGEST_TEXT:]
+        except OSError:
+            return ""

@@ -1,0 +1,124 @@
+"""The line of jobs: one runs, the others wait; jobs of a server that was killed are found again."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event, RLock, Thread
+
+from stirred.errors import InputError
+from stirred.web.jobs.job import Job
+
+PAUSE = 0.2  # seconds between looks at the running job
+
+
+class JobLine:
+    """All jobs of a workbench, and the thread that starts the next one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = RLock()
+        self._wake = Event()
+        self._closed = Event()
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Start to work; a job that still runs since an earlier server is waited for first."""
+        self._thread = Thread(target=self._work, name="jobs", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Start no more jobs; the one that runs goes on."""
+        self._closed.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(5)
+
+    def all(self) -> list[Job]:
+        """All jobs, oldest first."""
+        found = (Job.of(path) for path in sorted(self.folder.iterdir()) if path.is_dir())
+        return [job for job in found if job is not None]
+
+    def job(self, number: int) -> Job:
+        """One job; refused where there is none."""
+        found = Job.of(self.folder / f"{number:04}")
+        if found is None:
+            raise InputError(
+                "there is no such run",
+                why="the workbench has none of this number",
+                fix="choose one of the list",
+            )
+        return found
+
+    def next_number(self) -> int:
+        """The number of the next job."""
+        return 1 + max((int(p.name) for p in self.folder.iterdir() if p.name.isdigit()), default=0)
+
+    def add(self, kind: str, words: Sequence[str], *, plan: int = 0, title: str = "", number: int = 0) -> Job:
+        """Let a command wait for its turn."""
+        with self._lock:
+            made = Job.new(
+                self.folder,
+                kind=kind,
+                words=words,
+                plan=plan,
+                title=title,
+                number=number or self.next_number(),
+            )
+        self._wake.set()
+        return made
+
+    def cancel(self, number: int) -> None:
+        """Ask a job to end; what a run has finished is kept."""
+        with self._lock:
+            job = self.job(number)
+            if job.state == "waiting":
+                job.withdraw()
+                return
+            process = job.process()
+            if process is not None:
+                os.kill(process, signal.SIGTERM)
+
+    def resume(self, number: int) -> None:
+        """Let a job that was cancelled, interrupted or refused wait again."""
+        with self._lock:
+            job = self.job(number)
+            if job.state in ("cancelled", "interrupted", "failed"):
+                job.again()
+        self._wake.set()
+
+    def _work(self) -> None:
+        while not self._closed.is_set():
+            self._children = [child for child in self._children if child.poll() is None]
+            with self._lock:
+                states = [(job, job.state) for job in self.all()]
+                waiting = [job for job, state in states if state == "waiting"]
+                if waiting and not any(state == "running" for _, state in states):
+                    self._begin(waiting[0])
+            self._wake.wait(PAUSE if waiting or self._children else 2.0)
+            self._wake.clear()
+
+    def _begin(self, job: Job) -> None:
+        """Start the process of a job; it holds the lock from here on."""
+        lock = os.open(job.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (job.folder / "started").touch()
+            self._children.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "stirred.web.jobs.runner", str(job.folder)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(lock,),
+                    start_new_session=True,  # a server that is stopped does not stop it
+                )
+            )
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)

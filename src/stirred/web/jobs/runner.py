@@ -1,0 +1,51 @@
+"""The process of one job: it runs the command, and writes the exit code when it ends, whether or not a server is there.
+
+    python -m stirred.web.jobs.runner FOLDER
+
+The folder's lock is held by a file that the server hands over; it goes with this process.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+
+def main(folder: Path) -> int:
+    """Run the command of the folder in the folder of the workbench."""
+    words = json.loads((folder / "job.json").read_text(encoding="utf-8"))["words"]
+    began, asked = time.monotonic(), False
+    child: subprocess.Popen[bytes] | None = None
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        if child is not None:
+            child.terminate()
+
+    signal.signal(signal.SIGTERM, end)
+    (folder / "pid").write_text(str(os.getpid()), encoding="ascii")
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("ab") as err:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "stirred", *words],
+            cwd=folder.parent.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        if asked:
+            child.terminate()
+        code = child.wait()
+    told = {"code": code, "seconds": round(time.monotonic() - began, 2)}
+    temporary = folder / "result.json.part"
+    temporary.write_text(json.dumps(told), encoding="utf-8")
+    temporary.replace(folder / "result.json")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(Path(sys.argv[1])))

@@ -1,0 +1,114 @@
+"""Compare: packets and published specifications side by side, part by part; a frontier of risk against error."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from stirred.catalog import catalog
+from stirred.errors import InputError
+from stirred.publish.compare.side_by_side import comparison_sections
+from stirred.spec import Specification
+from stirred.spec.files import load
+from stirred.web.forms.values import one
+from stirred.web.jobs import commands
+from stirred.web.pages import bench_of, form_of, page
+from stirred.web.workbench import Workbench
+
+MOST = 6  # sides of a comparison
+
+
+def routes() -> list[Route]:
+    """The addresses of this screen."""
+    return [
+        Route("/compare", compare),
+        Route("/compare/report", write_report, methods=["POST"]),
+        Route("/compare/frontier", draw_frontier, methods=["POST"]),
+    ]
+
+
+def compare(request: Request) -> Response:
+    """What is chosen, compared part by part: who promises more, and why."""
+    bench = bench_of(request)
+    packets = bench.packets()
+    sides = _sides(bench, request.query_params.getlist("side"), packets)
+    sections = comparison_sections(list(sides), list(sides.values())) if len(sides) > 1 else []
+    current = bench.history.current
+    next_job = f"reports/{bench.line.next_number():04}"
+    own = [number for number in packets if f"packet {number}" in " ".join(sides)]
+    shown = []
+    if len(own) > 1:
+        shown.append(commands.compare([f"packets/{n:04}" for n in own], f"{next_job}.html"))
+    if current:
+        shown.append(commands.frontier(f"plans/{current:04}.toml", next_job, ["1/100", "1/20", "1/2"], []))
+    return page(
+        request,
+        "compare.html.j2",
+        title="Compare",
+        step="compare",
+        shown=shown,
+        packets=[{"number": n, "title": str(bench.packet(n).receipt().get("title", ""))} for n in packets],
+        published=list(catalog),
+        chosen=request.query_params.getlist("side"),
+        sections=sections,
+        own=own,
+        reports=[job for job in reversed(bench.line.all()) if job.kind in ("compare", "frontier")],
+        read=bench.data.chosen() is not None and bench.chosen().read,
+    )
+
+
+def write_report(request: Request) -> Response:
+    """Let the report on several packets be written, from their public parts."""
+    bench = bench_of(request)
+    numbers = [int(text) for text in form_of(request).get("packet", ()) if text.isdigit() and len(text) < 8]
+    if len(set(numbers)) < 2:
+        raise InputError(
+            "one packet cannot be compared", why="a comparison needs two", fix="tick two packets or more"
+        )
+    for number in numbers:
+        bench.packet(number)
+    mine = bench.line.next_number()
+    asked = commands.compare([f"packets/{n:04}" for n in numbers], f"reports/{mine:04}.html")
+    bench.line.add("compare", asked.words, title=f"compare {', '.join(map(str, numbers))}", number=mine)
+    return RedirectResponse("/compare", 303)
+
+
+def draw_frontier(request: Request) -> Response:
+    """Let the current plan be released at several rates and budgets and held against the truth."""
+    bench, form = bench_of(request), form_of(request)
+    bench.document()
+    rates, rho = _exact(one(form, "rates")), _exact(one(form, "rho"))
+    if not bench.chosen().read or not (rates or rho):
+        raise InputError(
+            "this frontier cannot be drawn",
+            why="it holds releases against the records, which must be open, and needs rates or budgets to try",
+            fix="let the records be read in the step Data, and write rates such as 1/100 1/20 1/2",
+        )
+    mine, current = bench.line.next_number(), bench.history.current
+    asked = commands.frontier(f"plans/{current:04}.toml", f"reports/{mine:04}", rates, rho)
+    bench.line.add("frontier", asked.words, plan=current, title="risk against error", number=mine)
+    return RedirectResponse("/compare", 303)
+
+
+def _sides(bench: Workbench, asked: list[str], packets: list[int]) -> dict[str, Specification]:
+    """The specifications to compare by their names: packets by number, published ones by their name in the catalog."""
+    found: dict[str, Specification] = {}
+    for word in asked[:MOST]:
+        if word.isdigit() and int(word) in packets:
+            packet = bench.packet(int(word))
+            title = str(packet.receipt().get("title", ""))
+            found[f"packet {word} ({title})"] = load(packet.public / "spec.json")
+        elif word in catalog:
+            found[word] = catalog[word]
+    return found
+
+
+def _exact(text: str) -> list[str]:
+    """Words that look like exact numbers."""
+    words = text.replace(",", " ").split()
+    if any(not all(c in "0123456789./" for c in word) for word in words) or len(words) > 20:
+        raise InputError(
+            "these numbers cannot be read",
+            why="they are neither fractions nor decimals",
+            fix="1/100 1/20 1/2",
+        )
+    return words

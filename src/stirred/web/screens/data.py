@@ -1,0 +1,181 @@
+"""Data: the codebook first; records stay unread until a person asks."""
+
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from stirred.errors import InputError, StirredError
+from stirred.web.forms.values import one
+from stirred.web.jobs import commands
+from stirred.web.pages import bench_of, form_of, page
+from stirred.web.server.uploads import Upload
+from stirred.web.workspace.data import CODEBOOK, ChosenData
+
+DEMO = 60_000  # households of the demo census
+
+
+def routes() -> list[Route]:
+    """The addresses of this screen."""
+    return [
+        Route("/data", data),
+        Route("/data/demo", make_demo, methods=["POST"]),
+        Route("/data/upload", upload, methods=["POST"]),
+        Route("/data/folder", name_folder, methods=["POST"]),
+        Route("/data/describe", describe_files, methods=["POST"]),
+        Route("/data/codebook", correct_codebook, methods=["POST"]),
+        Route("/data/read", read_records, methods=["POST"]),
+        Route("/data/figures", set_figures, methods=["POST"]),
+    ]
+
+
+def data(request: Request, refusal: StirredError | None = None, draft: str = "") -> Response:
+    """What is chosen, its codebook, and the ways to choose something else."""
+    bench = bench_of(request)
+    chosen = bench.data.chosen()
+    schema, mistake = None, refusal
+    if chosen is not None:
+        try:
+            schema = chosen.schema
+        except StirredError as error:
+            mistake = mistake or error
+    files = [path.name for path in bench.data.files()]
+    shown = [commands.synth()] if chosen is None else [commands.check_data(bench.census_from_here())]
+    if files:
+        shown = [commands.describe([f"census/{name}" for name in files]), *shown]
+    text = draft
+    if not text and chosen is not None and chosen.file.is_file():
+        text = chosen.file.read_text(encoding="utf-8", errors="replace")
+    return page(
+        request,
+        "data.html.j2",
+        title="Data",
+        step="data",
+        shown=shown,
+        chosen=chosen,
+        schema=schema,
+        refusal=mistake,
+        files=files,
+        text=text,
+        own=bench.data.is_own,
+        checked=bench.latest("check-data"),
+        made=bench.latest("synth") or bench.latest("describe"),
+        roots=[str(root) for root in bench.workspace.roots],
+        demo=DEMO,
+        most_upload=bench.most_upload,
+        status=422 if refusal else 200,
+    )
+
+
+def make_demo(request: Request) -> Response:
+    """Let the demo census be made."""
+    bench, form = bench_of(request), form_of(request)
+    if (bench.workspace.own_census / CODEBOOK).exists():
+        return data(
+            request,
+            InputError(
+                "this workbench has data already",
+                why="the folder census is not overwritten",
+                fix="start another workbench: stirred serve OTHER_FOLDER",
+            ),
+        )
+    households = _count(one(form, "households"), DEMO, least=20)
+    asked = commands.synth(None if households == DEMO else households)
+    bench.line.add("synth", asked.words, title="make the demo census")
+    return RedirectResponse("/data", 303)
+
+
+async def upload(request: Request) -> Response:
+    """Take files as they come, within the limit."""
+    bench = bench_of(request)
+    bench.workspace.own_census.mkdir(mode=0o700, exist_ok=True)
+    await Upload(bench.workspace.own_census, bench.session, bench.most_upload).read(request)
+    return RedirectResponse("/data", 303)
+
+
+def name_folder(request: Request) -> Response:
+    """Take a census that lies in a folder; its codebook is read, its records are not."""
+    bench = bench_of(request)
+    try:
+        file = bench.data.named(one(form_of(request), "folder"))
+    except StirredError as error:
+        return data(request, error)
+    bench.data.choose(ChosenData(file=file))
+    return RedirectResponse("/data", 303)
+
+
+def describe_files(request: Request) -> Response:
+    """Guess a codebook from the uploaded files, which reads them: a person asked for it."""
+    bench = bench_of(request)
+    files = [f"census/{path.name}" for path in bench.data.files()]
+    if not files or (bench.workspace.own_census / CODEBOOK).exists():
+        return data(
+            request,
+            InputError(
+                "there is nothing to describe",
+                why="no file was uploaded, or there is a codebook already",
+                fix="upload files, or correct the codebook below",
+            ),
+        )
+    bench.line.add("describe", commands.describe(files).words, title="guess a codebook")
+    return RedirectResponse("/data", 303)
+
+
+def correct_codebook(request: Request) -> Response:
+    """Keep a codebook that was corrected by hand."""
+    bench, text = bench_of(request), one(form_of(request), "text") + "\n"
+    if not bench.data.is_own:
+        return data(
+            request,
+            InputError(
+                "this codebook is not changed here",
+                why="it lies outside the folder of the workbench",
+                fix="edit the file itself, then load this page again",
+            ),
+        )
+    try:
+        bench.data.correct(text)
+    except StirredError as error:
+        return data(request, error, text)
+    return RedirectResponse("/data", 303)
+
+
+def read_records(request: Request) -> Response:
+    """From here on the promise is stated on the records; they are held against the codebook first."""
+    bench = bench_of(request)
+    allow = one(form_of(request), "read") == "yes"
+    bench.data.change(read=allow)
+    if allow:
+        words = commands.check_data(bench.census_from_here()).words
+        bench.line.add("check-data", words, title="hold the records against the codebook")
+    return RedirectResponse("/data", 303)
+
+
+def set_figures(request: Request) -> Response:
+    """Public figures that stand in for the records: households, and the largest stratum."""
+    bench, form = bench_of(request), form_of(request)
+    now = bench.chosen()
+    largest = one(form, "largest").replace(",", "")
+    bench.data.choose(
+        replace(
+            now,
+            households=_count(one(form, "households"), now.households, least=2),
+            largest=_count(largest, 0, least=0) if largest else None,
+        )
+    )
+    return RedirectResponse(one(form, "back") if one(form, "back") in ("/data", "/promise") else "/data", 303)
+
+
+def _count(text: str, usual: int, *, least: int) -> int:
+    """A whole number within what can be made."""
+    plain = text.replace(",", "").strip()
+    if not plain:
+        return usual
+    if not plain.isdigit() or len(plain) > 12 or int(plain) < least:
+        raise InputError(
+            "this number cannot be used",
+            why=f"it is not a whole number of at least {least}",
+            fix="write digits alone, such as 2000",
+        )
+    return int(plain)

@@ -1,0 +1,36 @@
+"""History: every version of the plan, what changed in it, undo and redo."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from stirred.web.forms.values import one
+from stirred.web.pages import bench_of, form_of, page
+
+
+def routes() -> list[Route]:
+    """The addresses of this screen."""
+    return [Route("/history", history), Route("/history/restore", restore, methods=["POST"])]
+
+
+def history(request: Request) -> Response:
+    """All versions, the newest first, each with the lines that it changed."""
+    bench = bench_of(request)
+    versions = list(reversed(bench.history.versions()))
+    return page(
+        request,
+        "history.html.j2",
+        title="History",
+        versions=[{"version": v, "lines": bench.history.difference(v.parent, v.number)} for v in versions],
+        current=bench.history.current,
+        undo=bench.history.undo(),
+        redo=bench.history.redo(),
+    )
+
+
+def restore(request: Request) -> Response:
+    """Make a version current again."""
+    bench, form = bench_of(request), form_of(request)
+    text = one(form, "number")
+    bench.history.restore(int(text) if text.isdigit() and len(text) < 8 else 0)
+    return RedirectResponse("/history" if one(form, "back") == "history" else "/promise", 303)

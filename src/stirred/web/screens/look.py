@@ -1,0 +1,111 @@
+"""Look: what a packet promises and how good its numbers are, in the words and with the templates of the report."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from stirred.errors import InputError
+from stirred.publish.compare.side_by_side import tables_of
+from stirred.report.document import Report
+from stirred.report.first_screen import first_screen
+from stirred.spec.files import load
+from stirred.web.forms.values import one
+from stirred.web.jobs import commands
+from stirred.web.pages import bench_of, form_of, page
+from stirred.web.server.security import REPORT_POLICY
+from stirred.web.workbench import Workbench
+
+DOUBTS = ("utility", "attack", "universe", "audit")
+REPORTS = {"public": "public/report.html", "internal": "internal/report.html", "card": "public/card.html"}
+
+
+def routes() -> list[Route]:
+    """The addresses of this screen."""
+    return [
+        Route("/look/{number:int}", look),
+        Route("/look/{number:int}/report/{part}", packet_report),
+        Route("/look/{number:int}/assess", assess, methods=["POST"]),
+        Route("/reports/{number:int}", made_report),
+    ]
+
+
+def look(request: Request) -> Response:
+    """The first screen of the report, the tables, both reports, and the assessments that were made."""
+    bench, number = bench_of(request), int(request.path_params["number"])
+    packet = bench.packet(number)
+    specification = load(packet.public / "spec.json")
+    job = bench.line.job(number)
+    replies = first_screen({"": specification}, tables={"": tables_of(packet)})
+    report = Report(title="", subtitle="", audience="public", sections=(), first=replies)
+    return page(
+        request,
+        "look.html.j2",
+        title=f"Packet {number}",
+        step="look",
+        shown=[
+            _assessing(bench, number, bench.line.next_number(), DOUBTS[:2]),
+        ],
+        number=number,
+        receipt=packet.receipt(),
+        replies=report,
+        checks=packet.checks(),
+        tables=packet.tables(),
+        job=job,
+        parts=[name for name, place in REPORTS.items() if (packet.folder / place).is_file()],
+        assessed=[
+            one for one in bench.line.all() if one.kind == "assess" and f"packets/{number:04}" in one.words
+        ],
+        doubts=DOUBTS,
+        packets=bench.packets(),
+        read=bench.chosen().read,
+    )
+
+
+def packet_report(request: Request) -> Response:
+    """A report of a packet, in a frame from which nothing of the workbench can be called."""
+    bench, part = bench_of(request), str(request.path_params["part"])
+    packet = bench.packet(int(request.path_params["number"]))
+    if part not in REPORTS:
+        raise InputError("there is no such report", why="a packet has three", fix="choose one of the list")
+    return _framed((packet.folder / REPORTS[part]).read_bytes())
+
+
+def made_report(request: Request) -> Response:
+    """The report of a comparison, an assessment or a frontier."""
+    bench = bench_of(request)
+    job = bench.line.job(int(request.path_params["number"]))
+    folder = bench.workspace.reports / f"{job.number:04}"
+    found = [path for path in (folder.with_suffix(".html"), folder / "report.html") if path.is_file()]
+    if not found:
+        raise InputError(
+            "there is no report yet", why="the job has not ended", fix="wait for it in the step Run"
+        )
+    return _framed(found[0].read_bytes())
+
+
+def assess(request: Request) -> Response:
+    """Let a packet be held against the truth; the result is internal."""
+    bench, number = bench_of(request), int(request.path_params["number"])
+    bench.packet(number)
+    asked = [doubt for doubt in DOUBTS if doubt in form_of(request).get("only", ())]
+    if not bench.chosen().read or not asked or one(form_of(request), "internal") != "on":
+        raise InputError(
+            "this assessment cannot begin",
+            why="it reads the records: they must be open, the result is internal, and something must be asked",
+            fix="let the records be read in the step Data, tick what to look into, and that the result is internal",
+        )
+    mine = bench.line.next_number()
+    words = _assessing(bench, number, mine, asked).words
+    bench.line.add("assess", words, title=f"assess packet {number}", number=mine)
+    return RedirectResponse(f"/look/{number}", 303)
+
+
+def _assessing(
+    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str]
+) -> commands.ShownCommand:
+    return commands.assess(f"packets/{packet:04}", bench.census_from_here(), f"reports/{job:04}", only)
+
+
+def _framed(content: bytes) -> Response:
+    headers = {"content-security-policy": REPORT_POLICY}
+    return Response(content, media_type="text/html; charset=utf-8", headers=headers)

@@ -1,0 +1,191 @@
+"""Method: all other settings, the tables, the reasons, and who answers for the budget."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from stirred.errors import StirredError
+from stirred.file_names import file_name
+from stirred.languages.catalog import CODES
+from stirred.mechanisms.registry import registration
+from stirred.publish.before.check import same_invariant
+from stirred.web.forms.document import Document, document_of, text_of
+from stirred.web.forms.fields import fields_of
+from stirred.web.forms.reasons import accepted, require_reasons, subject, with_reason
+from stirred.web.forms.values import Form, one
+from stirred.web.jobs import commands
+from stirred.web.pages import bench_of, form_of, page
+from stirred.web.screens.promise import changed, main_fields
+from stirred.web.stating.answer import Refusal
+
+KINDS = ("law", "operation", "utility")
+EMPTY_ROWS = 2  # tables that can be added at once
+
+
+def routes() -> list[Route]:
+    """The addresses of this screen."""
+    return [
+        Route("/method", method),
+        Route("/method", save_method, methods=["POST"]),
+        Route("/method/text", save_text, methods=["POST"]),
+    ]
+
+
+def method(
+    request: Request, document: Document | None = None, refusal: Refusal | None = None, text: str = ""
+) -> Response:
+    """The form of everything that the promise screen does not ask."""
+    bench = bench_of(request)
+    found = bench.document() if document is None else document
+    chosen = bench.chosen()
+    result = bench.stating.answer(found, bench.ground(), largest=chosen.largest)
+    mechanisms = []
+    for settings in found["mechanism"]:
+        config = registration(str(settings["name"])).Config
+        before = {field.name for field in main_fields(config, settings)}
+        mechanisms.append(
+            {
+                "label": str(settings.get("label", settings["name"])),
+                "fields": [field for field in fields_of(config, settings) if field.name not in before],
+            }
+        )
+    number = bench.history.current
+    return page(
+        request,
+        "method.html.j2",
+        title="Method",
+        step="method",
+        shown=[commands.check_plan(f"plans/{number:04}.toml")],
+        document=found,
+        mechanisms=mechanisms,
+        tables=[*_tables(found), *({"name": "", "by": "", "record_type": ""} for _ in range(EMPTY_ROWS))],
+        record_types=list(chosen.schema.record_types),
+        kept=[{"words": one.words, **_reason(found, one.words)} for one in result.kept],
+        accepted=[
+            {"name": name, "setting": setting, **_reason(found, subject(name, setting))}
+            for name, setting in accepted(found)
+        ],
+        kinds=KINDS,
+        languages=list(CODES),
+        answer=result,
+        refusal=refusal,
+        text=text or bench.history.text(),
+        status=422 if refusal else 200,
+    )
+
+
+def save_method(request: Request) -> Response:
+    """Keep the form as a new version of the plan."""
+    bench, form = bench_of(request), form_of(request)
+    before = bench.document()
+    found = before
+    try:
+        for part in range(len(before["mechanism"])):
+            found = changed(found, _of_part(form, part), part)
+        found = _described(found, form)
+        require_reasons(found)
+        bench.stating.read(found)
+    except StirredError as error:
+        return method(request, before, Refusal.of(error))
+    bench.history.add(text_of(found), _words(before, found))
+    return RedirectResponse("/run" if one(form, "next") else "/method", 303)
+
+
+def save_text(request: Request) -> Response:
+    """Keep a plan that was written by hand."""
+    bench, form = bench_of(request), form_of(request)
+    text = one(form, "text") + "\n"
+    try:
+        found = document_of(text)
+        require_reasons(found)
+        bench.plan_of(text)
+    except StirredError as error:
+        return method(request, None, Refusal.of(error), text)
+    except ValueError:
+        refused = Refusal(what="the plan is not valid TOML", why="it cannot be read", fix="correct its text")
+        return method(request, None, refused, text)
+    bench.history.add(text, "written by hand")
+    return RedirectResponse("/method", 303)
+
+
+def _of_part(form: Form, part: int) -> Form:
+    """The fields of one mechanism: in this form their names have its number before them."""
+    mark = f"{part}:"
+    return {name.removeprefix(mark): sent for name, sent in form.items() if name.startswith(mark)}
+
+
+def _described(document: Document, form: Form) -> Document:
+    """Title, tables, formats, reasons, owner, limit and language."""
+    found = {**document, "title": one(form, "title") or document.get("title", "")}
+    found["reason"] = [dict(reason) for reason in document.get("reason", [])]
+    tables = [
+        table
+        for number in range(len(form.get("table.name", ())))
+        if (table := _table(form, number, document))
+    ]
+    if tables:
+        found["table"] = tables
+    else:
+        found.pop("table", None)
+    publish = {**document.get("publish", {}), "microdata": "on" in form.get("microdata", ())}
+    found["publish"] = {**publish, "formats": ["parquet", *(["csv"] if "on" in form.get("csv", ()) else [])]}
+    budget = {**document.get("budget", {}), "owner": one(form, "owner")}
+    budget.pop("limit", None)
+    found["budget"] = budget | ({"limit": one(form, "limit")} if one(form, "limit") else {})
+    found["assess"] = {**document.get("assess", {}), "utility": "on" in form.get("utility", ())}
+    found.pop("language", None)
+    if one(form, "language", "en") != "en":
+        found["language"] = one(form, "language")
+    for number, invariant in enumerate(form.get("reason.invariant", ())):
+        kind = _at(form, "reason.kind", number) or "operation"
+        citation = _at(form, "reason.citation", number)
+        with_reason(found, invariant, _at(form, "reason.text", number), kind=kind, citation=citation)
+    if not found["reason"]:
+        del found["reason"]
+    return found
+
+
+def _table(form: Form, number: int, document: Document) -> dict[str, object] | None:
+    """One table of the form; a row without variables is no table."""
+    by = _at(form, "table.by", number).replace("×", " ").replace(",", " ").split()
+    if not by:
+        return None
+    name = _at(form, "table.name", number) or file_name("-by-".join(reversed(by)))
+    before: dict[str, object] = next(
+        (dict(t) for t in document.get("table", []) if t.get("name") == name), {}
+    )
+    table: dict[str, object] = {**before, "name": name, "by": by}
+    record_type = _at(form, "table.record_type", number)
+    return table | ({"record_type": record_type} if record_type else {})
+
+
+def _at(form: Form, name: str, number: int) -> str:
+    sent = form.get(name, ())
+    return sent[number].strip() if number < len(sent) else ""
+
+
+def _tables(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [
+        {
+            "name": str(table.get("name", "")),
+            "by": " ".join(table.get("by", [])),
+            "record_type": str(table.get("record_type", "household")),
+        }
+        for table in document.get("table", [])
+    ]
+
+
+def _reason(document: Mapping[str, Any], words: str) -> dict[str, str]:
+    """The reason that the plan states for an invariant, in any order of its variables."""
+    for reason in document.get("reason", []):
+        if same_invariant(str(reason.get("invariant", "")), words):
+            return {key: str(reason.get(key, "")) for key in ("invariant", "kind", "text", "citation")}
+    return {"invariant": words, "kind": "operation", "text": "", "citation": ""}
+
+
+def _words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    names = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    return "change " + ", ".join(names) if names else "no setting changed"

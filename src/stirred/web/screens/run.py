@@ -1,0 +1,147 @@
+"""Run: what the plan promises on the records, then the run itself with its progress, cancelled and taken up."""
+
+import json
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from stirred.errors import InputError
+from stirred.web.jobs import commands
+from stirred.web.jobs.job import Job
+from stirred.web.pages import bench_of, fragment, page
+from stirred.web.workbench import Workbench
+
+NAMED = {
+    "run": "Run",
+    "check-plan": "Check of the plan",
+    "check-data": "Check of the records",
+    "synth": "Demo census",
+    "describe": "Codebook",
+    "assess": "Assessment",
+    "compare": "Comparison",
+    "frontier": "Frontier",
+}
+
+
+def routes() -> list[Route]:
+    """The addresses of this screen."""
+    return [
+        Route("/run", run),
+        Route("/run/check", check_plan, methods=["POST"]),
+        Route("/run/start", start_run, methods=["POST"]),
+        Route("/run/jobs", jobs),
+        Route("/run/{number:int}/cancel", cancel, methods=["POST"]),
+        Route("/run/{number:int}/resume", resume, methods=["POST"]),
+    ]
+
+
+def run(request: Request) -> Response:
+    """The current plan, what its check found, and all jobs."""
+    bench = bench_of(request)
+    bench.document()
+    current = bench.history.current
+    checked = bench.latest("check-plan", plan=current)
+    number = bench.line.next_number()
+    plan = f"plans/{current:04}.toml"
+    return page(
+        request,
+        "run.html.j2",
+        title="Run",
+        step="run",
+        shown=[commands.check_plan(plan), commands.run(plan, f"packets/{number:04}")],
+        current=current,
+        plan=bench.plan(),
+        checked=checked,
+        found={} if checked is None or checked.state != "done" else checked.document(),
+        read=bench.chosen().read,
+        jobs=_listed(bench),
+    )
+
+
+def jobs(request: Request) -> Response:
+    """The list of jobs as it is now."""
+    return fragment(request, "jobs.html.j2", jobs=_listed(bench_of(request)))
+
+
+def check_plan(request: Request) -> Response:
+    """Let the promise be stated on the records and let the guards look, with a trial draw."""
+    bench = bench_of(request)
+    if not bench.chosen().read:
+        raise InputError(
+            "the records are not read yet",
+            why="the guards look at the records, and nobody asked to read them",
+            fix="ask for it in the step Data",
+        )
+    current = bench.history.current
+    words = commands.check_plan(f"plans/{current:04}.toml").words
+    bench.line.add("check-plan", (*words, "--json"), plan=current, title=f"check plan {current}")
+    return RedirectResponse("/run", 303)
+
+
+def start_run(request: Request) -> Response:
+    """Let the current plan run; a second run waits for the first."""
+    bench = bench_of(request)
+    bench.document()
+    current, number = bench.history.current, bench.line.next_number()
+    asked = commands.run(f"plans/{current:04}.toml", f"packets/{number:04}")
+    bench.line.add("run", asked.words, plan=current, title=bench.plan().title, number=number)
+    return RedirectResponse("/run", 303)
+
+
+def cancel(request: Request) -> Response:
+    """Ask a job to end; what a run finished is kept."""
+    bench_of(request).line.cancel(int(request.path_params["number"]))
+    return RedirectResponse("/run", 303)
+
+
+def resume(request: Request) -> Response:
+    """Take a job up where it stopped."""
+    bench_of(request).line.resume(int(request.path_params["number"]))
+    return RedirectResponse("/run", 303)
+
+
+def _listed(bench: Workbench) -> list[dict[str, object]]:
+    """All jobs, the newest first, with what a page shows of them."""
+    found = []
+    for job in reversed(bench.line.all()):
+        state = job.state
+        found.append(
+            {
+                "job": job,
+                "named": NAMED.get(job.kind, job.kind),
+                "state": state,
+                "seconds": f"{job.seconds:.0f} s" if state != "waiting" else "",
+                "steps": _steps(bench, job),
+                "error": _error(job) if state in ("failed", "cancelled") else "",
+                "has_packet": job.kind == "run" and state == "done",
+                "text": commands.ShownCommand(words=job.words).text,
+            }
+        )
+    return found
+
+
+def _steps(bench: Workbench, job: Job) -> list[dict[str, str]]:
+    """The steps of a run from its log: names and times, and no value of a record."""
+    if job.kind != "run":
+        return []
+    path = Path(bench.workspace.packets / f"{job.number:04}.log")
+    steps: dict[str, str] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()[-2000:]
+    except OSError:
+        return []
+    for line in lines:
+        try:
+            event = json.loads(line)
+            steps[str(event["step"])] = str(event["state"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return [{"name": name, "state": state} for name, state in steps.items()]
+
+
+def _error(job: Job) -> str:
+    """The end of what the command said: what, why and fix."""
+    lines = [line for line in job.messages().splitlines() if line.strip()]
+    return "\n".join(lines[-8:])

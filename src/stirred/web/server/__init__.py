@@ -1,0 +1,1 @@
+"""The web server: the application, who may call it, and what it writes about a call."""

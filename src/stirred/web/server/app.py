@@ -1,0 +1,42 @@
+"""The application: all screens behind one gate."""
+
+from collections.abc import Iterable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from stirred.errors import StirredError
+from stirred.web.screens import compare, data, history, look, method, packet, promise, run, start
+from stirred.web.server.errors import fault, not_found, refused
+from stirred.web.server.files import static
+from stirred.web.server.log import RequestLog
+from stirred.web.server.security import Gate
+from stirred.web.workbench import Workbench
+
+SCREENS = (start, data, promise, method, run, look, compare, packet, history)
+
+
+def hosts_of(port: int, names: Iterable[str] = ()) -> frozenset[str]:
+    """The names by which a browser may call a workbench."""
+    known = ("127.0.0.1", "localhost", "[::1]", *names)
+    return frozenset({f"{name}:{port}".lower() for name in known})
+
+
+def create_app(workbench: Workbench, *, port: int, names: Iterable[str] = ()) -> Gate:
+    """The application of a workbench that listens at a port."""
+    routes = [Route("/static/{name}", static)]
+    for screen in SCREENS:
+        routes += screen.routes()
+    inner = Starlette(
+        routes=routes,
+        exception_handlers={StirredError: refused, HTTPException: not_found, Exception: fault},
+    )
+    inner.state.workbench = workbench
+    return Gate(
+        inner=inner,
+        session=workbench.session,
+        hosts=hosts_of(port, names),
+        cookie=f"stirred_{port}",
+        log=RequestLog.of(workbench.workspace.folder),
+    )

@@ -1,0 +1,36 @@
+"""Pages for what cannot be done: what, why and the way out; a fault shows nothing but that it happened."""
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from stirred.errors import MissingExtraError, StirredError
+from stirred.web.pages import page
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """An error of Stirred: its message names no value of a record."""
+    told = error if isinstance(error, StirredError) else StirredError(type(error).__name__)
+    status = 501 if isinstance(error, MissingExtraError) else 422
+    return page(request, "refused.html.j2", title="This cannot be done", error=told, status=status)
+
+
+def not_found(request: Request, error: Exception) -> Response:
+    """An address that the workbench does not have."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    told = StirredError(
+        "There is no such page",
+        why="the workbench has no page of this address",
+        fix="start at the first page",
+    )
+    return page(request, "refused.html.j2", title="There is no such page", error=told, status=status)
+
+
+def fault(request: Request, error: Exception) -> Response:
+    """A fault of the program: nothing of it is shown, because its message may name a value."""
+    told = StirredError(
+        "A fault of the workbench",
+        why=f"it is of the kind {type(error).__name__}; nothing was changed",
+        fix="go back and try again; serve.log in the folder of the workbench names the place in the program",
+    )
+    return page(request, "refused.html.j2", title="A fault", error=told, status=500)

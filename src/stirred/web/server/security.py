@@ -1,0 +1,194 @@
+"""What stands before every screen: the host, the session, the form's own token, the size of a body, and the headers.
+
+A page of another site can make a browser send requests here. It does not know the token of a form, its Origin is another
+one, and the cookie is SameSite=Strict; a name that is pointed at this machine (DNS rebinding) has another Host.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+from stirred.web.server.log import RequestLog
+from stirred.web.server.session import Session
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_FORM = 2 << 20  # bytes of a form without files
+MOST_FIELDS = 20_000
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+# a report draws its charts with a script of its own: in a place without cookies, from which nothing can be called
+REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
+    "img-src data:; frame-ancestors 'self'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+SITES = (b"same-origin", b"none")  # of Sec-Fetch-Site
+
+
+class Refused(Exception):  # noqa: N818 - an answer of the server, not an error of the program
+    """A request that is answered with a status and a sentence that repeats nothing of it."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+        self.words = words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The outermost application: it lets through what this workbench may answer."""
+
+    inner: Application
+    session: Session
+    hosts: frozenset[str]  # as a browser sends them: 127.0.0.1:8642
+    cookie: str  # its name
+    log: RequestLog
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, and write one line about it."""
+        if scope["type"] == "lifespan":
+            await self.inner(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        began, status = time.monotonic(), 0
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+                named = [(name.lower(), value) for name, value in message.get("headers", [])]
+                there = {name for name, _ in named}
+                more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in there]
+                message = {**message, "headers": [*named, *more]}
+            await send(message)
+
+        try:
+            await self._admitted(scope, receive, answered)
+        except Refused as refused:
+            if not status:
+                await _say(answered, refused.status, refused.words)
+        except Exception as error:
+            self.log.failed(error)
+            if not status:
+                await _say(answered, 500, "A fault of the workbench; its log has the place.")
+        finally:
+            endpoint = scope.get("endpoint")
+            name = str(getattr(endpoint, "__name__", "none"))
+            self.log.answered(scope["method"], name, status, time.monotonic() - began)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
+        origin = self._host(headers)
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            raise Refused(405, "This method is not used here.")
+        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
+        if token and scope["method"] == "GET" and scope["path"] == "/":
+            if not self.session.is_token(token):
+                raise Refused(403, "This token is not the one of this workbench.")
+            await _enter(send, f"{self.cookie}={self.session.cookie}; Path=/; HttpOnly; SameSite=Strict")
+            return
+        if not self._known(headers):
+            raise Refused(
+                401, "Open the address that stirred serve printed: it has the token of this workbench."
+            )
+        if scope["method"] == "POST":
+            receive = await self._sent(scope, headers, origin, receive)
+        await self.inner(scope, receive, send)
+
+    def _host(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
+        """The origin that a page of this workbench has; refused where the browser calls it by another name."""
+        named = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
+        if len(named) != 1 or named[0] not in self.hosts:
+            raise Refused(421, "This workbench is not called by this name.")
+        return f"http://{named[0]}"
+
+    def _known(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        for name, value in headers:
+            if name == b"cookie":
+                try:
+                    found = SimpleCookie(value.decode("latin-1")).get(self.cookie)
+                except CookieError:
+                    continue
+                if found is not None and self.session.is_cookie(found.value):
+                    return True
+        return False
+
+    async def _sent(
+        self, scope: Scope, headers: Sequence[tuple[bytes, bytes]], origin: str, receive: Receive
+    ) -> Receive:
+        """Read a form and hold it against this session; files are read by their own handler, which asks for the token."""
+        found = {name: value for name, value in headers if name in (b"origin", b"sec-fetch-site")}
+        if b"origin" in found and found[b"origin"].decode("latin-1").lower() != origin:
+            raise Refused(403, "This form was sent by a page of another site.")
+        if found.get(b"sec-fetch-site", b"none") not in SITES:
+            raise Refused(403, "This form was sent by a page of another site.")
+        kind = next((value for name, value in headers if name == b"content-type"), b"").split(b";")[0].strip()
+        if kind == b"multipart/form-data":
+            return receive
+        if kind != b"application/x-www-form-urlencoded":
+            raise Refused(415, "Only forms are taken here.")
+        body = await _body(headers, receive)
+        try:
+            form = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError:
+            raise Refused(400, "This form cannot be read.") from None
+        if not self.session.is_form(form.pop("csrf", [""])[-1]):
+            raise Refused(
+                403, "This form is not one of this workbench, or it is too old: load the page again."
+            )
+        scope.setdefault("state", {})["form"] = form
+        return receive
+
+
+async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> bytes:
+    """A body of limited size; one that says it is larger is not read at all."""
+    said = next((value for name, value in headers if name == b"content-length"), b"0")
+    if not said.isdigit() or int(said) > MOST_FORM:
+        raise Refused(413, "This form is too large.")
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "The form did not arrive.")
+        body += message.get("body", b"")
+        if len(body) > MOST_FORM:
+            raise Refused(413, "This form is too large.")
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+async def _enter(send: Send, cookie: str) -> None:
+    """Keep the token as a cookie, and take it out of the address."""
+    headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _say(send: Send, status: int, words: str) -> None:
+    """A plain page: it needs no session, no style and no script."""
+    page = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Stirred</title><main><h1>{status}</h1>'
+        f"<p>{words}</p></main></html>"
+    ).encode()
+    headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(page)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": page})

@@ -1,0 +1,170 @@
+"""Files that are uploaded: written to the folder of the workbench while they arrive, and never more than is allowed."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from stirred.file_names import is_file_name
+from stirred.web.server.security import Refused
+from stirred.web.server.session import Session
+
+ENDINGS = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".toml",
+    ".xml",
+    ".gz",
+    ".sav",
+    ".dta",
+    ".json",
+    ".geojson",
+    ".dat",
+)
+MOST_FILES = 200
+MOST_TEXT = 4096  # bytes of a field that is no file
+
+
+@dataclass(slots=True)
+class Upload:
+    """A form with files that is being read; the token comes first, before any byte is written."""
+
+    folder: Path
+    session: Session
+    most: int
+    admitted: bool = False
+    written: int = 0
+    names: list[str] = field(default_factory=list)
+    _header: bytearray = field(default_factory=bytearray)
+    _value: bytearray = field(default_factory=bytearray)
+    _headers: dict[str, bytes] = field(default_factory=dict)
+    _text: bytearray = field(default_factory=bytearray)
+    _name: str = ""
+    _file: int | None = None
+
+    async def read(self, request: Request) -> list[str]:
+        """Read the whole form; what was begun is deleted if it cannot be finished."""
+        said = request.headers.get("content-length", "")
+        if said.isdigit() and int(said) > self.most + MOST_TEXT:
+            raise self._too_large()
+        _, options = parse_options_header(request.headers.get("content-type", ""))
+        boundary = options.get(b"boundary", b"")
+        if not boundary:
+            raise Refused(400, "This form cannot be read.")
+        parser = MultipartParser(boundary, self._callbacks())  # type: ignore[arg-type]
+        taken = 0
+        try:
+            async for chunk in request.stream():
+                taken += len(chunk)
+                if taken > self.most + MOST_TEXT * 4:
+                    raise self._too_large()
+                parser.write(chunk)
+            parser.finalize()
+        except FormParserError:
+            self._undo()
+            raise Refused(400, "This form cannot be read.") from None
+        except BaseException:
+            self._undo()
+            raise
+        for name in self.names:
+            self._part(name).replace(self.folder / name)
+        return self.names
+
+    def _too_large(self) -> Refused:
+        return Refused(
+            413,
+            f"These files have more than {self.most:,} bytes: name their folder instead, "
+            "or start with --max-upload.",
+        )
+
+    def _callbacks(self) -> Mapping[str, object]:
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._open,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+        }
+
+    def _begin(self) -> None:
+        self._headers.clear()
+        self._text.clear()
+        self._name = ""
+
+    def _header_end(self) -> None:
+        self._headers[bytes(self._header).decode("latin-1").lower()] = bytes(self._value)
+        self._header.clear()
+        self._value.clear()
+
+    def _open(self) -> None:
+        _, options = parse_options_header(self._headers.get("content-disposition", b""))
+        self._name = options.get(b"name", b"").decode("utf-8", "replace")
+        if b"filename" not in options:
+            return
+        if not self.admitted:
+            raise Refused(
+                403, "This form is not one of this workbench, or it is too old: load the page again."
+            )
+        given = options[b"filename"].decode("utf-8", "replace")
+        if not given:
+            return  # no file was chosen
+        name = file_name(given)
+        if len(self.names) >= MOST_FILES or name in self.names:
+            raise Refused(400, "There are too many files, or two have the same name.")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        self._file = os.open(self._part(name), flags, 0o600)
+        self.names.append(name)
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self.written += end - start
+            if self.written > self.most:
+                raise self._too_large()
+            view = memoryview(data)[start:end]
+            while view:
+                view = view[os.write(self._file, view) :]
+        else:
+            self._text += data[start:end]
+            if len(self._text) > MOST_TEXT:
+                raise Refused(413, "A field of this form is too long.")
+
+    def _end(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        elif self._name == "csrf":
+            self.admitted = self.session.is_form(self._text.decode("utf-8", "replace"))
+
+    def _part(self, name: str) -> Path:
+        return self.folder / f"{name}.part"
+
+    def _undo(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        for name in self.names:
+            self._part(name).unlink(missing_ok=True)
+
+
+def file_name(given: str) -> str:
+    """The last part of a name that a browser sent, if a file may be called so; its folder is ignored.
+
+    >>> file_name("C:\\\\data\\\\household.csv")
+    'household.csv'
+    """
+    name = re.split(r"[/\\]", given)[-1]
+    plain = all(is_file_name(part) for part in name.split("."))
+    if not plain or not name.lower().endswith(ENDINGS):
+        raise Refused(
+            400, "A file has a name that is not taken here: use letters, digits, hyphens, and a known ending."
+        )
+    return name

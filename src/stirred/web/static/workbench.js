@@ -1,0 +1,93 @@
+"use strict";
+// Everything works without this script; with it answers come while a slider moves, and progress without a reload.
+const csrf = document.body.dataset.csrf;
+
+function later(action, pause) {
+  let timer = 0;
+  return () => { clearTimeout(timer); timer = setTimeout(action, pause); };
+}
+
+const form = document.getElementById("promise-form");
+const place = document.getElementById("answer");
+if (form && place) {
+  let asked = 0;
+  const ask = async () => {
+    const mine = ++asked;
+    const part = new URL(form.action).searchParams.get("part") || "0";
+    const began = performance.now();
+    const reply = await fetch("/promise/answer?part=" + encodeURIComponent(part), {
+      method: "POST", body: new URLSearchParams(new FormData(form)), credentials: "same-origin",
+    });
+    const text = await reply.text();
+    if (mine !== asked || !reply.ok) return;
+    place.innerHTML = text;
+    place.dataset.milliseconds = String(Math.round(performance.now() - began));
+    place.dataset.answers = String(Number(place.dataset.answers || "0") + 1);
+  };
+  const soon = later(ask, 40);
+  const slider = document.getElementById("slider");
+  const field = slider && form.elements[slider.dataset.field];
+  const values = slider ? slider.dataset.values.split(" ") : [];
+  if (slider) {
+    slider.addEventListener("input", () => {
+      const value = values[Number(slider.value)];
+      document.getElementById("slider-value").textContent = value;
+      slider.setAttribute("aria-valuetext", value);
+      if (field) field.value = value;
+      soon();
+    });
+  }
+  form.addEventListener("input", (event) => { if (event.target !== slider) soon(); });
+}
+
+for (const box of document.querySelectorAll("[data-load]")) {
+  fetch(box.dataset.load, { credentials: "same-origin" }).then(async (reply) => {
+    if (reply.ok) box.innerHTML = await reply.text();
+  });
+}
+
+for (const box of document.querySelectorAll("[data-poll]")) {
+  const busy = () => box.querySelector("[data-state=running], [data-state=waiting]") !== null;
+  const states = () => [...box.querySelectorAll("[data-state]")].map((one) => one.id + one.dataset.state).join();
+  const look = async () => {
+    if (!box.contains(document.activeElement)) {
+      const before = states();
+      const reply = await fetch(box.dataset.poll, { credentials: "same-origin" }).catch(() => null);
+      if (reply && reply.ok) {
+        box.innerHTML = await reply.text();
+        if (before !== states() && !busy()) { window.location.reload(); return; }
+      }
+    }
+    if (busy()) setTimeout(look, 700);
+  };
+  if (busy()) setTimeout(look, 700);
+}
+
+const again = document.querySelector("[data-reload]");
+if (again) setTimeout(() => window.location.reload(), Number(again.dataset.reload));
+
+for (const drop of document.querySelectorAll("form.drop")) {
+  const input = drop.querySelector("input[type=file]");
+  drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
+  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
+  drop.addEventListener("drop", (event) => {
+    event.preventDefault();
+    drop.classList.remove("over");
+    input.files = event.dataTransfer.files;
+    drop.requestSubmit();
+  });
+}
+
+for (const code of document.querySelectorAll("pre.command, pre.python")) {
+  if (!navigator.clipboard) break;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "quiet copy";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", "Copy this " + (code.classList.contains("python") ? "Python" : "command"));
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "Copied";
+  });
+  code.after(button);
+}

@@ -1,0 +1,235 @@
+"""The promise of a plan as it stands in a form: sentence, budget, invariants, refusals; a slider turns one setting of it."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from threading import RLock
+from typing import Any
+
+from stirred.census import Census
+from stirred.errors import StirredError
+from stirred.mechanisms.base import Knob, Mechanism
+from stirred.publish.before.promise import joined, spent, stated
+from stirred.publish.before.refusals import require_variables
+from stirred.publish.plan.description import Plan
+from stirred.publish.plan.reading import parse
+from stirred.spec import Budget, Specification
+from stirred.spec.card import Card
+from stirred.web.forms.document import Document, text_of
+from stirred.web.stating.ground import StatedGround
+from stirred.web.workspace.folder import Workspace
+
+KEPT = 8  # structures that are remembered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What cannot be done as it is chosen, why, and the way out."""
+
+    what: str
+    why: str
+    fix: str
+
+    @staticmethod
+    def of(error: StirredError) -> "Refusal":
+        """The refusal of an error."""
+        return Refusal(what=error.what, why=error.why, fix=error.fix)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turning:
+    """A slider: the setting it turns, its values as texts from one end to the other, and where it stands."""
+
+    name: str
+    effect: str
+    values: tuple[str, ...]
+    at: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactTable:
+    """An invariant in words and how many numbers it fixes (None: it is not known)."""
+
+    words: str
+    numbers: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseAnswer:
+    """What a screen shows about a promise."""
+
+    records: bool
+    refusal: Refusal | None = None
+    sentence: str = ""
+    warning: str = ""
+    symbol: str = ""
+    budget: str = ""
+    exact: str = ""
+    odds: str = ""
+    specification: Specification | None = None
+    kept: tuple[ExactTable, ...] = ()
+    turning: Turning | None = None
+    largest: int | None = None  # the b that the budget was computed for
+    typed: bool = False  # whether a person typed it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Structure:
+    """All that does not depend on where the slider stands: it is computed once."""
+
+    refusal: Refusal | None
+    state: Callable[[Mechanism], Specification] | None
+    kept: Mapping[str, int | None]
+
+
+class Stating:
+    """Answers about promises; what does not change with the slider is remembered."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._lock = RLock()
+        self._known: dict[tuple[int, str], _Structure] = {}
+
+    def answer(
+        self,
+        document: Document,
+        ground: StatedGround,
+        *,
+        part: int = 0,
+        turn: str = "",
+        largest: int | None = None,
+    ) -> PromiseAnswer:
+        """The promise of a document; ``turn`` is the value of the slider, ``largest`` a published b for the stand-in."""
+        try:
+            plan = self.read(document)
+            mechanism = plan.mechanisms[part]
+            knob = next(iter(mechanism.knobs()), None)
+            if turn and knob is not None:
+                document = turned(document, part, knob, turn)
+                plan = self.read(document)
+                mechanism = plan.mechanisms[part]
+            structure = self._structure(plan, document, ground, part, knob)
+            turning = None if knob is None else _turning(knob, document["mechanism"][part], mechanism)
+            if structure.refusal is not None:
+                return PromiseAnswer(records=ground.records, refusal=structure.refusal, turning=turning)
+            with self._lock:
+                whole = self._stated(plan, structure, mechanism, ground.census)
+        except StirredError as error:
+            return PromiseAnswer(records=ground.records, refusal=Refusal.of(error))
+        return _shown(whole, structure, ground, turning, None if ground.records else largest)
+
+    def read(self, document: Document) -> Plan:
+        """The plan of a document; refused where it is none."""
+        return parse(text_of(document), folder=self.workspace.plans)
+
+    def _structure(
+        self, plan: Plan, document: Document, ground: StatedGround, part: int, knob: Knob | None
+    ) -> _Structure:
+        plain = {**document, "mechanism": [dict(one) for one in document["mechanism"]], "title": ""}
+        if knob is not None:
+            plain["mechanism"][part].pop(knob.name, None)
+        key = (id(ground), json.dumps(plain, sort_keys=True, default=str))
+        with self._lock:
+            if key not in self._known:
+                if len(self._known) >= KEPT:
+                    self._known.pop(next(iter(self._known)))
+                self._known[key] = self._look(plan, ground)
+            return self._known[key]
+
+    def _look(self, plan: Plan, ground: StatedGround) -> _Structure:
+        """Refuse what can be refused, and count what the invariants fix."""
+        census = ground.census
+        try:
+            require_variables(plan, census)
+            if len(plan.steps) > 1 or plan.steps[0].config.linked() is not None:
+                whole = stated(plan, census).whole
+                return _Structure(refusal=None, state=None, kept=_numbers(whole, census))
+            mechanism = plan.mechanisms[0]
+            mechanism.refuse(census)
+            state = mechanism.restated(census)
+            promised = state(mechanism)
+            mechanism.refuse_stated(census, promised)
+        except StirredError as error:
+            return _Structure(refusal=Refusal.of(error), state=None, kept={})
+        return _Structure(refusal=None, state=state, kept=_numbers(promised, census))
+
+    def _stated(
+        self, plan: Plan, structure: _Structure, mechanism: Mechanism, census: Census
+    ) -> Specification:
+        if structure.state is None:
+            return stated(plan, census).whole
+        return joined(plan, [structure.state(mechanism)]).whole
+
+
+def turned(document: Document, part: int, knob: Knob, value: str) -> Document:
+    """The document with another value of the setting that the slider turns."""
+    mechanisms = [dict(one) for one in document["mechanism"]]
+    mechanisms[part][knob.name] = value
+    return {**document, "mechanism": mechanisms}
+
+
+def _turning(knob: Knob, settings: Mapping[str, Any], mechanism: Mechanism) -> Turning:
+    """The slider from the largest budget to the smallest; the value that is set now is one of its stops."""
+    values = list(knob.settings)
+    stated_now = settings.get(knob.name, mechanism.parameters().get(knob.name))
+    try:
+        now = Fraction(str(stated_now))
+    except (ValueError, ZeroDivisionError):
+        now = values[len(values) // 2]
+    if now not in values:
+        rising = len(values) > 1 and values[0] < values[-1]
+        values = sorted([*values, now], reverse=not rising)
+    return Turning(
+        name=knob.name,
+        effect=knob.effect,
+        values=tuple(map(str, values)),
+        at=values.index(now),
+        value=str(now),
+    )
+
+
+def _numbers(whole: Specification, census: Census) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for invariant in whole.multiverse:
+        try:
+            found[invariant.words()] = int(invariant.realised(census).num_rows)
+        except StirredError:
+            found[invariant.words()] = None
+    return found
+
+
+def _shown(
+    whole: Specification,
+    structure: _Structure,
+    ground: StatedGround,
+    turning: Turning | None,
+    largest: int | None,
+) -> PromiseAnswer:
+    """The words of the card and the report about a promise; a typed b replaces that of the stand-in, by the stated law."""
+    varies = whole.varies
+    law = None if varies is None else varies.law
+    b = None if varies is None else varies.b
+    if largest is not None and law is not None:
+        budget: Budget = law.at(largest)
+        whole, b = replace(whole, budget=budget, bounds=(), varies=None, parts=()), largest
+    card = Card(whole)
+    symbol, total = spent(whole)
+    allowed = card.allowed()
+    return PromiseAnswer(
+        records=ground.records,
+        sentence=card.sentence(),
+        warning=card.warning(),
+        symbol=symbol,
+        budget=str(total) if total.is_finite else "∞",
+        exact=total.exact,
+        odds=card.translated(str(allowed.factor)) if total.is_finite else "any factor",
+        specification=whole,
+        kept=tuple(
+            ExactTable(words=i.words(), numbers=structure.kept.get(i.words())) for i in whole.multiverse
+        ),
+        turning=turning,
+        largest=b,
+        typed=largest is not None and law is not None,
+    )

@@ -1,0 +1,46 @@
+"""What the promise is computed on: a stand-in from the codebook, or the records once a person asked to read them."""
+
+from dataclasses import dataclass
+from threading import RLock
+
+from stirred.census import Census
+from stirred.census.synthetic.like.population import Figures, stand_in
+from stirred.publish.plan.proposing import known
+from stirred.web.workspace.data import ChosenData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StatedGround:
+    """A census to state promises on, and where it comes from."""
+
+    census: Census
+    records: bool  # whether these are the confidential records
+
+
+class GroundCache:
+    """The ground of the chosen data, made once; another codebook, figure or answer makes it anew."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._key: object = None
+        self._ground: StatedGround | None = None
+
+    def of(self, chosen: ChosenData) -> StatedGround:
+        """The records, where they may be read; a stand-in with as many households as a person said elsewhere."""
+        stamp = chosen.file.stat().st_mtime_ns if chosen.file.is_file() else 0
+        key = (chosen.file, stamp, chosen.read, chosen.households)
+        with self._lock:
+            if self._ground is None or self._key != key:
+                self._ground, self._key = _made(chosen), key
+            return self._ground
+
+
+def _made(chosen: ChosenData) -> StatedGround:
+    census = Census(schema=chosen.schema, folder=chosen.file.parent)
+    if chosen.read:
+        return StatedGround(census=census.checked(), records=True)
+    schema = known(census)
+    figures = Figures(households=max(2, chosen.households))
+    return StatedGround(
+        census=Census.of(schema, stand_in(schema, figures, chosen.file.parent)), records=False
+    )
