@@ -16,6 +16,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "solver": ("highspy", "piqp"),
     "spark": ("pyspark", "pandas"),
     "stat": ("pyreadstat",),
+    "web": ("starlette", "uvicorn", "python_multipart"),
     "xlsx": ("xlsxwriter",),
 }
 

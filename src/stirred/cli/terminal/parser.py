@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
     "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),
     "run": ("stirred.cli.run", "run a plan: plan → packet"),
+    "serve": ("stirred.cli.serve", "the workbench: design a release by looking, in a browser"),
     "spec": ("stirred.cli.spec.verbs", "show, compare, check, compose, convert and export specifications"),
 }
 
