@@ -1,10 +1,11 @@
 """The workbench as one object: its folder, its history, its jobs and its answers; every screen is given it."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from stirred.errors import InputError
+from stirred.errors import InputError, StirredError
 from stirred.publish.packet import Packet
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import parse
@@ -13,7 +14,7 @@ from stirred.web.jobs.job import Job
 from stirred.web.jobs.line import JobLine
 from stirred.web.server.session import Session
 from stirred.web.stating.answer import Stating
-from stirred.web.stating.ground import StatedGround, GroundCache
+from stirred.web.stating.ground import GroundCache, StatedGround
 from stirred.web.workspace.data import ChosenData, DataChoice
 from stirred.web.workspace.folder import Workspace
 from stirred.web.workspace.history import PlanHistory
@@ -61,6 +62,15 @@ class Workbench:
     def ground(self) -> StatedGround:
         """What promises are stated on."""
         return self.grounds.of(self.chosen())
+
+    def warm(self) -> None:
+        """Make what promises are stated on before a person asks, where data are chosen; a mistake is told when they ask."""
+        with suppress(StirredError, OSError):
+            chosen = self.data.chosen()
+            if chosen is not None:
+                ground = self.grounds.of(chosen)
+                if self.history.text():
+                    self.stating.answer(self.document(), ground, largest=chosen.largest)
 
     def document(self) -> Document:
         """The current plan; refused where there is none."""

@@ -1,6 +1,7 @@
 """Data: the codebook first; records stay unread until a person asks."""
 
 from dataclasses import replace
+from threading import Thread
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -102,6 +103,7 @@ def name_folder(request: Request) -> Response:
     except StirredError as error:
         return data(request, error)
     bench.data.choose(ChosenData(file=file))
+    Thread(target=bench.warm, daemon=True).start()
     return RedirectResponse("/data", 303)
 
 

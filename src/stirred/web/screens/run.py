@@ -113,7 +113,7 @@ def _listed(bench: Workbench) -> list[dict[str, object]]:
                 "named": NAMED.get(job.kind, job.kind),
                 "state": state,
                 "seconds": f"{job.seconds:.0f} s" if state != "waiting" else "",
-                "steps": _steps(bench, job),
+                "steps": _steps(bench, job, running=state == "running"),
                 "error": _error(job) if state in ("failed", "cancelled") else "",
                 "has_packet": job.kind == "run" and state == "done",
                 "text": commands.ShownCommand(words=job.words).text,
@@ -122,8 +122,8 @@ def _listed(bench: Workbench) -> list[dict[str, object]]:
     return found
 
 
-def _steps(bench: Workbench, job: Job) -> list[dict[str, str]]:
-    """The steps of a run from its log: names and times, and no value of a record."""
+def _steps(bench: Workbench, job: Job, *, running: bool) -> list[dict[str, str]]:
+    """The steps of a run from its log, without any value of a record; the last one that began may be under way."""
     if job.kind != "run":
         return []
     path = Path(bench.workspace.packets / f"{job.number:04}.log")
@@ -135,10 +135,16 @@ def _steps(bench: Workbench, job: Job) -> list[dict[str, str]]:
     for line in lines:
         try:
             event = json.loads(line)
-            steps[str(event["step"])] = str(event["state"])
+            name, told = str(event["step"]), str(event["state"])
+            steps.pop(name, None)
+            steps[name] = told
         except (ValueError, KeyError, TypeError):
             continue
-    return [{"name": name, "state": state} for name, state in steps.items()]
+    last = next(reversed(steps), "")
+    return [
+        {"name": name, "state": state if running and name == last else "done"}
+        for name, state in steps.items()
+    ]
 
 
 def _error(job: Job) -> str:

@@ -4,10 +4,12 @@ import asyncio
 import socket
 import sys
 from collections.abc import Callable, Iterable
+from threading import Thread
 
 import uvicorn
 
 from stirred.errors import InputError
+from stirred.web.pages import prepare_templates
 from stirred.web.server.app import create_app
 from stirred.web.workbench import Workbench
 
@@ -64,6 +66,8 @@ def serve(
     )
     server = uvicorn.Server(config)
     workbench.line.start()
+    prepare_templates()
+    Thread(target=workbench.warm, daemon=True).start()
     if told is not None:
         told(address(host, port, workbench.session.token))
     try:

@@ -11,7 +11,7 @@ from stirred.census import Census
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Knob, Mechanism
 from stirred.publish.before.promise import joined, spent, stated
-from stirred.publish.before.refusals import require_variables
+from stirred.publish.before.refusals import require_finite, require_variables
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import parse
 from stirred.spec import Budget, Specification
@@ -102,6 +102,7 @@ class Stating:
         largest: int | None = None,
     ) -> PromiseAnswer:
         """The promise of a document; ``turn`` is the value of the slider, ``largest`` a published b for the stand-in."""
+        turning: Turning | None = None
         try:
             plan = self.read(document)
             mechanism = plan.mechanisms[part]
@@ -110,14 +111,15 @@ class Stating:
                 document = turned(document, part, knob, turn)
                 plan = self.read(document)
                 mechanism = plan.mechanisms[part]
-            structure = self._structure(plan, document, ground, part, knob)
             turning = None if knob is None else _turning(knob, document["mechanism"][part], mechanism)
+            structure = self._structure(plan, document, ground, part, knob)
             if structure.refusal is not None:
                 return PromiseAnswer(records=ground.records, refusal=structure.refusal, turning=turning)
             with self._lock:
                 whole = self._stated(plan, structure, mechanism, ground.census)
+            require_finite(whole, next((m.published_without_guarantee for m in plan.mechanisms), ""))
         except StirredError as error:
-            return PromiseAnswer(records=ground.records, refusal=Refusal.of(error))
+            return PromiseAnswer(records=ground.records, refusal=Refusal.of(error), turning=turning)
         return _shown(whole, structure, ground, turning, None if ground.records else largest)
 
     def read(self, document: Document) -> Plan:
