@@ -4,17 +4,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from stirred.arrow import pads
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
-from stirred.errors import BudgetError, InputError
+from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
@@ -22,7 +21,6 @@ from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
-from stirred.mechanisms.topdown.arguments import require_settings
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
@@ -32,23 +30,17 @@ from stirred.mechanisms.topdown.rules.agreement import promise
 from stirred.mechanisms.topdown.run.plain import plain
 from stirred.mechanisms.topdown.run.release import run
 from stirred.mechanisms.topdown.run.task import Settings, Task
+from stirred.mechanisms.topdown.settings import TopDownSettings
 from stirred.mechanisms.topdown.workload.histogram import column
-from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonical, presets
+from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-FAMILIES = {
-    "pl94": ("pl94-persons", "pl94-units"),
-    "dhc": ("dhc-persons", "dhc-units"),
-    "dhc-light": ("dhc-light-persons", "dhc-light-units"),
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopDown(Mechanism):
+class TopDown(TopDownSettings):
     """Noisy measurements of a workload at every geounit, then microdata that agree with the invariants.
 
     ``workload`` is a preset (also ``pl94`` or ``dhc`` for persons and units together), a TOML file or a Workload.
@@ -63,129 +55,10 @@ class TopDown(Mechanism):
     seconds_per_million: ClassVar[float] = 60.0
     bytes_per_record: ClassVar[int] = 400
 
-    workload: str | Path | Workload = "pl94-persons"
-    mode: Mode | None = None
-    rho_squared: Fraction | str | int | None = None
-    keep_nmf: bool = False
-    bypass: bool = True
-    given: Path | None = None
-    names: str = "own"  # or "bureau": the columns of the published microdata files
-    solver: str = "fast"
-    emphasis: int = 1  # on the totals of leaves: less bias from non-negativity, more error (mode gls)
-    spine: SpineOptions | None = None  # the tree that is measured, where it is not the census's own
-    replicates: int = 0  # runs on its own output, for the uncertainty of tables; no privacy cost
-
-    def __post_init__(self) -> None:
-        require_settings(
-            workload=self.workload,
-            rho_squared=self.rho_squared,
-            given=self.given,
-            emphasis=self.emphasis,
-            replicates=self.replicates,
-            names=self.names,
-            solver=self.solver,
-            mode=self.mode,
-        )
-
-    @classmethod
-    def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings; two of them describe the tree."""
-        settings = {name: getattr(config, name) for name in type(config).model_fields}
-        settings["mode"] = None if settings["mode"] == "workload" else settings["mode"]
-        aian, groups = settings.pop("aian"), settings.pop("optimized_block_groups")
-        if aian is not None or groups is not None:
-            settings["spine"] = SpineOptions(
-                aian=aian, block_groups=None if groups is None else tuple(groups)
-            )
-        if settings["given"] is not None:
-            settings["given"] = Path(settings["given"])
-        return cls(**settings)
-
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
         """A workload of the variables with few listed levels."""
         return propose(schema)
-
-    @property
-    def record_type(self) -> str:
-        """The records of the first workload."""
-        return self.workloads[0].record
-
-    @property
-    def workloads(self) -> tuple[Workload, ...]:
-        """The workloads of the run, with their budgets."""
-        if isinstance(self.workload, Workload):
-            found: tuple[Workload, ...] = (self.workload,)
-        elif str(self.workload) in FAMILIES:
-            found = tuple(Workload.preset(name) for name in FAMILIES[str(self.workload)])
-        elif str(self.workload) in presets() or not Path(self.workload).suffix:
-            found = (Workload.preset(str(self.workload)),)
-        else:
-            found = (Workload.load(self.workload),)
-        if self.rho_squared is None or self.noiseless:
-            return found
-        total = sum((w.rho_squared for w in found), Fraction(0))
-        wanted = Fraction(str(self.rho_squared))
-        if wanted <= 0:
-            raise BudgetError(
-                "rho_squared must be positive",
-                why="with a budget of 0 nothing can be measured",
-                fix='rho_squared="2.63", or "inf" for no noise',
-            )
-        return tuple(w.with_rho_squared(w.rho_squared * wanted / total) for w in found)
-
-    @property
-    def noiseless(self) -> bool:
-        """Whether the budget is infinite: no noise, no protection."""
-        return str(self.rho_squared) == "inf"
-
-    @property
-    def rho_squared_spent(self) -> Fraction | None:
-        """The total of all workloads, None when infinite."""
-        return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
-
-    def parameters(self) -> dict[str, object]:
-        """Every setting, for the receipt."""
-        return (
-            {"spine": None}
-            | self.identity()
-            | {
-                "names": self.names,
-                "solver": self.solver,
-                "replicates": self.replicates,
-                "keep_nmf": self.keep_nmf,
-            }
-        )
-
-    def identity(self) -> dict[str, object]:
-        """The settings that the key is bound to, in canonical JSON; the others must not change the noise."""
-        own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
-        return own | {
-            "workloads": {w.name: hashlib.sha256(canonical(w).encode()).hexdigest() for w in self.workloads},
-            "mode": self.mode or "of each workload",
-            "rho_squared": "inf" if self.noiseless else str(self.rho_squared_spent),
-            "bypass": self.bypass,
-            "emphasis": self.emphasis,
-            "given": self.given is not None,
-        }
-
-    def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]; a workload made in Python is named only, and a plan cannot make it again."""
-        named = self.workload.name if isinstance(self.workload, Workload) else str(self.workload)
-        groups = self.spine.block_groups if self.spine else None
-        return {
-            "workload": named,
-            "mode": self.mode or "workload",
-            "rho_squared": None if self.rho_squared is None else str(self.rho_squared),
-            "replicates": self.replicates,
-            "keep_nmf": self.keep_nmf,
-            "given": None if self.given is None else str(self.given),
-            "names": self.names,
-            "emphasis": self.emphasis,
-            "aian": self.spine.aian if self.spine else None,
-            "optimized_block_groups": None if groups is None else list(groups),
-            "bypass": self.bypass,
-        }
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
         """Stop if records or an earlier packet are missing, or the closed form does not fit the workload."""

@@ -1,0 +1,119 @@
+"""The settings of a TopDown run: its workloads and budget, and what the receipt and the key know of them."""
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Self
+
+from stirred.mechanisms.base import Mechanism, MechanismConfig
+from stirred.mechanisms.topdown.arguments import require_settings
+from stirred.mechanisms.topdown.workload.families import asked
+from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonical
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopDownSettings(Mechanism):
+    """What a TopDown run is asked for; the mechanism itself adds what it does."""
+
+    workload: str | Path | Workload = "pl94-persons"
+    mode: Mode | None = None
+    rho_squared: Fraction | str | int | None = None
+    keep_nmf: bool = False
+    bypass: bool = True
+    given: Path | None = None
+    names: str = "own"  # or "bureau": the columns of the published microdata files
+    solver: str = "fast"
+    emphasis: int = 1  # on the totals of leaves: less bias from non-negativity, more error (mode gls)
+    spine: SpineOptions | None = None  # the tree that is measured, where it is not the census's own
+    replicates: int = 0  # runs on its own output, for the uncertainty of tables; no privacy cost
+
+    def __post_init__(self) -> None:
+        require_settings(
+            workload=self.workload,
+            rho_squared=self.rho_squared,
+            given=self.given,
+            emphasis=self.emphasis,
+            replicates=self.replicates,
+            names=self.names,
+            solver=self.solver,
+            mode=self.mode,
+        )
+
+    @classmethod
+    def of(cls, config: MechanismConfig) -> Self:
+        """The mechanism with these settings; two of them describe the tree."""
+        settings = {name: getattr(config, name) for name in type(config).model_fields}
+        settings["mode"] = None if settings["mode"] == "workload" else settings["mode"]
+        aian, groups = settings.pop("aian"), settings.pop("optimized_block_groups")
+        if aian is not None or groups is not None:
+            settings["spine"] = SpineOptions(
+                aian=aian, block_groups=None if groups is None else tuple(groups)
+            )
+        if settings["given"] is not None:
+            settings["given"] = Path(settings["given"])
+        return cls(**settings)
+
+    @property
+    def record_type(self) -> str:
+        """The records of the first workload."""
+        return self.workloads[0].record
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The workloads of the run, with their budgets."""
+        return asked(self.workload, None if self.noiseless else self.rho_squared)
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether the budget is infinite: no noise, no protection."""
+        return str(self.rho_squared) == "inf"
+
+    @property
+    def rho_squared_spent(self) -> Fraction | None:
+        """The total of all workloads, None when infinite."""
+        return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
+
+    def parameters(self) -> dict[str, object]:
+        """Every setting, for the receipt."""
+        return (
+            {"spine": None}
+            | self.identity()
+            | {
+                "names": self.names,
+                "solver": self.solver,
+                "replicates": self.replicates,
+                "keep_nmf": self.keep_nmf,
+            }
+        )
+
+    def identity(self) -> dict[str, object]:
+        """The settings that the key is bound to, in canonical JSON; the others must not change the noise."""
+        own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
+        return own | {
+            "workloads": {w.name: hashlib.sha256(canonical(w).encode()).hexdigest() for w in self.workloads},
+            "mode": self.mode or "of each workload",
+            "rho_squared": "inf" if self.noiseless else str(self.rho_squared_spent),
+            "bypass": self.bypass,
+            "emphasis": self.emphasis,
+            "given": self.given is not None,
+        }
+
+    def settings(self) -> dict[str, object]:
+        """The keys of a [[mechanism]]; a workload made in Python is named only, and a plan cannot make it again."""
+        named = self.workload.name if isinstance(self.workload, Workload) else str(self.workload)
+        groups = self.spine.block_groups if self.spine else None
+        return {
+            "workload": named,
+            "mode": self.mode or "workload",
+            "rho_squared": None if self.rho_squared is None else str(self.rho_squared),
+            "replicates": self.replicates,
+            "keep_nmf": self.keep_nmf,
+            "given": None if self.given is None else str(self.given),
+            "names": self.names,
+            "emphasis": self.emphasis,
+            "aian": self.spine.aian if self.spine else None,
+            "optimized_block_groups": None if groups is None else list(groups),
+            "bypass": self.bypass,
+        }
