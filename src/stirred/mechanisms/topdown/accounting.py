@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series, rounded
+from stirred.mechanisms.topdown.inside import Inside
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, rho_squared_to_epsilon
 
@@ -87,7 +88,9 @@ def _spent(workload: Workload, counts: Callable[[str, str], bool]) -> Fraction:
     )
 
 
-def where_noise_fell(workload: Workload, measured: pa.Table | None = None) -> Exhibit:
+def where_noise_fell(
+    workload: Workload, measured: pa.Table | None = None, proved: Inside | None = None
+) -> Exhibit:
     """The standard deviation of the noise by level and query, and what each attribute and area costs.
 
     ``measured`` is the table of the run (``…-noise``): its levels are those of the census, and each level and query has the
@@ -118,7 +121,7 @@ def where_noise_fell(workload: Workload, measured: pa.Table | None = None) -> Ex
     return Exhibit(
         title=Phrase("topdown.exhibit.title", name=workload.name),
         finding=finding,
-        parts=(series, costs(workload, levels)),
+        parts=(series, costs(workload, levels, proved)),
     )
 
 
@@ -148,8 +151,11 @@ def _usual(measured: pa.Table) -> list[dict[str, object]]:
     ]
 
 
-def costs(workload: Workload, levels: set[str] | None = None) -> Listing:
-    """What one person's record may change, with the part of ρ² that sees it; moves inside areas of ``levels`` alone."""
+def costs(workload: Workload, levels: set[str] | None = None, proved: Inside | None = None) -> Listing:
+    """What one person's record may change, with the part of ρ² that sees it; moves inside areas of ``levels`` alone.
+
+    ``proved`` adds the line of the smaller figure that holds inside the multiverse.
+    """
     columns = [Phrase("topdown.exhibit.change"), "ρ²", Phrase("topdown.exhibit.epsilon", delta="10⁻¹⁰")]
     absent = (
         set()
@@ -161,6 +167,9 @@ def costs(workload: Workload, levels: set[str] | None = None) -> Listing:
         for name, (rho, epsilon) in semantics(workload).items()
         if name not in absent
     ]
+    if proved is not None:
+        epsilon = rho_squared_to_epsilon(proved.rho_squared, DELTA, tight=True)
+        rows.insert(1, (Phrase("topdown.inside.row"), str(Budget.of(proved.rho_squared)), str(epsilon)))
     return Listing(
         caption=Phrase("topdown.exhibit.meaning"),
         columns=columns,
@@ -169,10 +178,19 @@ def costs(workload: Workload, levels: set[str] | None = None) -> Listing:
     )
 
 
-def document(workload: Workload, *, noiseless: bool) -> dict[str, object]:
-    """The same for programs."""
+def document(workload: Workload, found: Inside, *, noiseless: bool) -> dict[str, object]:
+    """The same for programs; a census with AIAN areas may be measured in parts, and nothing is free there."""
     lines: dict[str, tuple[Fraction, Decimal]] = {} if noiseless else semantics(workload)
-    return {
+    inner: dict[str, object] = {}
+    if found.saved and not noiseless:
+        epsilon = rho_squared_to_epsilon(found.rho_squared, DELTA, tight=True)
+        inner["inside_the_multiverse"] = {
+            "rho_squared": str(found.rho_squared),
+            "epsilon": str(epsilon),
+            "free": {f"{level}: {query}": str(part) for (level, query), part in found.free.items()},
+            "holds": "where states are measured whole",
+        }
+    return inner | {
         "rho_squared": str(workload.rho_squared),
         "levels": {level: str(part) for level, part in by_level(workload).items()},
         "semantics": {name: {"rho_squared": str(r), "epsilon": str(e)} for name, (r, e) in lines.items()},

@@ -16,8 +16,8 @@ class TopDownConfig(MechanismConfig):
 
     workload: str = Field(
         default="pl94-persons",
-        description="a preset (small, pl94-persons, pl94-units, dhc-persons, dhc-units), pl94 or dhc for persons and "
-        "units together (dhc needs given), or a TOML file",
+        description="a preset (small, pl94-persons, pl94-units, dhc-persons, dhc-units), pl94, pl94-stirred or dhc for "
+        "persons and units together (dhc needs given), or a TOML file",
         examples=["pl94-persons"],
         json_schema_extra={"path": ".toml"},
     )
@@ -60,7 +60,8 @@ class TopDownConfig(MechanismConfig):
     )
     aian: str | None = Field(
         default=None,
-        description="the off-spine geography that splits states into AIAN areas and the remainder",
+        description="the off-spine geography that splits states into AIAN areas and the remainder; the production presets "
+        "use aiannh where the census has it, and none asks for whole states",
         examples=["aiannh"],
     )
     optimized_block_groups: list[str] | None = Field(

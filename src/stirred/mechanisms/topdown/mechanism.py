@@ -24,6 +24,7 @@ from stirred.mechanisms.topdown import accounting, statement
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
+from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.measure.audited import noise_of_runs
 from stirred.mechanisms.topdown.proposal import propose
 from stirred.mechanisms.topdown.rules.agreement import promise
@@ -73,7 +74,11 @@ class TopDown(TopDownSettings):
         require_inputs(census, engine)
         parts = [
             statement.specification(
-                census, w, None if self.noiseless else w.rho_squared, self._notes(w), added=self._added(w)
+                census,
+                w,
+                None if self.noiseless else w.rho_squared,
+                self._notes(w, census.schema),
+                added=self._added(w, census.schema),
             )
             for w in self.workloads
         ]
@@ -94,15 +99,17 @@ class TopDown(TopDownSettings):
                     fix="--given a packet that stirred topdown --workload pl94 wrote",
                 )
 
-    def _added(self, workload: Workload) -> tuple[str, ...]:
+    def _added(self, workload: Workload, schema: "Schema") -> tuple[str, ...]:
         """Levels of the measured spine that the census may not have."""
-        options = self.spine or workload.spine
+        options = self.tree(workload, schema)
         return ("block_group",) if options and options.block_groups is not None else ()
 
-    def _notes(self, workload: Workload) -> tuple[str, ...]:
-        name, options = workload.name, self.spine or workload.spine
+    def _notes(self, workload: Workload, schema: "Schema") -> tuple[str, ...]:
+        name, options = workload.name, self.tree(workload, schema)
         total = "∞" if self.noiseless else str(workload.rho_squared)
         notes: tuple[str, ...] = (Phrase("topdown.note.total", name=name, rho_squared=total),)
+        if not self.noiseless:
+            notes += statement.inside_notes(workload, inside(workload, options), schema)
         if self.bypass:
             notes += (Phrase("topdown.note.bypass", name=name),)
         if options:
@@ -140,8 +147,10 @@ class TopDown(TopDownSettings):
         checks: list[Check] = []
         digests = []
         for workload in self.workloads:
-            own = key.bind(self.name, json.dumps(self.identity(), sort_keys=True), workload.name)
-            settings = replace(settings, spine=self.spine or workload.spine)
+            tree = self.tree(workload, census.schema)
+            identity = self.identity(None if workload.spine else tree)
+            own = key.bind(self.name, json.dumps(identity, sort_keys=True), workload.name)
+            settings = replace(settings, spine=tree)
             task = Task(
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
                 progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
@@ -155,12 +164,18 @@ class TopDown(TopDownSettings):
             digests.append(made.input_digest)
             made.checkpoint.finish()
         limit = statement.budget(self.rho_squared_spent)
+        trees = [self.tree(w, census.schema) for w in self.workloads]
+        tree = next(filter(None, trees), None)
         account = statement.ledger(
-            [(w, None if self.noiseless else w.rho_squared) for w in self.workloads], limit
+            [
+                (w, None if self.noiseless else inside(w, tree))
+                for w, tree in zip(self.workloads, trees, strict=True)
+            ],
+            limit,
         )
         return Release(
             mechanism=self.name,
-            parameters=self.parameters(),
+            parameters=self.parameters() | ({"spine": tree.document()} if tree else {}),
             specification=specification,
             microdata=microdata,
             tables=tables,
@@ -235,18 +250,26 @@ class TopDown(TopDownSettings):
         return found
 
     def details(self) -> Mapping[str, object]:
-        """ρ² by level, attribute and area."""
+        """ρ² by level, attribute and area, and inside the multiverse."""
         return {
-            "workloads": {w.name: accounting.document(w, noiseless=self.noiseless) for w in self.workloads}
+            "workloads": {
+                w.name: accounting.document(w, inside(w, self.spine or w.spine), noiseless=self.noiseless)
+                for w in self.workloads
+            }
         }
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """Where the noise fell: as the run measured, or before a run as the workload asks."""
-        tables = {} if release is None else release.tables
-        return (
-            ()
-            if self.noiseless
-            else tuple(accounting.where_noise_fell(w, tables.get(f"{w.name}-noise")) for w in self.workloads)
+        if self.noiseless:
+            return ()
+        if release is None:
+            return tuple(accounting.where_noise_fell(w) for w in self.workloads)
+        schema = schema_of(release)
+        return tuple(
+            accounting.where_noise_fell(
+                w, release.tables.get(f"{w.name}-noise"), statement.proved(w, self.tree(w, schema), schema)
+            )
+            for w in self.workloads
         )
 
     def measured_noise(

@@ -4,13 +4,16 @@ import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from stirred.mechanisms.base import Mechanism, MechanismConfig
 from stirred.mechanisms.topdown.arguments import require_settings
-from stirred.mechanisms.topdown.workload.families import asked
-from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.families import asked, production_tree
+from stirred.mechanisms.topdown.workload.options import WHOLE, SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonical
+
+if TYPE_CHECKING:
+    from stirred.census import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ class TopDownSettings(Mechanism):
         aian, groups = settings.pop("aian"), settings.pop("optimized_block_groups")
         if aian is not None or groups is not None:
             settings["spine"] = SpineOptions(
-                aian=aian, block_groups=None if groups is None else tuple(groups)
+                aian=None if aian == WHOLE else aian, block_groups=None if groups is None else tuple(groups)
             )
         if settings["given"] is not None:
             settings["given"] = Path(settings["given"])
@@ -88,9 +91,19 @@ class TopDownSettings(Mechanism):
             }
         )
 
-    def identity(self) -> dict[str, object]:
-        """The settings that the key is bound to, in canonical JSON; the others must not change the noise."""
-        own: dict[str, object] = {"spine": self.spine.document()} if self.spine else {}
+    def tree(self, workload: Workload, schema: "Schema") -> SpineOptions | None:
+        """The tree that is measured: the one asked for, the workload's, or that of production where it had another."""
+        if self.spine is not None:
+            return self.spine or workload.spine
+        return workload.spine or production_tree(workload, schema)
+
+    def identity(self, tree: SpineOptions | None = None) -> dict[str, object]:
+        """The settings that the key is bound to, in canonical JSON; the others must not change the noise.
+
+        ``tree`` is the one that a run measures, where settings leave it to the census.
+        """
+        chosen = self.spine or tree
+        own: dict[str, object] = {"spine": chosen.document()} if chosen else {}
         return own | {
             "workloads": {w.name: hashlib.sha256(canonical(w).encode()).hexdigest() for w in self.workloads},
             "mode": self.mode or "of each workload",
@@ -113,7 +126,7 @@ class TopDownSettings(Mechanism):
             "given": None if self.given is None else str(self.given),
             "names": self.names,
             "emphasis": self.emphasis,
-            "aian": self.spine.aian if self.spine else None,
+            "aian": None if self.spine is None else self.spine.aian or (None if self.spine else WHOLE),
             "optimized_block_groups": None if groups is None else list(groups),
             "bypass": self.bypass,
         }

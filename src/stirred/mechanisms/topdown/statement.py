@@ -1,19 +1,30 @@
 """State the promise of a TopDown run: its specification, ledger and notes, from the workload and the rules alone."""
 
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.errors import PrivacyError
 from stirred.languages import Phrase
 from stirred.mechanisms.release import Check
-from stirred.mechanisms.topdown.accounting import by_level
+from stirred.mechanisms.topdown.accounting import DELTA, by_level
+from stirred.mechanisms.topdown.inside import Inside, inside
 from stirred.mechanisms.topdown.rules.record import Record, declared
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
-from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
+from stirred.spec import (
+    Budget,
+    Evidence,
+    Hamming,
+    Ledger,
+    NormalizedRenyi,
+    Specification,
+    rho_squared_to_epsilon,
+)
 
 if TYPE_CHECKING:
-    from stirred.census import Census
+    from stirred.census import Census, Schema
 
 
 def budget(rho_squared: Fraction | None) -> Budget:
@@ -30,8 +41,7 @@ def specification(
     added: tuple[str, ...] = (),
 ) -> Specification:
     """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``added`` are levels that its own spine adds."""
-    person = "person" in census.schema.record_types
-    unit = "person" if person else workload.record
+    unit = unit_of(workload, census.schema)
     if unit == workload.record:
         evidence = Evidence(status="proved", source=Phrase("topdown.source.proved"))
     else:
@@ -45,6 +55,40 @@ def specification(
         evidence=evidence,
         notes=(*notes, *moved_notes(census, workload, added), *census.notes),
     )
+
+
+def unit_of(workload: Workload, schema: "Schema") -> str:
+    """The unit of the promise: a person, where the census has persons."""
+    return "person" if "person" in schema.record_types else workload.record
+
+
+def proved(workload: Workload, options: SpineOptions | None, schema: "Schema") -> Inside | None:
+    """The cost inside the multiverse where it is proved and smaller than the total."""
+    found = inside(workload, options)
+    return found if found.saved and unit_of(workload, schema) == workload.record else None
+
+
+def inside_notes(workload: Workload, found: Inside, schema: "Schema") -> tuple[str, ...]:
+    """What the invariants determine among the measured queries, with the figure that is proved without it."""
+    if not found.saved or unit_of(workload, schema) != workload.record:
+        return ()
+    queries = ", ".join(f"{query} ({level})" for level, query in found.free)
+    epsilon = rho_squared_to_epsilon(found.rho_squared, DELTA, tight=True)
+    words = Phrase(
+        "topdown.inside.note",
+        name=workload.name,
+        queries=queries,
+        rho_squared=str(Budget.of(found.rho_squared)),
+        exact=str(found.rho_squared),
+        epsilon=rounded_up(epsilon),
+        stated=str(Budget.of(workload.rho_squared)),
+    )
+    return (words,)
+
+
+def rounded_up(epsilon: Decimal) -> str:
+    """An ε with two digits, never too small."""
+    return str(epsilon.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
 
 
 def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -67,16 +111,25 @@ def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = (
     return tuple(notes)
 
 
-def ledger(workloads: list[tuple[Workload, Fraction | None]], limit: Budget) -> Ledger:
-    """The account of a run: one line for each level of each workload."""
+def ledger(workloads: list[tuple[Workload, Inside | None]], limit: Budget) -> Ledger:
+    """The account of a run: one line for each level of each workload, and one for what its invariants determine there.
+
+    The lines add up to the stated total; without the lines of determined queries they add up to the cost inside the
+    multiverse. None means no noise.
+    """
     account = Ledger(limit=limit, output_premetric=NormalizedRenyi())
-    for workload, rho_squared in workloads:
-        if rho_squared is None:
+    for workload, found in workloads:
+        if found is None:
             account = account.spend("topdown", f"{workload.name}: exact answers", Budget.infinite())
             continue
         for level, part in by_level(workload).items():
-            if part:
-                account = account.spend("topdown", f"{workload.name}: {level}", Budget.sqrt(part))
+            free = {query: share for (own, query), share in found.free.items() if own == level}
+            charged = part - sum(free.values(), Fraction(0))
+            if charged:
+                account = account.spend("topdown", f"{workload.name}: {level}", Budget.sqrt(charged))
+            for query, share in free.items():
+                on = f"{workload.name}: {level}, {query} (determined by the invariants: free inside the multiverse)"
+                account = account.spend("topdown", on, Budget.sqrt(share))
     return account
 
 

@@ -2,15 +2,23 @@
 
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stirred.errors import BudgetError
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload, presets
+
+if TYPE_CHECKING:
+    from stirred.census import Schema
 
 FAMILIES = {
     "pl94": ("pl94-persons", "pl94-units"),
     "dhc": ("dhc-persons", "dhc-units"),
     "dhc-light": ("dhc-light-persons", "dhc-light-units"),
+    "pl94-stirred": ("pl94-stirred-persons", "pl94-stirred-units"),
 }
+PRODUCTION = ("pl94-persons", "pl94-units", "dhc-persons", "dhc-units")
+AIAN = "aiannh"  # the geography of AIAN areas in the Bureau's files
 
 
 def asked(workload: str | Path | Workload, rho_squared: Fraction | str | int | None) -> tuple[Workload, ...]:
@@ -34,3 +42,14 @@ def asked(workload: str | Path | Workload, rho_squared: Fraction | str | int | N
             fix='rho_squared="2.63", or "inf" for no noise',
         )
     return tuple(w.with_rho_squared(w.rho_squared * wanted / total) for w in found)
+
+
+def production_tree(workload: Workload, schema: "Schema") -> SpineOptions | None:
+    """The split of states that production measured, where the census says which blocks are in AIAN areas."""
+    if workload.name not in PRODUCTION or "state" not in schema.spine[:-1]:
+        return None
+    public = schema.geography.areas is not None
+    known = [
+        one for one in schema.geography.off_spine if one.name == AIAN and one.of and (one.files or not public)
+    ]
+    return SpineOptions(aian=AIAN) if known else None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from stirred.languages import Phrase
 
 CUTOFF = 12  # the production system's allowance above √n
+WHOLE = "none"  # asks for no split, also where production had one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,268 @@
+"""Accounting inside the multiverse: every pair of a small world is enumerated exactly, and the figure is attained."""
+
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import lcm
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stirred.languages import Phrase
+from stirred.mechanisms.topdown import Workload, accounting, statement
+from stirred.mechanisms.topdown.inside import Inside, determined, inside
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree.splits import split
+from stirred.mechanisms.topdown.workload.families import asked
+from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.spec import Budget, Domain, Margin, Multiverse, rho_squared_to_epsilon
+
+PEOPLE = 3
+WORLD = pl.DataFrame(
+    {"state": ["a", "a", "b", "b"], "county": ["a1", "a2", "b1", "b1"], "block": ["1", "2", "3", "4"]}
+).with_columns(aian=pl.Series(["1", "", "", ""]))
+TEXT = """
+name = "tiny"
+rho_squared = "3/2"
+levels = ["us", "state", "county", "block"]
+[[axis]]
+name = "hispanic"
+size = 2
+recodes.yes = [-1, 0]
+recodes.no = [0, -1]
+[[query]]
+name = "total"
+[[query]]
+name = "hispanic"
+of = ["hispanic"]
+[[query]]
+name = "yes"
+of = ["yes"]
+[[query]]
+name = "no"
+of = ["no"]
+[level_shares]
+us = "1/10"
+state = "4/10"
+county = "2/10"
+block = "3/10"
+[query_shares]
+us = { total = "1/2", hispanic = "1/2" }
+state = { total = "3/4", hispanic = "1/4" }
+county = { total = "2/3", hispanic = "1/3" }
+block = { total = "1/5", hispanic = "4/5" }
+"""
+TINY = Workload.parse(TEXT)
+
+
+def held(query: str = "total", level: str = "state") -> Rule:
+    return Rule(name="exact", kind="exact", query=query, level=level)
+
+
+TYPES = [(block, cell) for block in range(4) for cell in (0, 1)]  # all that a person can be
+DATA_SETS = np.array(
+    [[people.count(kind) for kind in TYPES] for people in combinations_with_replacement(TYPES, PEOPLE)]
+)
+
+
+def tree(workload: Workload, options: SpineOptions | None = None) -> Allotment:
+    """What is measured in which geounit, in the tree of the world or in one with split states."""
+    frame, levels = WORLD, ("state", "county", "block")
+    if options:
+        frame, levels, workload = split(options, WORLD, levels, workload)
+    return Allotment.of(Tree.of(frame, levels, root="us"), workload)
+
+
+def answered(workload: Workload, name: str, above: np.ndarray) -> np.ndarray:
+    """The 0/1 rows of a query in all geounits of a level, over the types of persons."""
+    query = workload.query(name)
+    cells = query.of(np.array([cell for _, cell in TYPES]))
+    node = above[[block for block, _ in TYPES]]
+    places = [(n, answer) for n in range(above.max() + 1) for answer in range(query.size)]
+    return np.array([(node == n) & (cells == answer) for n, answer in places]).astype(np.int64)
+
+
+def measured(allotment: Allotment) -> tuple[np.ndarray, list[Fraction]]:
+    """The rows of all that is measured, and ρ of each."""
+    rows, weights = [], []
+    spine, workload = allotment.spine, allotment.workload
+    for d in range(len(spine.levels)):
+        for query in workload.queries:
+            for place, row in enumerate(answered(workload, query.name, spine.ancestor(d))):
+                start = int(allotment.start[d][place // query.size])
+                rho = allotment.rho[start, d].get(query.name) if start >= 0 else None
+                if rho:
+                    rows.append(row)
+                    weights.append(rho)
+    return np.array(rows), weights
+
+
+def worst(workload: Workload, options: SpineOptions | None = None) -> Fraction:
+    r"""The largest $D_\alpha/\alpha$ per squared distance, over all pairs of all universes: $\sum \rho v^2/2$ exactly."""
+    rows, weights = measured(tree(workload, options))
+    whole = lcm(*(w.denominator for w in weights))
+    scaled = np.array([int(w * whole) for w in weights])
+    spine = Tree.of(WORLD, ("state", "county", "block"), root="us")
+    kept = [answered(workload, r.query, spine.ancestor(spine.levels.index(r.level))) for r in workload.rules]
+    values = DATA_SETS @ np.concatenate([np.zeros((1, len(TYPES)), np.int64), *kept]).T
+    largest = Fraction(0)
+    for value in np.unique(values, axis=0):
+        universe = DATA_SETS[(values == value).all(axis=1)]
+        moved = universe[:, None] - universe[None]
+        far = np.abs(moved).sum(axis=2) // 2
+        lost = (moved @ rows.T) ** 2 @ scaled
+        for d in range(1, int(far.max(initial=0)) + 1):
+            most = int(lost[far == d].max(initial=0))
+            largest = max(largest, Fraction(most, 2 * whole * d * d))
+    return largest
+
+
+SUMS = {(level, query) for level in ("us", "state") for query in ("total", "hispanic")}
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "free"),
+    [
+        ((), None, set()),
+        ((held(),), None, {("us", "total"), ("state", "total")}),
+        ((held(level="us"),), None, {("us", "total")}),
+        ((held(level="block"),), None, {(level, "total") for level in TINY.levels}),
+        ((held("hispanic"),), None, SUMS),
+        ((held("yes"), held("no")), None, SUMS),
+        ((held("yes"),), None, set()),  # almost: all but one kind of person is still open
+        ((held(),), SpineOptions(aian="aian"), {("us", "total")}),  # almost: the parts of a state are open
+    ],
+    ids=["none", "state", "us", "block", "finer", "two halves", "one half", "parts of states"],
+)
+def test_no_pair_inside_a_universe_loses_more_than_the_figure(
+    rules: tuple[Rule, ...], options: SpineOptions | None, free: set[tuple[str, str]]
+) -> None:
+    workload = replace(TINY, rules=rules)
+    found = inside(workload, options)
+    assert set(found.free) == free
+    assert found.rho_squared + found.saved == TINY.rho_squared
+    assert worst(workload, options) <= found.rho_squared
+
+
+def test_the_figure_is_attained() -> None:
+    """One person changes everything and stays in the state. Without invariants the sum of all stays, as distance asks."""
+    workload = replace(TINY, rules=(held(),))
+    assert worst(workload) == inside(workload).rho_squared
+    assert worst(TINY) == TINY.rho_squared - TINY.rho("us", "total")
+
+
+def test_a_query_that_is_almost_determined_must_be_charged() -> None:
+    """With the Hispanic of each state exact, the others can move, and leaving out the total would claim too much."""
+    workload = replace(TINY, rules=(held("yes"),))
+    for query in ("total", "hispanic"):
+        assert worst(workload) > TINY.rho_squared - TINY.rho("state", query) - TINY.rho("us", query)
+    several = replace(TINY, rules=(held(level="us"),))
+    assert worst(several) > inside(several).rho_squared - TINY.rho("state", "total")
+
+
+def test_leaving_out_the_total_of_split_states_would_claim_too_much() -> None:
+    """State a has two parts: one person moves between them, and the total of each part moves."""
+    workload = replace(TINY, rules=(held(),))
+    wrongly = inside(workload).rho_squared
+    assert worst(workload, SpineOptions(aian="aian")) > wrongly
+    assert (
+        worst(workload, SpineOptions(aian="aian")) <= inside(workload, SpineOptions(aian="aian")).rho_squared
+    )
+
+
+def renyi(order: Fraction, shift: int, rho: Fraction) -> Decimal:
+    r"""$D_\alpha/\alpha$ of a discrete Gaussian with $\sigma^2 = 1/\rho$ and its shift, summed over −60…60."""
+    with localcontext() as context:
+        context.prec = 60
+        r, a = Decimal(rho.numerator) / rho.denominator, Decimal(order.numerator) / order.denominator
+
+        def weight(x: Decimal) -> Decimal:
+            return (-r * x * x / 2).exp()
+
+        points = [Decimal(x) for x in range(-60, 61)]
+        norm = sum(map(weight, points))
+        terms = sum((a * (-r * (x - shift) ** 2 / 2) + (1 - a) * (-r * x * x / 2)).exp() for x in points)
+        return (terms / norm).ln() / (a - 1) / a
+
+
+@pytest.mark.parametrize("shift", [1, 2])
+def test_the_loss_of_one_answer_is_exact_for_whole_orders_and_less_between_them(shift: int) -> None:
+    """What the enumeration adds up: ρv²/2, attained at every whole α (60 digits), never exceeded (α = 3/2)."""
+    rho = Fraction(3, 8)
+    bound = Decimal(3) / 8 * shift**2 / 2
+    assert abs(renyi(Fraction(2), shift, rho) - bound) < Decimal("1e-50")
+    assert abs(renyi(Fraction(3), shift, rho) - bound) < Decimal("1e-50")
+    assert renyi(Fraction(3, 2), shift, rho) <= bound + Decimal("1e-50")
+
+
+def test_the_geometry_of_specifications_agrees() -> None:
+    domain = Domain(name="toy", spine=("us", "state", "county", "block"))
+    exact = Multiverse.of(Margin("person", ("state",)))
+    free = inside(replace(TINY, rules=(held(),))).free
+    for level in TINY.levels:
+        wanted = Multiverse.of(Margin("person", (level,)))
+        assert bool(exact.refines(wanted, domain)) == (
+            (level, "total") in free or not TINY.rho(level, "total")
+        )
+    assert not exact.refines(Multiverse.of(Margin("person", ("state", "hispanic"))), domain)
+
+
+def test_a_level_that_the_census_lacks_or_bypasses_keeps_its_free_queries_free() -> None:
+    """State b has one county: it is measured as that county with both parts, and its total is still that of the state."""
+    workload = replace(TINY, rules=(held(),))
+    allotment = tree(workload)
+    assert allotment.start[1].tolist() == [1, -1]
+    assert allotment.start[2].tolist() == [-1, -1, 1]  # counties a1 and a2 have one block each
+    assert worst(workload) == inside(workload).rho_squared
+
+
+def test_the_state_total_of_the_production_workload_is_free() -> None:
+    workload = Workload.preset("pl94-persons")
+    found = inside(workload)
+    assert found.free == {("state", "total"): workload.rho("state", "total")}
+    assert str(Budget.of(found.rho_squared)) == "1.7293"
+    epsilon = rho_squared_to_epsilon(found.rho_squared, accounting.DELTA, tight=True)
+    assert statement.rounded_up(epsilon) == "13.68"
+    assert not inside(workload, SpineOptions(aian="aiannh")).free
+    assert not inside(Workload.preset("pl94-units")).free
+    assert not inside(
+        Workload.preset("dhc-light-persons")
+    ).free  # it agrees with noisy counts, which are no invariants
+
+
+def test_the_ledger_shows_both_figures() -> None:
+    workload = Workload.preset("small")
+    found = inside(workload)
+    account = statement.ledger([(workload, found)], statement.budget(workload.rho_squared))
+    free = [entry for entry in account.entries if "free inside the multiverse" in entry.on]
+    assert account.total == Budget.sqrt(workload.rho_squared)
+    assert [entry.budget for entry in free] == [Budget.sqrt(found.saved)]
+    rows = accounting.costs(workload, proved=found).rows
+    assert rows[1][0] == Phrase("topdown.inside.row")
+    assert rows[1][1] == str(Budget.of(found.rho_squared))
+
+
+def test_the_preset_of_the_house_spends_nothing_on_what_is_free() -> None:
+    published, ours = asked("pl94", None), asked("pl94-stirred", None)
+    for theirs, own in zip(published, ours, strict=True):
+        assert own.rho_squared == theirs.rho_squared
+        assert inside(own) == Inside(own.rho_squared, {})
+        assert (own.rules, own.histogram, own.record) == (theirs.rules, theirs.histogram, theirs.record)
+    for level in ours[0].levels:
+        for query in ours[0].queries:
+            if (level, query.name) != ("state", "total") and published[0].rho(level, query.name) > Fraction(
+                1, 1000
+            ):
+                assert ours[0].rho(level, query.name) > published[0].rho(level, query.name)
+
+
+def test_rank_decides_what_several_exact_queries_determine() -> None:
+    total, hispanic, yes, no = (TINY.query(name) for name in ("total", "hispanic", "yes", "no"))
+    assert determined(hispanic, [yes, total])
+    assert determined(no, [yes, total])
+    assert not determined(hispanic, [yes])
+    assert not determined(yes, [total])
