@@ -1,1 +1,1 @@
-"""Calculators that need no data: every number comes from the library."""
+"""Calculators that need no data: budgets of a swap, readings of zCDP, the products of 2020, strata of one's own."""

@@ -7,14 +7,14 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from stirred.errors import StirredError
-from stirred.web.screens import compare, data, history, look, method, packet, promise, run, start
+from stirred.web.screens import calculators, compare, data, history, look, method, packet, promise, run, start
 from stirred.web.server.errors import fault, not_found, refused
 from stirred.web.server.files import static
 from stirred.web.server.log import RequestLog
 from stirred.web.server.security import Gate
 from stirred.web.workbench import Workbench
 
-SCREENS = (start, data, promise, method, run, look, compare, packet, history)
+SCREENS = (start, data, promise, method, run, look, compare, packet, history, calculators)
 
 
 def hosts_of(port: int, names: Iterable[str] = ()) -> frozenset[str]:

@@ -12,6 +12,7 @@ KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 OWN = {
     "workbench.css": ("stirred.web", "static/workbench.css"),
     "workbench.js": ("stirred.web", "static/workbench.js"),
+    "calculators.js": ("stirred.web", "static/calculators.js"),
     "report.css": ("stirred.report", "templates/report.css"),
     "report.js": ("stirred.report", "templates/report.js"),
     "card.css": ("stirred.spec.card", "templates/card.css"),

@@ -1,0 +1,117 @@
+"""The paper's figure for a stratum of one's own: the budget of a swap against its rate, and the two rates of a budget."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.swapping.budget.by_size import (
+    rate_of,
+    rates_for,
+    smallest_budget,
+    stratum_of,
+    theorem_1,
+    tight,
+)
+from stirred.paper.budget_curves import STRATA
+from stirred.spec.card.factors import factor
+from stirred.spec.numbers.budget import Budget
+from stirred.web.calculators.chart import ChartAxis, ChartLine, line_chart, ticks_up_to
+
+GRID = tuple(Fraction(k, 1000) for k in (1, 2, 5, *range(10, 991, 10), 995, 998, 999))
+SMALLEST_DISTANCE = 2  # two data sets with the same invariants differ by an exchange of two records
+MOST_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapCurve:
+    """The budget of one rate in one stratum, the best there is, and the rates that reach a budget."""
+
+    b: int
+    rate: Fraction
+    epsilon: Budget  # Theorem 1
+    largest_loss: Budget  # Theorem B, the exact largest loss of this size
+    least: Budget
+    least_at: Fraction
+    between: tuple[Fraction, Fraction] | None = None  # swap rates that reach the budget asked for
+    unreached: BudgetError | None = None
+
+    @property
+    def odds(self) -> str:
+        """The factor by which odds may move at the smallest distance, rounded up."""
+        if not self.largest_loss.is_finite:
+            return "any number"
+        least = min(self.epsilon, self.largest_loss)
+        return str(factor((least * SMALLEST_DISTANCE).upper(6)))
+
+
+def count_of(text: str, name: str) -> int:
+    """A number of records as somebody typed it.
+
+    >>> count_of("264,331", "b")
+    264331
+    """
+    digits = text.strip().replace(",", "").replace(" ", "")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > MOST_DIGITS:
+        raise InputError(
+            f"{name} is not a number of records",
+            why="it counts records, with at most 12 digits",
+            fix="write a whole number",
+        )
+    return stratum_of(int(digits))
+
+
+def swap_curve(b: str, rate: str, epsilon: str = "") -> SwapCurve:
+    """The budget of a stratum of b records at a swap rate, by the paper's theorem and exactly.
+
+    >>> found = swap_curve("264331", "1/2")
+    >>> found.epsilon.upper(4), found.epsilon == theorem_1(264331, "1/2")
+    (Decimal('12.4850'), True)
+    >>> [float(rate) for rate in swap_curve("10", "1/2", "3").between]
+    [0.353863, 0.952574]
+    """
+    size, share = count_of(b, "b"), rate_of(rate.strip())
+    least, at = smallest_budget(size)
+    between, unreached = None, None
+    if epsilon.strip():
+        try:
+            between = rates_for(size, epsilon.strip())
+        except BudgetError as error:
+            unreached = error
+    return SwapCurve(
+        b=size,
+        rate=share,
+        epsilon=theorem_1(size, share),
+        largest_loss=tight(size, share),
+        least=least,
+        least_at=at,
+        between=between,
+        unreached=unreached,
+    )
+
+
+def drawn(found: SwapCurve) -> str:
+    """The paper's curves with this stratum among them and a mark at its rate."""
+    sizes = sorted({*STRATA, found.b} - {0, 1})
+    lines = [_line(b, strong=b == found.b) for b in sizes]
+    high = max(point[1] for line in lines for point in line.points)
+    here = (100 * float(found.rate), float(found.epsilon.upper(6))) if found.epsilon.is_finite else None
+    return line_chart(
+        f"Budget ε against the swap rate for strata of {', '.join(f'{b:,}' for b in sizes)} records; "
+        "a diamond stands at the smallest budget of each",
+        ChartAxis(title="swap rate, per cent", low=0, high=100, ticks=(0, 20, 40, 60, 80, 100)),
+        ChartAxis(title="ε", low=0, high=high, ticks=ticks_up_to(high)),
+        lines,
+        here,
+    )
+
+
+@lru_cache(maxsize=64)
+def _line(b: int, *, strong: bool) -> ChartLine:
+    least, at = smallest_budget(b)
+    return ChartLine(
+        name=f"b = {b:,}",
+        points=[(100 * float(rate), float(theorem_1(b, rate).upper(5))) for rate in GRID],
+        marked=(100 * float(at), float(least.upper(5))),
+        strong=strong,
+    )
