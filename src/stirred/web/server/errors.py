@@ -10,9 +10,10 @@ from stirred.web.pages import page
 
 def refused(request: Request, error: Exception) -> Response:
     """An error of Stirred: its message names no value of a record."""
-    told = error if isinstance(error, StirredError) else StirredError(type(error).__name__)
+    if not isinstance(error, StirredError):
+        return fault(request, error)
     status = 501 if isinstance(error, MissingExtraError) else 422
-    return page(request, "refused.html.j2", title="This cannot be done", error=told, status=status)
+    return page(request, "refused.html.j2", title="This cannot be done", error=error, status=status)
 
 
 def not_found(request: Request, error: Exception) -> Response:
