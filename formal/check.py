@@ -2,7 +2,7 @@
 
     python3 formal/check.py                 check everything; install Coq and MathComp from Debian if they are missing
     python3 formal/check.py --if-possible   the same, but end well where Coq is missing and cannot be installed in time
-    python3 formal/check.py --write         write README.md, docs/explain/proofs.md and computed.json from the sources
+    python3 formal/check.py --write         write README.md, the pages of docs and computed.json from the sources
 
 Only the standard library is needed. Everything is built in build/formal.
 """
@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src" / "stirred"
 BUILD = HERE.parent / "build" / "formal"
 DOCS = HERE.parent / "docs" / "explain" / "proofs.md"
+APPENDIX = HERE.parent / "docs" / "theory" / "appendix.md"
 PACKAGES = (
     "coq",
     "libcoq-mathcomp-ssreflect",
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
     started = time.monotonic()
     if "--write" in arguments and not installed():
         write_pages(the_map())
-        print("wrote README.md and docs/explain/proofs.md; computed.json needs Coq")
+        print("wrote README.md and the pages of docs; computed.json needs Coq")
         return 0
     if not installed() and not install():
         print("Coq and MathComp are not installed")
@@ -324,12 +325,32 @@ def statement_table(statements: list[dict[str, str]]) -> str:
     return "\n".join(parts).strip() + "\n"
 
 
+def appendix(statements: list[dict[str, str]]) -> str:
+    """What the paper states: in words, with the test that checks it and the Coq theorem that proves it."""
+    parts = []
+    for one in statements:
+        if "says" not in one:
+            continue
+        tests = [f"[`{test.partition('::')[2]}`](../../{test.partition('::')[0]})" for test in one["tests"]]
+        coq = "; ".join(
+            filter(None, [", ".join(f"`{name}`" for name in one.get("theorems", ())), one.get("note")])
+        )
+        parts += [
+            f"## {one['name']}\n",
+            f"{one['says']}\n",
+            f"- Tests: {', '.join(tests)}",
+            f"- Coq: {one['status']}{': ' if coq else ''}{coq}\n",
+        ]
+    return "\n".join(parts)
+
+
 def pages(proofs: dict[str, list[dict[str, str]]]) -> dict[Path, str]:
-    """README.md and docs/explain/proofs.md with their lists renewed between the two marks."""
+    """README.md and the pages of docs with their lists renewed between the two marks."""
     made = {}
     for path, text in (
         (HERE / "README.md", theorem_pages(proofs["theorem"])),
         (DOCS, statement_table(proofs["statement"])),
+        (APPENDIX, appendix(proofs["statement"])),
     ):
         page = path.read_text(encoding="utf-8")
         head, rest = page.split("<!-- from map.toml -->\n", 1)

@@ -1,6 +1,7 @@
 """The paper's 1940 demonstration: Table 1, Table 2, Figure 1 and Figure 2."""
 
 import json
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from stirred.cli.main import main
+from stirred.mechanisms.swapping.budget.two_types import any_split
 from stirred.paper import budget_curves, figures, massachusetts
 
 # Table 1: owned, rented, total, and the same after a swap at 50 %
@@ -30,6 +32,7 @@ Worcester 53126 78535 131661 51950 79711 131661
 """
 CELLS = {line.split()[0]: [*map(int, line.split()[1:])] for line in PRINTED.split("\n")[1:-1]}
 BEFORE = {county: (cells[0], cells[1]) for county, cells in CELLS.items()}
+MARGINS = Path(__file__).parents[2] / "docs" / "theory" / "margins.md"
 SMALL = {"Dukes", "Nantucket"}
 
 
@@ -105,6 +108,14 @@ def test_table_2() -> None:
     assert [row["paper_epsilon"] for row in rows] == ["17.08", "15.43", "14.68", "12.48"]
     for row in rows:
         assert row["bounds"]["two types, closed form"] < row["epsilon"]
+        # the column of the theory page beside the paper's, rounded up
+        any_tenure = any_split(264_331, row["rate"]).upper(4)
+        names = ("Theorem 1", "largest loss by size", "two types, closed form", "two types, exact reduction")
+        one, size, closed, exact = (
+            Decimal(str(row["bounds"][name])).quantize(Decimal("0.0001"), ROUND_CEILING) for name in names
+        )
+        cells = [row["rate"], row["paper_epsilon"], one, size, any_tenure, closed, exact]
+        assert f"\n| {' | '.join(map(str, cells))} |\n" in MARGINS.read_text(encoding="utf-8")
 
 
 def test_figure_2() -> None:

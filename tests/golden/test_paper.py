@@ -94,6 +94,14 @@ def test_theorem_1_lies_above_theorem_3_by_no_more_than_the_gap(b: int) -> None:
     assert theorem_3(b, Fraction(1)).upper(6).is_infinite()
 
 
+@pytest.mark.parametrize("b", [2, 4, 10, 100, 264_331])
+def test_the_table_of_the_theory_page(b: int) -> None:
+    page_of_it = Path(__file__).parents[2] / "docs" / "theory" / "tight-budget.md"
+    cells = [budget(b, rate).upper(4) for rate in ("1/20", "1/2") for budget in (theorem_1, tight)]
+    shown = " | ".join(str(cell) if cell else "0" for cell in cells)
+    assert f"\n| {b:,} | {shown} |\n" in page_of_it.read_text(encoding="utf-8")
+
+
 def test_the_gap_goes_down_to_zero() -> None:
     gaps = [gap(b) for b in range(4, 40)]
     assert gaps == sorted(gaps, reverse=True)

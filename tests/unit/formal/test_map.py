@@ -4,6 +4,7 @@ Whether the theorems hold is checked by ``make proof``, which needs Coq.
 """
 
 import importlib.util
+import re
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -51,6 +52,28 @@ def test_every_statement_of_the_paper_is_listed_by_itself() -> None:
     ]
     assert {*every} <= {*listed}
     assert len(listed) == len({*listed})
+
+
+def test_every_statement_of_the_paper_has_a_test_that_exists() -> None:
+    for statement in MAP["statement"]:
+        assert ("tests" in statement) == (statement["source"] == "The paper") == ("says" in statement)
+        for test in statement.get("tests", ()):
+            file, _, name = test.partition("::")
+            assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8"), test
+
+
+INCLUDE = re.compile(r'```{include} (\S+)\n:start-after: "([^"]+)"\n:end-before: "([^"]+)"\n```')
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "theory").glob("*.md")), ids=lambda page: page.stem)
+def test_what_a_theory_page_includes_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    found = INCLUDE.findall(text)
+    assert len(found) == text.count("{include}")
+    for path, first, last in found:
+        proof = (page.parent / path).read_text(encoding="utf-8")
+        assert proof.count(first) == 1, (path, first)
+        assert proof.index(first) < proof.index(last), (path, last)
 
 
 def test_every_statement_of_a_proof_is_listed_and_marked(check: ModuleType) -> None:
