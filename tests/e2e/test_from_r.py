@@ -65,9 +65,7 @@ def test_the_script_for_r(tmp_path: Path) -> None:
     by = ["district", "size"]
     assert swapped.num_rows == 400
     assert counts(swapped, by) == counts(homes, by)
-    assert (
-        "estimate" in pq.read_table(tmp_path / "packet/public/tables/district-tenure.parquet").column_names
-    )
+    assert "estimate" in pq.read_table(tmp_path / "packet/public/tables/district-tenure.parquet").column_names
 
 
 def counts(table: pa.Table, by: list[str]) -> dict[tuple[object, ...], int]:
