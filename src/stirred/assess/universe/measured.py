@@ -93,7 +93,7 @@ def universe(
             ]
         shape = shape_of(multiverse, census, record_type, variables=stated)
         strata = strata_of(shape, areas=census.schema.spine, samples=samples, seed=seed, work=work)
-        measures += _measures(shape, strata, confidence)
+        measures += _measures(shape, strata, confidence, samples, seed)
         notes += shape.notes
         if strata is not None:
             tables[f"{record_type}-strata"] = strata
@@ -110,13 +110,15 @@ def _own(margins: Iterable[Margin], census: Census) -> list[Margin]:
     return [margin for margin in margins if not _links(census) & {*margin.by}]
 
 
-def _measures(shape: Shape, strata: pl.DataFrame | None, confidence: float) -> list[RiskMeasure]:
+def _measures(
+    shape: Shape, strata: pl.DataFrame | None, confidence: float, samples: int = 200, seed: int = 1
+) -> list[RiskMeasure]:
     about, n = plural(shape.record_type), shape.records
     nothing = Baseline(
         name="if only the number of records were known", value=log2(max(shape.combinations, 1))
     )
     unknown_labelled = "the exact tables are not decomposable, and no closed form is known"
-    unknown_tables = "three or more exact tables: their data sets are not counted without labels"
+    unknown_tables = "three or more exact tables with so many cells that their data sets are not counted"
     found = [
         _size(
             "ways to assign all values (labelled)", about, log_labelled(shape), n, unknown_labelled, nothing
@@ -124,7 +126,7 @@ def _measures(shape: Shape, strata: pl.DataFrame | None, confidence: float) -> l
         _size(
             "tables that agree with the invariants (unlabelled)",
             about,
-            log_unlabelled(shape, strata, confidence),
+            log_unlabelled(shape, strata, confidence, samples=2 * samples, seed=seed),
             n,
             unknown_tables,
             None,

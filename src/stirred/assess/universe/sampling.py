@@ -77,13 +77,13 @@ def sample_tables(
         lost = _drawn(large, shapes, left, generator.random((large.size, c.size)))
         tail = float(gammaln(left.sum() + 1) - gammaln(left + 1).sum()) if ones else 0.0
         weights.append(tail - lost)
-        if len(weights) >= FEWEST and _mean(weights)[1] <= tolerance:
+        if len(weights) >= FEWEST and mean_weight(weights)[1] <= tolerance:
             break
-    found, error = _mean(weights)
+    found, error = mean_weight(weights)
     return SampledCount(log_count=found, error=error, samples=len(weights), work=len(weights) * cost)
 
 
-def _mean(weights: Sequence[float]) -> tuple[float, float]:
+def mean_weight(weights: Sequence[float]) -> tuple[float, float]:
     """The logarithm of the mean of weights that are given by their logarithms, and its standard error."""
     top = max(weights)
     scaled = np.exp(np.array(weights) - top)

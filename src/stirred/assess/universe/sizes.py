@@ -17,6 +17,7 @@ from stirred.assess.universe.counting import (
     log_range,
 )
 from stirred.assess.universe.sampling import MOST_WORK, SampledCount, sample_tables
+from stirred.assess.universe.several import several_tables
 from stirred.assess.universe.shape import CHOICES, COUNT, Shape
 
 ROWS, COLUMNS = "rows", "columns"
@@ -60,13 +61,25 @@ def _multinomial(shape: Shape, shown: Shown) -> float:
     return log_placements(shape.margin(shown)[COUNT].to_numpy())
 
 
-def log_unlabelled(shape: Shape, strata: pl.DataFrame | None, confidence: float = 0.95) -> LogSize | None:
-    """The number of tables of counts in the universe; None for three or more exact tables."""
+def log_unlabelled(
+    shape: Shape,
+    strata: pl.DataFrame | None,
+    confidence: float = 0.95,
+    *,
+    samples: int = 400,
+    seed: int = 1,
+) -> LogSize | None:
+    """The number of tables of counts in the universe; None for three or more exact tables of very many cells."""
     if len(shape.tables) == 1:
         total = float(log_choices(shape.cells[COUNT].to_numpy(), shape.cells[CHOICES].to_numpy()).sum())
         return LogSize(value=total, low=total, high=total, methods=("closed form",))
     if strata is None:
-        return None
+        found = several_tables(shape, samples=samples, seed=seed)
+        if found is None:
+            return None
+        value, error, methods = found
+        reach = float(ndtri(0.5 + confidence / 2)) * error
+        return LogSize(value=value, low=max(value - reach, 0.0), high=value + reach, methods=methods)
     reach = float(ndtri(0.5 + confidence / 2)) * sqrt(float((strata["error"] ** 2).sum()))
     methods = tuple(sorted(strata["method"].unique().to_list()))
     return LogSize(

@@ -78,7 +78,7 @@ def _row(one: "GivenAway") -> list[object]:
 def _about(number: float) -> str:
     if number > MOST_SHOWN:
         return Phrase("risk.given.many")
-    return Phrase("risk.given.about", number=rounded(number, 2 if number < 10 else 3))
+    return Phrase("risk.given.about", number=rounded(float(f"{number:.3g}"), 2))
 
 
 def _exact_of(one: "GivenAway", labels: Mapping[str, str]) -> str:

@@ -34,12 +34,13 @@ def bounds(members: Codes, counts: Counts) -> tuple[Counts, Counts, bool]:
     many = members.shape[1]
     low = np.zeros(many, dtype=np.int64)
     high = np.full(many, int(counts.max(initial=0)), dtype=np.int64)
-    possible = _tighten(np.ascontiguousarray(members), counts, low, high)
+    possible = tighten(np.ascontiguousarray(members), counts, low, high)
     return low, high, bool(possible)
 
 
 @compiled
-def _tighten(members: Codes, counts: Counts, low: Counts, high: Counts) -> bool:
+def tighten(members: Codes, counts: Counts, low: Counts, high: Counts) -> bool:
+    """Narrow ``low`` and ``high`` in place until nothing changes; False where the numbers cannot be met."""
     tables, cells = members.shape
     changed = True
     while changed:
