@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from stirred.assess.attack.linkage import (
     Attacker,
@@ -16,6 +17,7 @@ from stirred.assess.attack.linkage import (
 )
 from stirred.assess.attack.linkage.leave_one_out import chosen_targets, leave_one_out
 from stirred.assess.attack.linkage.reidentification import groups_of
+from stirred.assess.attack.linkage.variables import AGE
 from stirred.assess.attack.measures import (
     EXPOSED,
     agreement_measure,
@@ -33,6 +35,7 @@ from stirred.assess.attack.reconstruction import (
     published_tables,
     reconstruct,
 )
+from stirred.assess.attack.reconstruction.tracts import reconstruct_joined, tract_tables
 from stirred.assess.attack.result import AttackResult
 from stirred.assess.attack.sources import (
     HOUSEHOLD,
@@ -46,6 +49,7 @@ from stirred.assess.attack.sources import (
 from stirred.assess.risk import RiskMeasure
 from stirred.census import Census
 from stirred.census.progress import Progress, silent
+from stirred.errors import InputError
 from stirred.mechanisms.release import Release
 
 LISTS = ("cells", "counts", "candidates", "copies", "confidences")
@@ -63,6 +67,7 @@ def attack(
     attacker: str | Attacker = "perfect",
     areas: int | None = 200,
     tables: Sequence[str] | None = None,
+    tracts: str = "",
     bound: int | None = 0,
     effort: Effort | None = None,
     again: Callable[[Census], Release] | None = None,
@@ -76,8 +81,9 @@ def attack(
 
     Released records are linked directly. ``areas`` of the smallest areas, drawn at random (None: all), are reconstructed:
     from the release's own ``tables`` that count by the area, whose numbers are at most ``bound`` off (None: not known), or,
-    where none is named and records are released, from the 18 tables of blocks of 2010 tabulated from them. ``again`` makes
-    one more release of a census, for the counterfactual without ``left_out`` people. Everything is internal but the
+    where none is named and records are released, from the 18 tables of blocks of 2010 tabulated from them; with
+    ``tracts``, a larger area, its tables of single years of age (PCT12, PCT12A–O) are joined to them. ``again`` makes one
+    more release of a census, for the counterfactual without ``left_out`` people. Everything is internal but the
     measures that say that they are public.
     """
     target = target_of(release, census, record_type=record_type, area=area, known=known, secret=secret)
@@ -92,7 +98,7 @@ def attack(
     listed = variables.keyed(listed, also=[PERSON])
     measures: list[RiskMeasure] = []
     shown: dict[str, pl.DataFrame] = {}
-    records = released_records(release, target)
+    records = released_records(release, target, also=(tracts,) if tracts else ())
     if records is not None:
         released = variables.keyed(records)
         found = reidentify(released, truth, listed, seed=seed)
@@ -102,7 +108,7 @@ def attack(
     published = _published(release, census, target, records, tables=tables, bound=bound)
     if published is not None:
         measures += _reconstructed(
-            published, target, truth, listed, shown,
+            published, _tracts_of(records, target, tracts), target, truth, listed, shown,
             areas=areas, effort=effort, seed=seed, workers=workers, state=state, progress=progress,
         )  # fmt: skip
     if again is not None and records is not None:
@@ -124,6 +130,7 @@ def attack(
 
 def _reconstructed(
     published: AreaCounts,
+    above: "tuple[pl.DataFrame, pl.DataFrame] | None",
     target: AttackTarget,
     truth: pl.DataFrame,
     listed: pl.DataFrame,
@@ -136,18 +143,29 @@ def _reconstructed(
     state: Path | None,
     progress: Progress,
 ) -> list[RiskMeasure]:
-    """Reconstruct areas, and link what was reconstructed as if it had been released."""
+    """Reconstruct areas, with tracts and their tables (``above``), and link what was found as if it had been released."""
     whole = areas is None or areas >= len(published.areas)
     if areas is not None and not whole:
-        draws = np.random.default_rng(seed)
-        published = published.among(np.sort(draws.choice(len(published.areas), areas, replace=False)))
+        published = published.among(_drawn(published, areas, seed, None if above is None else above[0]))
     made = reconstruct(published, effort=effort, workers=workers, state=state, progress=progress)
     shown["reconstructed areas"] = made.areas.drop(LISTS)
     measures = reconstruction_measures(made.areas, whole=whole)
     variables = target.variables
     if not {*variables.classed, *variables.secret} <= set(made.cells.columns):
         return measures
-    rebuilt = variables.keyed(made.records().rename({"area": variables.area}))
+    found_records = made.records()
+    if above is not None:
+        joint = reconstruct_joined(
+            published,
+            above[0],
+            above[1],
+            seconds=6 * (effort or Effort()).seconds,
+            seed=seed,
+            workers=workers,
+            progress=progress,
+        )
+        shown["reconstructed tracts"], found_records = joint.tracts, joint.records.drop("certain")
+    rebuilt = variables.keyed(found_records.rename({"area": variables.area}))
     within = pl.lit(value=True) if whole else pl.col("area").is_in(published.areas.implode())
     inside = truth.filter(within)
     rows = pl.DataFrame({PERSON: inside[PERSON], "row": np.arange(inside.height)})
@@ -166,6 +184,41 @@ def _reconstructed(
     shown["reidentification from tables"] = found.table()
     measures += linkage_measures(found, source=TABLES)
     return measures + _agreement(rebuilt, inside, seed=seed, source=TABLES, shown=shown)
+
+
+def _drawn(published: AreaCounts, areas: int, seed: int, tracts: pl.DataFrame | None) -> NDArray[np.int64]:
+    """Areas drawn at random; with tracts, all areas of tracts drawn at random until there are so many."""
+    draws = np.random.default_rng(seed)
+    if tracts is None:
+        return np.sort(draws.choice(len(published.areas), areas, replace=False))
+    inside = pl.DataFrame({"area": published.areas, "place": np.arange(len(published.areas))}).join(
+        tracts, on="area", how="left"
+    )
+    whole = inside.group_by("tract").agg("place").sort("tract")["place"].to_list()
+    chosen: list[int] = []
+    for place in draws.permutation(len(whole)):
+        if len(chosen) < areas:
+            chosen += whole[place]
+    return np.sort(np.array(chosen, np.int64))
+
+
+def _tracts_of(
+    records: pl.DataFrame | None, target: AttackTarget, tracts: str
+) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+    """Which tract each area lies in, and the tables of the tracts, where they were asked for and records have both."""
+    if not tracts:
+        return None
+    area = target.variables.area
+    if records is None or not {tracts, area, AGE} <= set(records.columns) or not fits_blocks(records):
+        raise InputError(
+            f"the tables of {tracts} cannot be joined to those of {area}",
+            why="the release has no records with both areas, sex, age in years, race and origin in the codes of 2010",
+            fix='leave tracts out, or name a level that the released records have: tracts="tract"',
+        )
+    inside = records.select(
+        pl.col(area).cast(pl.String).alias("area"), pl.col(tracts).cast(pl.String).alias("tract")
+    )
+    return inside.unique().sort("area"), tract_tables(records, tracts)
 
 
 def _agreement(

@@ -96,13 +96,15 @@ def true_records(census: Census, target: AttackTarget) -> pl.DataFrame:
     return frame.with_columns(pl.int_range(pl.len()).alias(PERSON), home.alias(HOUSEHOLD))
 
 
-def released_records(release: Release, target: AttackTarget) -> pl.DataFrame | None:
-    """The released records with the variables of the linkage; None where only tables are released."""
+def released_records(
+    release: Release, target: AttackTarget, *, also: Sequence[str] = ()
+) -> pl.DataFrame | None:
+    """The released records with the variables of the linkage and others; None where only tables are released."""
     if target.record_type not in release.microdata:
         return None
     variables = target.variables
     there = released_names(release, target.record_type)
-    names = [variables.area, *variables.known, *variables.classed, *variables.secret, variables.parent]
+    names = [variables.area, *variables.known, *variables.classed, *variables.secret, variables.parent, *also]
     wanted = [name for name in dict.fromkeys(names) if name in there]
     frame = with_variables(release, target.record_type, wanted).select(wanted)
     return pl.DataFrame(frame.collect())

@@ -7,7 +7,6 @@ ways as the rest of each margin by itself could be filled. Counts outside the bo
 filling that cannot be completed weighs 0, so that the mean of 1 / probability is unbiased.
 """
 
-from functools import reduce
 from math import log
 
 import numpy as np
@@ -141,7 +140,7 @@ def several_tables(
         cells = cells.join(other, on=on, nulls_equal=True) if on else cells.join(other, how="cross")
         if cells.height > MOST_CANDIDATES:
             return None
-    common = sorted(reduce(frozenset.intersection, shape.tables))
+    common = sorted(frozenset[str].intersection(*shape.tables))
     strata = cells.partition_by(common, maintain_order=True) if common else [cells]
     total, spread, methods = 0.0, 0.0, set[str]()
     for number, part in enumerate(strata):

@@ -65,6 +65,12 @@ def add_attack_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--secret", nargs="+", metavar="VARIABLE", help="what the attacker wants (default: race, hispanic)"
     )
+    how.add_argument(
+        "--tracts",
+        default="",
+        metavar="AREA",
+        help="a larger area whose single years of age are joined (default: none)",
+    )
     how.add_argument("--areas", type=int, default=200, help="how many areas are reconstructed (default: 200)")
     how.add_argument(
         "--bound", type=int, default=0, help="how far published counts are off at most (default: 0)"
@@ -115,6 +121,7 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
     return {
         "record_type": arguments.record,
         "area": arguments.area,
+        "tracts": arguments.tracts,
         "known": None if arguments.known is None else tuple(arguments.known),
         "secret": None if arguments.secret is None else tuple(arguments.secret),
         "areas": arguments.areas,

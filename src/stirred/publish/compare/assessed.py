@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from stirred.assess.assessment import Assessment, assess_tables
-from stirred.assess.attack import attack
+from stirred.assess.attack import AttackResult, attack
 from stirred.assess.attack.inference import inversion
+from stirred.assess.attack.rebuilding import rebuilt_from_tables
 from stirred.assess.audit import AuditResult, audit
 from stirred.assess.risk import RiskMeasure
 from stirred.assess.singletons import singletons
@@ -17,6 +18,7 @@ from stirred.assess.uniqueness import Uniqueness, against, uniqueness
 from stirred.census import Census
 from stirred.engine import Local, Progress, silent
 from stirred.errors import StirredError
+from stirred.frames import frame_of
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import lazy
 from stirred.publish.packet.folder import Packet
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from stirred.assess.universe import UniverseResult
 
 Doubt = Literal["utility", "audit", "attack", "universe"]
+HOUSEHOLD = "household"
 DOUBTS: tuple[Doubt, ...] = ("utility", "audit", "attack", "universe")
 
 
@@ -39,6 +42,7 @@ class DoubtSettings:
 
     record_type: str = ""
     area: str = ""
+    tracts: str = ""  # a larger area whose tables are joined to those of the smallest, in reconstruction
     known: tuple[str, ...] | None = None
     secret: tuple[str, ...] | None = None
     attacker: str = "perfect"
@@ -112,11 +116,13 @@ def assess_packet(
             one for r in releases for one in against(uniqueness(r, Local(), most=None), r, truth, Local())
         ]
         attacked = _attacked(releases, truth, how, state, say)
+        rebuilt = _rebuilt(packet, truth, how, say)
         undone = _undone(releases, truth)
-        tables |= attacked[1] | undone[1]
+        tables |= attacked[1] | dict(rebuilt.tables) | undone[1]
         single = [one for item in _tables(packet, truth, title).tables for one in singletons(item)]
         measures["attack"] = (
             *attacked[0],
+            *rebuilt.measures,
             *undone[0],
             *single,
             *(m for one in alone for m in one.measures()),
@@ -157,7 +163,8 @@ def _attacked(
         try:
             found = attack(
                 release, truth, record_type=how.record_type, area=how.area, known=how.known, secret=how.secret,
-                attacker=how.attacker, areas=how.areas, bound=how.bound, seed=how.seed, state=state, progress=say,
+                attacker=how.attacker, areas=how.areas, tracts=how.tracts if release.microdata else "",
+                bound=how.bound, seed=how.seed, state=state, progress=say,
             )  # fmt: skip
         except StirredError as error:
             measures.append(_unknown("attack", str(error.args[0] if error.args else error)))
@@ -166,6 +173,22 @@ def _attacked(
         mark = f" {number}" if len(releases) > 1 else ""
         tables |= {f"{name}{mark}": table for name, table in found.tables.items()}
     return tuple(measures), tables
+
+
+def _rebuilt(packet: Packet, truth: Census, how: DoubtSettings, say: Progress) -> AttackResult:
+    """Households rebuilt from the packet's tables of households; nothing where no two of them share an area."""
+    tables = {}
+    for name, record_type in packet.tables().items():
+        if record_type == HOUSEHOLD:
+            read = frame_of(packet.table(name))
+            tables[name] = read.select(c for c in read.columns if c not in MEASURES or c == "count")
+    try:
+        return rebuilt_from_tables(
+            tables, truth, HOUSEHOLD, areas=how.areas, bound=how.bound, seed=how.seed, progress=say
+        )
+    except StirredError as error:
+        reason = str(error.args[0] if error.args else error)
+        return AttackResult(measures=(_unknown("records rebuilt from tables", reason),))
 
 
 def _undone(

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from stirred.assess.attack.reconstruction.published import published_blocks as published_blocks
     from stirred.assess.attack.reconstruction.published import published_margins as published_margins
     from stirred.assess.attack.reconstruction.published import published_tables as published_tables
+    from stirred.assess.attack.reconstruction.tracts import JoinedBlocks as JoinedBlocks
+    from stirred.assess.attack.reconstruction.tracts import reconstruct_joined as reconstruct_joined
+    from stirred.assess.attack.reconstruction.tracts import tract_tables as tract_tables
     from stirred.assess.attack.reconstruction.variability import Variability as Variability
     from stirred.assess.attack.reconstruction.variability import variability as variability
 
@@ -29,6 +32,7 @@ __all__ = [
     "AGE_STARTS",
     "AreaCounts",
     "Effort",
+    "JoinedBlocks",
     "Programme",
     "ReconstructedAreas",
     "TableDesign",
@@ -44,6 +48,8 @@ __all__ = [
     "published_margins",
     "published_tables",
     "reconstruct",
+    "reconstruct_joined",
+    "tract_tables",
     "variability",
 ]
 
@@ -57,6 +63,7 @@ __getattr__ = on_demand(
         "noisy": ("nearest",),
         "programme": ("Programme",),
         "published": ("AreaCounts", "published_blocks", "published_margins", "published_tables"),
+        "tracts": ("JoinedBlocks", "reconstruct_joined", "tract_tables"),
         "variability": ("Variability", "variability"),
     },
 )
