@@ -1,12 +1,14 @@
 """Undoing a swap: the posterior and the de-shrunk table against many strata swapped by the mechanism itself."""
 
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import polars as pl
 import pytest
 
 from stirred.assess.attack.inference import deshrunk, inversion, posterior_places
+from stirred.assess.attack.inference.assignment import _channel, balanced, joint_places
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Release
@@ -116,3 +118,65 @@ def test_a_mechanism_without_a_law_is_unknown() -> None:
     (only,) = inversion(mechanism.release(census, key=Key.for_tests(1))).measures
     assert only.value is None
     assert "closed form" in only.reason
+
+
+def test_guessed_together_nearly_as_many_are_found_as_by_listing_all_arrangements() -> None:
+    """Strata of six, listed: guesses one by one find fewer, the best that can be done little more."""
+    rate, spread, kinds = 0.5, np.array([[0.8, 0.15, 0.05], [0.1, 0.3, 0.6]]), np.array([0, 0, 1, 0, 1, 1])
+    orders = np.array(list(permutations(range(6))))
+    moved = (orders != np.arange(6)).sum(axis=1)
+    derangements = np.array([1, 0, 1, 2, 9, 44, 265], float)
+    odds = rate / (1 - rate)
+    law = np.where(moved == 1, 0.0, odds**moved / np.maximum(derangements[moved], 1))
+    law /= law.sum()
+    q = float((law * moved).sum() / 6)
+    room = np.array([3.0, 2.0, 1.0])
+    arrangements = np.array(sorted(set(permutations([0, 0, 0, 1, 1, 2]))))
+    prior = spread[kinds[None, :], arrangements].prod(axis=1)
+    prior /= prior.sum()
+    random = np.random.default_rng(1)
+    found = {"one by one": 0.0, "together": 0.0, "listed": 0.0}
+    for _ in range(150):
+        truth = arrangements[random.choice(len(prior), p=prior)]
+        shown = truth[orders[random.choice(len(law), p=law)]]
+        likely = np.array([law[(one[orders] == shown).all(axis=1)].sum() for one in arrangements]) * prior
+        likely /= likely.sum()
+        chances = np.stack(
+            [(likely[:, None] * (arrangements == place)).sum(axis=0) for place in range(3)], axis=1
+        )
+        weights = spread[kinds] * _channel(room, shown, q)
+        together = balanced(weights, np.ones(6), room)
+        rows = np.arange(6)  # expected hits under the listed chances
+        found["listed"] += chances.max(axis=1).sum()
+        found["one by one"] += chances[rows, weights.argmax(axis=1)].sum()
+        found["together"] += chances[rows, together.argmax(axis=1)].sum()
+    assert found["one by one"] < 0.95 * found["together"]
+    assert 0.98 * found["listed"] < found["together"] <= found["listed"]
+
+
+def test_the_chances_of_a_joint_guess_are_frequencies() -> None:
+    """Many strata swapped by the mechanism: as many guesses are right as their chances say."""
+    random = np.random.default_rng(4)
+    places = np.array([random.permutation(PLACES) for _ in range(2_000)])
+    truth = pl.DataFrame({"g": np.repeat(np.arange(2_000), 6), "place": places.ravel()})
+    truth = truth.with_columns(
+        pl.when(pl.col("place") == "a").then(pl.lit("x")).otherwise(pl.lit("y")).alias("kind"),
+        (pl.int_range(pl.len()) % 6).alias("label"),
+    )
+    census = Census.of({"geography": {"spine": ["place"]}}, {"household": truth})
+    psa = PermutationSwapping(match=[], swap=["place"], rate="1/2", accept_reversal=["kind", "label", "g"])
+    release = psa.release(census, key=Key.for_tests(5))
+    law = mechanism_of(release).exchange(release)
+    assert law is not None
+    units = release.to_polars("household")
+    found = pl.concat([units, joint_places(units, law, given=["kind"])], how="horizontal")
+    names = found.select(pl.col("place").cast(pl.String), pl.col("shown_place")).unique()
+    both = found.join(truth.select("g", "label", pl.col("place").alias("true")), on=["g", "label"]).join(
+        names.rename({"place": "guess", "shown_place": "guessed_place"}), on="guessed_place"
+    )
+    right = (both["guess"] == both["true"]).to_numpy()
+    assert both["joint_chance"].mean() == pytest.approx(right.mean(), abs=0.02)
+    by_one = posterior_places(units, law, given=["kind"])["posterior"].mean()
+    assert right.mean() > by_one + 0.02
+    told = inversion(release, given=["kind"]).measure("places that the best guess finds").value
+    assert told == pytest.approx(both["joint_chance"].mean(), abs=0.02)

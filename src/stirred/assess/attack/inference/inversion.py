@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from stirred.assess.attack.inference.assignment import JOINT, joint_places
 from stirred.assess.attack.inference.places import BEST, COME, POSTERIOR, PRIOR, STAY, posterior_places
 from stirred.assess.attack.linkage.intervals import wilson
 from stirred.assess.attack.result import AttackResult
@@ -53,6 +54,9 @@ def inversion(
         )
     units = _units(release, law)
     found = posterior_places(units, law, given=given).with_columns(_people(release, law, units))
+    if given:  # guessed together, records do not crowd into places that they like best
+        joint = joint_places(units, law, given=given)[JOINT]
+        found = found.with_columns(pl.coalesce(joint, pl.col(BEST)).alias(BEST))
     about = plural(law.record_type)
     likely = found.filter(pl.col(POSTERIOR) >= 0.95).height / found.height
     guess = Baseline(name="a guess by the prior", value=_mean(found, PRIOR))
