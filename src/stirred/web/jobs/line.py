@@ -37,6 +37,9 @@ class JobLine:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(5)
+        for child in self._children:
+            if child.poll() is None:
+                child.returncode = 0  # it is left to itself on purpose: Python need not warn about it
 
     def all(self) -> list[Job]:
         """All jobs, oldest first."""

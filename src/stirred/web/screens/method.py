@@ -143,8 +143,8 @@ def _described(document: Document, form: Form) -> Document:
         kind = _at(form, "reason.kind", number) or "operation"
         citation = _at(form, "reason.citation", number)
         with_reason(found, invariant, _at(form, "reason.text", number), kind=kind, citation=citation)
-    if not found["reason"]:
-        del found["reason"]
+    if not found.get("reason"):
+        found.pop("reason", None)
     return found
 
 

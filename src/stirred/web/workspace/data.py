@@ -44,7 +44,7 @@ class DataChoice:
         told = known(self._file)
         place = told.get("file")
         own = self.workspace.own_census / CODEBOOK
-        file = self.workspace.folder / str(place) if isinstance(place, str) else own
+        file = Path(os.path.normpath(self.workspace.folder / place)) if isinstance(place, str) else own
         if not file.is_file() and described(file.parent) is None:
             return None
         figure, largest = told.get("households"), told.get("largest")

@@ -1,0 +1,200 @@
+"""Forms from the settings of mechanisms, and the promise that they change."""
+
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import pytest
+from pydantic import Field
+
+from bench_client import BenchClient, form_in
+from stirred.census import Schema
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.registry import Registration, registered
+from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.spec import SizeLaw
+from stirred.web.forms.document import document_of, text_of
+from stirred.web.forms.fields import NAME, fields_of
+from stirred.web.forms.values import ALL, SHOWN, settings_of
+from stirred.web.workbench import Workbench
+
+
+class ForeignConfig(MechanismConfig):
+    """Swap as another package does it."""
+
+    swap: list[str] = Field(description="a list of variables that move", examples=[["block"]])
+    match: list[str] = Field(default=[], description="a list of variables that agree", examples=[["state"]])
+    rate: str = Field(description="the swap rate", examples=["1/20"])
+    style: Literal["gentle", "firm"] = Field(default="gentle", description="how it is done")
+
+
+class Foreign(PermutationSwapping):
+    """A mechanism of another package."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "foreign-swap"
+    Config: ClassVar[type[MechanismConfig]] = ForeignConfig
+
+    @classmethod
+    def propose(cls, schema: Schema) -> None:
+        """Nothing: a plan then begins with the examples of the settings."""
+
+    @classmethod
+    def of(cls, config: MechanismConfig) -> "Foreign":
+        assert isinstance(config, ForeignConfig)
+        return cls(swap=config.swap, match=config.match, rate=config.rate)
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {**registered()}
+    found["foreign-swap"] = Registration(
+        name="foreign-swap", target=f"{__name__}:Foreign", summary="a mechanism of another package"
+    )
+    load = Registration.load
+    monkeypatch.setattr(
+        Registration, "load", lambda self: Foreign if self.name == "foreign-swap" else load(self)
+    )
+    for module in (
+        "stirred.mechanisms.registry.registered",
+        "stirred.web.screens.promise.registered",
+        "stirred.web.forms.reasons.registered",
+        "stirred.publish.plan.reading.registered",
+    ):
+        monkeypatch.setattr(module, lambda: found)
+
+
+def sent(config: type[MechanismConfig], settings: dict[str, object]) -> dict[str, list[str]]:
+    """What a browser sends for untouched fields."""
+    form: dict[str, list[str]] = {SHOWN: []}
+    for field in fields_of(config, settings):
+        form[SHOWN].append(field.name)
+        if field.kind == "switch":
+            form[NAME + field.name] = ["on"] if field.value else []
+        elif field.kind == "variables":
+            form[NAME + field.name] = list(field.chosen)
+            if field.value is None:
+                form[NAME + field.name + ALL] = ["on"]
+        else:
+            form[NAME + field.name] = [str(field.value) if field.kind == "choice" else field.text]
+    return form
+
+
+@pytest.mark.parametrize("name", list(registered()))
+def test_an_untouched_form_changes_nothing(name: str) -> None:
+    config = registered()[name].Config
+    settings = {
+        key: field.examples[0]
+        for key, field in config.model_fields.items()
+        if field.examples and (field.is_required() or "hold" in key or "tables" in key)
+    }
+    assert settings_of(config, sent(config, settings), settings) == settings
+    assert all(field.sentence for field in fields_of(config, settings))
+
+
+def test_a_plan_comes_back_from_its_document() -> None:
+    text = (
+        'title = "t"\ncensus = "c"\n[[mechanism]]\nname = "x"\nrates = {rent = "1/10"}\n[[table]]\nname = "a"\nby = ["b"]\n'
+        '[assess]\nutility = true\n[[assess.regression]]\noutcome = "s"\non = ["t"]\n'
+    )
+    document = document_of(text)
+    assert document_of(text_of(document)) == document
+
+
+def test_the_slider_says_what_the_formula_says(client: BenchClient, bench: Workbench) -> None:
+    assert client.post("/promise/start", {"mechanism": "permutation-swapping"}).status == 303
+    client.post("/data/figures", {"households": "200", "largest": "264331", "back": "/promise"})
+    page = client.get("/promise")
+    assert "no record was read" in page.words
+    form = form_in(page.text, "/promise?part=0")
+    for rate in ("1/100", "1/20", "1/10", "1/2"):
+        reply = client.post("/promise/answer?part=0", {**form, "s.rate": rate})
+        expected = SizeLaw("by-size", Fraction(rate)).at(264331)
+        assert f"ε = {expected}" in reply.words
+        assert expected.exact in reply.text
+    refused = client.post("/promise/answer?part=0", {**form, "s.rate": "1"})
+    assert "its protection loss budget is infinite" in refused.words
+    assert "Way out:" in refused.words
+    broken = client.post("/promise/answer?part=0", {**form, "s.rate": "many"})
+    assert "it is not an exact number" in broken.words
+    assert "bits per record" in client.get("/promise/universe").words
+
+
+def test_the_records_stay_unread_until_asked(client: BenchClient, bench: Workbench) -> None:
+    for name in ("household.csv", "person.csv"):
+        path = bench.chosen().file.parent / name
+        path.write_text(path.read_text().splitlines()[0] + "\n")  # only the names of the columns are there
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    assert "Stated on a stand-in of 200 households" in client.get("/promise").words
+    assert client.post("/run/check").status == 422  # the guards look at records
+
+
+def test_what_a_guard_refuses_needs_a_reason(client: BenchClient, bench: Workbench) -> None:
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    form = form_in(client.get("/promise").text, "/promise?part=0") | {"s.accept_reversal": ["tenure"]}
+    refused = client.post("/promise?part=0", form)
+    assert refused.status == 422
+    assert "tenure is accepted without a reason" in refused.words
+    assert 'name="why.accept_reversal.tenure"' in refused.text
+    assert bench.history.current == 1
+    kept = client.post(
+        "/promise?part=0", {**form, "why.accept_reversal.tenure": "the register of owners is public"}
+    )
+    assert kept.status == 303
+    plan = bench.plan()
+    assert plan.reasons[0].invariant == "the column tenure (accept_reversal)"
+    assert plan.reasons[0].text == "the register of owners is public"
+    text = bench.history.text().replace("[[reason]]", "[about]\ncontact = 'x'\n#").split("[about]")[0]
+    assert client.post("/method/text", {"text": text}).status == 422
+
+
+def test_a_mechanism_of_another_package_has_a_form(
+    foreign: None, client: BenchClient, bench: Workbench
+) -> None:
+    assert "a mechanism of another package" in client.get("/promise").words
+    assert client.post("/promise/start", {"mechanism": "foreign-swap"}).status == 303
+    page = client.get("/promise")
+    form = form_in(page.text, "/promise?part=0") | {"s.swap": ["county", "block"], "s.rate": "1/4"}
+    assert {"s.swap", "s.rate"} <= set(form)
+    assert client.post("/promise?part=0", form).status == 303
+    assert bench.document()["mechanism"][0]["rate"] == "1/4"
+    method = client.get("/method")
+    assert "how it is done" in method.words
+    other = form_in(method.text, "/method") | {"0:s.style": "firm", "title": "Ours"}
+    assert client.post("/method", other).status == 303
+    assert bench.document()["mechanism"][0]["style"] == "firm"
+
+
+def test_history_is_undone_and_shown_as_a_diff(client: BenchClient, bench: Workbench) -> None:
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    form = form_in(client.get("/promise").text, "/promise?part=0")
+    client.post("/promise?part=0", {**form, "s.rate": "1/4"})
+    page = client.get("/history")
+    assert '+ rate = "1/4"' in page.words
+    assert (
+        client.post("/history/restore", {"number": str(bench.history.undo()), "back": "history"}).status
+        == 303
+    )
+    assert bench.history.current == 1
+    assert bench.history.redo() == 2
+    assert (bench.workspace.plans / "0002.toml").is_file()
+    assert client.post("/history/restore", {"number": "99"}).status == 422
+
+
+def test_the_method_screen_keeps_tables_reasons_and_the_owner(client: BenchClient, bench: Workbench) -> None:
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    form = form_in(client.get("/method").text, "/method")
+    first = form["reason.invariant"][0]
+    form |= {
+        "owner": ["Chief"],
+        "limit": ["31/2"],
+        "reason.text": ["a law asks for it", *form["reason.text"][1:]],
+    }
+    form["table.by"][-1] = "county size"
+    assert client.post("/method", form).status == 303
+    plan = bench.plan()
+    assert (plan.owner, str(plan.limit)) == ("Chief", "15.5000")
+    assert plan.reasons[0].invariant == first
+    assert plan.tables[-1].name == "size-by-county"
+    over = client.post("/method", {**form, "limit": "1/2"})
+    assert over.status == 303
+    assert "the plan spends more than its limit" in client.get("/promise").words

@@ -1,0 +1,98 @@
+"""Jobs: one at a time, cancelled and taken up, and found again by another server."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench_client import BenchClient
+from stirred.publish.packet import Packet
+from stirred.publish.packet.checksums import verify
+from stirred.web.jobs.line import JobLine
+from stirred.web.workbench import Workbench
+
+ENDLESS = ("data", "synth", "demo", "--households", "90000000", "--out", "big")
+
+
+def wait(found: Callable[[], bool], seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def started(bench: Workbench) -> Iterator[Workbench]:
+    bench.line.start()
+    yield bench
+    for job in bench.line.all():
+        bench.line.cancel(job.number)
+    wait(lambda: all(job.ended for job in bench.line.all()))
+    bench.line.close()
+
+
+def test_one_job_runs_and_others_wait(started: Workbench) -> None:
+    first = started.line.add("synth", ENDLESS)
+    second = started.line.add("synth", ("--version",))
+    wait(lambda: first.state == "running" and first.process() is not None)
+    assert second.state == "waiting"
+    # another server on the same folder finds the job and does not start it again
+    other = JobLine(started.workspace.jobs)
+    assert [job.state for job in other.all()] == ["running", "waiting"]
+    other.cancel(first.number)
+    wait(lambda: first.ended and second.ended)
+    assert (first.state, second.state) == ("cancelled", "done")
+    assert second.output().strip()
+
+
+def test_a_run_is_made_again_by_the_command_that_is_shown(started: Workbench, client: BenchClient) -> None:
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    client.post("/run/start")
+    job = started.line.job(1)
+    wait(lambda: job.ended)
+    assert job.state == "done", job.messages()
+    page = client.get("/packet/1")
+    assert "Every file is as it was sealed." in page.words
+    shown = "stirred run plans/0001.toml --out again --key packets/0001.key"
+    assert shown in page.words
+    folder = started.workspace.folder
+    command = [sys.executable, "-m", *shown.split()]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    first, again = Packet(folder / "packets/0001"), Packet(folder / "again")
+    assert not verify(again.folder)
+    for part in ("public", "internal"):
+        sums = [(packet.folder / part / "checksums.txt").read_bytes() for packet in (first, again)]
+        assert sums[0] == sums[1]
+    look = client.get("/look/1")
+    assert "Who is protected?" in look.words
+    archive = client.get("/packet/1/download/public").body
+    assert archive[:2] == b"PK"
+    assert b"public/receipt.json" in archive
+    assert b".key" not in archive
+    compared = client.get("/compare?side=1&side=whatif-state")
+    assert "compared with whatif-state, part by part" in compared.words
+    assert "/run/1/cancel" not in client.get("/run").text
+
+
+def test_an_interrupted_job_is_found(bench: Workbench) -> None:
+    job = bench.line.add("synth", ENDLESS)
+    bench.line.start()
+    wait(lambda: job.process() is not None)
+    runner = job.process()
+    assert runner is not None
+    children = Path(f"/proc/{runner}/task/{runner}/children")
+    wait(lambda: bool(children.read_text().split()))
+    child = int(children.read_text().split()[0])
+    bench.line.close()
+    os.kill(runner, signal.SIGKILL)
+    os.kill(child, signal.SIGKILL)
+    wait(lambda: job.state == "interrupted")
+    bench.line.resume(job.number)
+    assert job.state == "waiting"
+    bench.line.cancel(job.number)
+    assert job.state == "cancelled"
