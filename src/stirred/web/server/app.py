@@ -8,10 +8,10 @@ from starlette.routing import Route
 
 from stirred.errors import StirredError
 from stirred.web.screens import calculators, compare, data, history, look, method, packet, promise, run, start
-from stirred.web.server.errors import fault, not_found, refused
+from stirred.web.server.errors import fault, not_found, refused, turned_away
 from stirred.web.server.files import static
 from stirred.web.server.log import RequestLog
-from stirred.web.server.security import Gate
+from stirred.web.server.security import Gate, Refused
 from stirred.web.workbench import Workbench
 
 SCREENS = (start, data, promise, method, run, look, compare, packet, history, calculators)
@@ -30,7 +30,12 @@ def create_app(workbench: Workbench, *, port: int, names: Iterable[str] = ()) ->
         routes += screen.routes()
     inner = Starlette(
         routes=routes,
-        exception_handlers={StirredError: refused, HTTPException: not_found, Exception: fault},
+        exception_handlers={
+            StirredError: refused,
+            Refused: turned_away,
+            HTTPException: not_found,
+            Exception: fault,
+        },
     )
     inner.state.workbench = workbench
     return Gate(

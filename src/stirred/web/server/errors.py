@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from stirred.errors import MissingExtraError, StirredError
 from stirred.web.pages import page
+from stirred.web.server.security import Refused
 
 
 def refused(request: Request, error: Exception) -> Response:
@@ -25,6 +26,13 @@ def not_found(request: Request, error: Exception) -> Response:
         fix="start at the first page",
     )
     return page(request, "refused.html.j2", title="There is no such page", error=told, status=status)
+
+
+def turned_away(request: Request, error: Exception) -> Response:
+    """A request that the server does not take: too large, or not a form of this workbench."""
+    status, words = (error.status, error.words) if isinstance(error, Refused) else (400, "")
+    told = StirredError("This was not taken", why=words, fix="go back, and change what is sent")
+    return page(request, "refused.html.j2", title="This was not taken", error=told, status=status)
 
 
 def fault(request: Request, error: Exception) -> Response:
