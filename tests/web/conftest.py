@@ -1,13 +1,25 @@
 """A small census and a workbench for it, called without a network."""
 
+import os
 import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from bench_client import BenchClient
+from stirred.web.jobs.line import JobLine
 from stirred.web.workbench import Workbench
 from stirred.web.workspace.data import ChosenData
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CENSUS = """name = "town"
 largest_household = 9
@@ -58,3 +70,62 @@ def bench(tmp_path: Path) -> Workbench:
 def client(bench: Workbench) -> BenchClient:
     """A browser that has the cookie."""
     return BenchClient(bench)
+
+
+@dataclass
+class RunningBench:
+    """A real server in a process of its own."""
+
+    folder: Path
+    roots: Path
+    port: int = 0
+    process: subprocess.Popen[str] | None = None
+    address: str = ""
+
+    def start(self) -> str:
+        words = [sys.executable, "-m", "stirred", "serve", str(self.folder)]
+        self.process = subprocess.Popen(
+            [*words, "--port", str(self.port), "--data", str(self.roots)], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        lines = [self.process.stdout.readline() for _ in range(2)]
+        self.address = lines[1].split()[1]
+        self.port = int(self.address.split(":")[2].split("/")[0])
+        return self.address
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.communicate(timeout=30)
+            self.process = None
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RunningBench]:
+    """A server with an empty workbench beside the town."""
+    write_town(tmp_path / "town")
+    made = RunningBench(tmp_path / "bench", tmp_path)
+    made.start()
+    yield made
+    made.kill(signal.SIGTERM)
+    for job in JobLine(made.folder / "jobs").all():
+        if (process := job.process()) is not None:
+            os.kill(process, signal.SIGTERM)
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """One real browser for all page tests."""
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = next(filter(None, map(shutil.which, names)), None)
+    assert path, "no browser: run bash tools/browser"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path)
+        yield chromium
+        chromium.close()

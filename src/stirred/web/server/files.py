@@ -11,6 +11,7 @@ from starlette.responses import Response
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 OWN = {
     "workbench.css": ("stirred.web", "static/workbench.css"),
+    "icon.svg": ("stirred.web", "static/icon.svg"),
     "workbench.js": ("stirred.web", "static/workbench.js"),
     "calculators.js": ("stirred.web", "static/calculators.js"),
     "report.css": ("stirred.report", "templates/report.css"),
