@@ -9,12 +9,15 @@
   stirred plan check plan.toml                       the whole promise and cost; writes nothing
   stirred plan tune plan.toml --target "mape county×tenure <= 2%"
                                                      the smallest loss that reaches it, on a stand-in
+  stirred plan tune plan.toml --goal "mae hispanic×county <= 2" --goal "mae total×block <= 3" --limit "hispanic <= 14"
+                                                     other shares of the same budget (TopDown), in a plan beside this one
   stirred plan rehearse plan.toml --runs 20          bias, spread and coverage over replicate runs on a stand-in
   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
   stirred plan schema                                the JSON schema of plan.toml
 
-plan tune and plan rehearse never look at the plan's own census: they use a synthetic stand-in (or --stand-in FILE). Choosing
-a parameter on confidential data would itself be a release and need accounting.
+plan tune and plan rehearse never look at the records of the plan's own census: they use a synthetic stand-in (or --stand-in
+FILE). Choosing a parameter on confidential data would itself be a release and need accounting. With --goal nothing is run:
+only the number of areas of each level is read, which is public or an invariant.
 """
 
 import argparse
@@ -54,7 +57,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("--json", action="store_true", help="print one JSON document")
     tune = verbs.add_parser("tune", help="find the smallest loss that reaches a target")
     tune.add_argument("plan")
-    tune.add_argument("--target", required=True, help='such as "mape county×tenure <= 2%%"')
+    tune.add_argument("--target", help='such as "mape county×tenure <= 2%%"')
+    tune.add_argument(
+        "--goal",
+        action="append",
+        default=[],
+        metavar="GOAL",
+        help='a table and its mean absolute error, such as "mae hispanic×county <= 2"; may be given several times',
+    )
+    tune.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="LIMIT",
+        help='with --goal: the largest ε of an attribute, or of a move inside a level: "hispanic <= 12"',
+    )
+    tune.add_argument("--out", metavar="FILE", help="with --goal: the plan to write (default: tuned-PLAN)")
     _stand_in_flags(tune)
     tune.add_argument("--runs", type=int, default=5, help="replicate runs at each rate")
     tune.add_argument("--json", action="store_true", help="print one JSON document")
@@ -202,6 +220,55 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
+    if bool(arguments.goal) == bool(arguments.target):
+        raise InputError(
+            "plan tune needs --target or --goal, and not both",
+            why="a target is tried on a stand-in, goals are reached in closed form",
+            fix='--target "mae county <= 3", or --goal "mae hispanic×county <= 2"',
+        )
+    return _tune_shares(arguments) if arguments.goal else _tune_knob(arguments)
+
+
+def _tune_shares(arguments: argparse.Namespace) -> int:
+    from stirred.mechanisms.goals import Cap, Goal
+    from stirred.publish import load
+    from stirred.publish.before.shares import beside, tune_shares
+
+    path = beside(Path(arguments.plan), arguments.out)
+    goals = [Goal.parse(text) for text in arguments.goal]
+    made = tune_shares(load(arguments.plan), goals, [Cap.parse(text) for text in arguments.limit])
+    made.plan.write(path)
+    found = made.found
+    if arguments.json:
+        errors = [
+            {"table": e.table, "goal": e.limit, "before": e.before, "after": e.after} for e in found.errors
+        ]
+        costs = [
+            {"change": c.what, "epsilon_before": str(c.before), "epsilon": str(c.after)} for c in found.costs
+        ]
+        told = {"files": list(found.files), "errors": errors, "costs": costs, "sentence": found.sentence}
+        print_json({"plan": str(path), **told, "read": found.read})
+        return 0
+    out = console()
+    errors_shown = [[e.table, f"{e.before:.2f}", f"{e.after:.2f}", f"{e.limit:g}"] for e in found.errors]
+    out.print(
+        table("Expected absolute error (linear estimate)", ["table", "before", "after", "goal"], errors_shown)
+    )
+    costs_shown = [[c.what, f"{c.before:.2f}", f"{c.after:.2f}"] for c in found.costs]
+    out.print(
+        table(
+            "ε at δ = 10⁻¹⁰, by what one person's record may change",
+            ["change", "before", "after"],
+            costs_shown,
+        )
+    )
+    out.print(found.sentence)
+    out.print(found.read)
+    out.print(f"wrote {', '.join([str(path), *found.files])}: stirred plan check {path}")
+    return 0
+
+
+def _tune_knob(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.exhibits import as_error, beside
     from stirred.publish import load
     from stirred.publish.before.tune import Target, tune

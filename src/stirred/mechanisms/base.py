@@ -6,6 +6,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -18,6 +19,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import Law, MeasuredNoise
 from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.goals import Cap, Goal
 from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Check, Guard, Release
@@ -28,7 +30,19 @@ from stirred.spec.algebra.conversions import Conversion
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-__all__ = ["Check", "Exhibit", "Guard", "Knob", "Mechanism", "MechanismConfig", "Release", "totals_to_try"]
+__all__ = [
+    "Check",
+    "Exhibit",
+    "Guard",
+    "Knob",
+    "Mechanism",
+    "MechanismConfig",
+    "Release",
+    "TunedCost",
+    "TunedError",
+    "TunedSettings",
+    "totals_to_try",
+]
 
 QUARTERS = (
     Fraction(1),
@@ -226,6 +240,18 @@ class Mechanism(ABC):
         """What tuning may turn; the first one is turned unless another is named."""
         return ()
 
+    def tuned(
+        self,
+        census: "Census",  # noqa: ARG002
+        goals: Sequence[Goal],  # noqa: ARG002
+        caps: Sequence[Cap] = (),  # noqa: ARG002
+    ) -> "TunedSettings | None":
+        """Settings that reach goals at the same budget, in closed form; of the census only what is public is used.
+
+        None where the mechanism knows no closed form: then ``knobs`` are tried on a stand-in.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
@@ -238,6 +264,37 @@ class Knob:
     effect: str  # what turning it does to budget and error, in one sentence
     settings: tuple[Fraction, ...]
     turned: Callable[[Fraction], Mechanism]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedError:
+    """The expected absolute error of a table that was asked for, as it was and as it is."""
+
+    table: str
+    limit: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedCost:
+    """The ε of a change of one record, as it was and as it is."""
+
+    what: str
+    before: Decimal
+    after: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedSettings:
+    """Keys of a [[mechanism]] that reach goals, the files that they name, and what was bought at what cost."""
+
+    settings: Mapping[str, str]
+    files: Mapping[str, str]
+    errors: tuple[TunedError, ...]
+    costs: tuple[TunedCost, ...]
+    sentence: str
+    read: str  # what of the census was used
 
 
 def totals_to_try(start: Fraction) -> tuple[Fraction, ...]:

@@ -52,13 +52,12 @@ def semantics(workload: Workload, delta: Fraction = DELTA) -> dict[str, tuple[Fr
     lines: dict[str, Fraction] = {Phrase("topdown.exhibit.all"): workload.rho_squared}
     lines |= {axis.name: attribute(workload, axis.name) for axis in workload.histogram.axes}
     lines |= {_inside(workload, level): within(workload, level) for level in workload.levels[:-1]}
-    return {
-        name: (
-            rho_squared,
-            rho_squared_to_epsilon(rho_squared, delta, tight=True) if rho_squared else Decimal(0),
-        )
-        for name, rho_squared in lines.items()
-    }
+    return {name: (rho_squared, epsilon(rho_squared, delta)) for name, rho_squared in lines.items()}
+
+
+def epsilon(rho_squared: Fraction, delta: Fraction = DELTA) -> Decimal:
+    """ε at δ by the tight conversion, rounded up."""
+    return rho_squared_to_epsilon(rho_squared, delta, tight=True) if rho_squared else Decimal(0)
 
 
 def _inside(workload: Workload, level: str) -> Phrase:
@@ -163,13 +162,13 @@ def costs(workload: Workload, levels: set[str] | None = None, proved: Inside | N
         else {_inside(workload, level) for level in workload.levels if level not in levels}
     )
     rows = [
-        (name, str(Budget.of(rho)), str(epsilon))
-        for name, (rho, epsilon) in semantics(workload).items()
+        (name, str(Budget.of(rho)), str(at_delta))
+        for name, (rho, at_delta) in semantics(workload).items()
         if name not in absent
     ]
     if proved is not None:
-        epsilon = rho_squared_to_epsilon(proved.rho_squared, DELTA, tight=True)
-        rows.insert(1, (Phrase("topdown.inside.row"), str(Budget.of(proved.rho_squared)), str(epsilon)))
+        shown = str(Budget.of(proved.rho_squared)), str(epsilon(proved.rho_squared))
+        rows.insert(1, (Phrase("topdown.inside.row"), *shown))
     return Listing(
         caption=Phrase("topdown.exhibit.meaning"),
         columns=columns,
@@ -183,10 +182,9 @@ def document(workload: Workload, found: Inside, *, noiseless: bool) -> dict[str,
     lines: dict[str, tuple[Fraction, Decimal]] = {} if noiseless else semantics(workload)
     inner: dict[str, object] = {}
     if found.saved and not noiseless:
-        epsilon = rho_squared_to_epsilon(found.rho_squared, DELTA, tight=True)
         inner["inside_the_multiverse"] = {
             "rho_squared": str(found.rho_squared),
-            "epsilon": str(epsilon),
+            "epsilon": str(epsilon(found.rho_squared)),
             "free": {f"{level}: {query}": str(part) for (level, query), part in found.free.items()},
             "holds": "where states are measured whole",
         }

@@ -16,8 +16,18 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
-from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
+from stirred.mechanisms.base import (
+    Check,
+    Exhibit,
+    Knob,
+    Mechanism,
+    MechanismConfig,
+    Release,
+    TunedSettings,
+    totals_to_try,
+)
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.goals import Cap, Goal
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
@@ -32,6 +42,7 @@ from stirred.mechanisms.topdown.run.plain import plain
 from stirred.mechanisms.topdown.run.release import run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.settings import TopDownSettings
+from stirred.mechanisms.topdown.tuning.tuned import other_tree, tuned_workload
 from stirred.mechanisms.topdown.workload.histogram import column
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Specification
@@ -293,3 +304,18 @@ class TopDown(TopDownSettings):
                 turned=lambda total: replace(self, rho_squared=total, replicates=0),
             ),
         )
+
+    def tuned(
+        self, census: "Census", goals: Sequence[Goal], caps: Sequence[Cap] = ()
+    ) -> TunedSettings | None:
+        """Other shares of the same total, by convex optimisation of the variances of the linear estimate."""
+        if len(self.workloads) > 1 or self.noiseless:
+            raise InputError(
+                "shares are tuned for one workload with a finite budget",
+                why=f"{self.settings()['workload']} has {len(self.workloads)} workloads",
+                fix='name one of them: workload = "pl94-persons"',
+            )
+        workload = self.workloads[0]
+        if self.tree(workload, census.schema):
+            raise other_tree(workload)
+        return tuned_workload(census, workload, self.workload, goals, caps)

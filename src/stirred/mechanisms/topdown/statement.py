@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING
 from stirred.errors import PrivacyError
 from stirred.languages import Phrase
 from stirred.mechanisms.release import Check
-from stirred.mechanisms.topdown.accounting import DELTA, by_level
+from stirred.mechanisms.topdown.accounting import by_level, epsilon
 from stirred.mechanisms.topdown.inside import Inside, inside
 from stirred.mechanisms.topdown.rules.record import Record, declared
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
-from stirred.spec import (
-    Budget,
-    Evidence,
-    Hamming,
-    Ledger,
-    NormalizedRenyi,
-    Specification,
-    rho_squared_to_epsilon,
-)
+from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -73,22 +65,21 @@ def inside_notes(workload: Workload, found: Inside, schema: "Schema") -> tuple[s
     if not found.saved or unit_of(workload, schema) != workload.record:
         return ()
     queries = ", ".join(f"{query} ({level})" for level, query in found.free)
-    epsilon = rho_squared_to_epsilon(found.rho_squared, DELTA, tight=True)
     words = Phrase(
         "topdown.inside.note",
         name=workload.name,
         queries=queries,
         rho_squared=str(Budget.of(found.rho_squared)),
         exact=str(found.rho_squared),
-        epsilon=rounded_up(epsilon),
+        epsilon=rounded_up(epsilon(found.rho_squared)),
         stated=str(Budget.of(workload.rho_squared)),
     )
     return (words,)
 
 
-def rounded_up(epsilon: Decimal) -> str:
+def rounded_up(number: Decimal) -> str:
     """An ε with two digits, never too small."""
-    return str(epsilon.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
+    return str(number.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
 
 
 def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -1,0 +1,179 @@
+"""A workload with chosen shares: exact fractions, its TOML text, and what was bought at what cost."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stirred.errors import InputError
+from stirred.mechanisms.base import TunedCost, TunedError, TunedSettings
+from stirred.mechanisms.config import toml
+from stirred.mechanisms.goals import Cap, Goal
+from stirred.mechanisms.topdown import accounting
+from stirred.mechanisms.topdown.inside import inside
+from stirred.mechanisms.topdown.tuning.shape import shape
+from stirred.mechanisms.topdown.tuning.shares import MAE, Floats, ShareProblem, chosen, problem
+from stirred.mechanisms.topdown.workload.workload import PRESETS, Workload
+from stirred.spec import Budget
+from stirred.toml_text import plain_text, toml_of
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+PARTS = 100_000  # the shares are whole numbers of these parts of the total
+FILE = "tuned-workload.toml"
+
+
+def tuned_workload(
+    census: "Census",
+    workload: Workload,
+    source: str | Path | Workload,
+    goals: Sequence[Goal],
+    caps: Sequence[Cap],
+) -> TunedSettings:
+    """The workload that reaches the goals at its own total, with its file; only the number of areas is read."""
+    if isinstance(source, Workload):
+        raise InputError(
+            "a workload made in Python cannot be tuned from a plan",
+            why="the shares are written into the text of its file",
+            fix="name a preset or a TOML file as the workload",
+        )
+    asked = problem(workload, shape(census, workload), goals, caps)
+    parts = rounded(asked, chosen(asked))
+    text = written(workload, _text(source), asked, parts, goals)
+    made = Workload.parse(text)
+    for cap in caps:
+        _require(made, cap)
+    rho = np.array([float(workload.rho_squared) * parts.get(pair, 0) / PARTS for pair in asked.pairs])
+    errors = tuple(
+        TunedError(table=str(goal), limit=goal.limit, before=before, after=after)
+        for goal, before, after in zip(
+            goals, _errors(asked, asked.reference), _errors(asked, rho), strict=True
+        )
+    )
+    costs = _costs(workload, made)
+    return TunedSettings(
+        settings={"workload": FILE},
+        files={FILE: text},
+        errors=errors,
+        costs=costs,
+        sentence=_sentence(workload, errors, costs),
+        read="of the census only the number of areas of each level was read, which is public or an invariant",
+    )
+
+
+def other_tree(workload: Workload) -> InputError:
+    """The error for a workload that is measured on a tree of its own."""
+    return InputError(
+        "shares are tuned for the census's own tree",
+        why=f"workload {workload.name} measures another one, whose areas are not those of the tables",
+        fix='aian = "none" in the plan, and no [spine] in the workload',
+    )
+
+
+def rounded(asked: ShareProblem, rho: Floats) -> dict[tuple[str, str], int]:
+    """The parts of the total by level and query, whole numbers that sum to all of it."""
+    floors = np.floor(rho / rho.sum() * PARTS + 1e-9).astype(int)
+    floors[np.argmax(floors)] += PARTS - floors.sum()
+    return {pair: int(number) for pair, number in zip(asked.pairs, floors, strict=True) if number}
+
+
+def _errors(asked: ShareProblem, rho: Floats) -> list[float]:
+    return [float(MAE * variance**0.5) for variance in asked.errors.variances(rho, asked.asked)]
+
+
+def _text(source: str | Path) -> str:
+    return plain_text(Path(source)) if Path(source).suffix else (PRESETS / f"{source}.toml").read_text("utf8")
+
+
+def _require(made: Workload, cap: Cap) -> None:
+    """Hold an exact limit against the exact shares."""
+    lines = {axis.name: accounting.attribute(made, axis.name) for axis in made.histogram.axes}
+    lines |= {level: accounting.within(made, level) for level in made.levels[:-1]}
+    if accounting.epsilon(lines[cap.what]) > Decimal(cap.epsilon.numerator) / cap.epsilon.denominator:
+        raise InputError(
+            f"the shares that were found exceed the limit of {cap.what}",
+            why="they were rounded to exact fractions",
+            fix="allow a slightly larger ε, or a slightly larger error",
+        )
+
+
+def written(
+    workload: Workload,
+    text: str,
+    asked: ShareProblem,
+    parts: Mapping[tuple[str, str], int],
+    goals: Sequence[Goal],
+) -> str:
+    """The text of the workload with other shares; all else is as it was."""
+    document = dict(toml_of(text))
+    levels = list(asked.errors.shape.levels)
+    new = [query for query in asked.workload.queries if query.name not in {q.name for q in workload.queries}]
+    queries = [*document.pop("query"), *({"name": q.name, "of": list(q.parts)} for q in new)]
+    axes, rules = document.pop("axis"), document.pop("rule", [])
+    for name in ("level_shares", "query_shares", "rho", "passes", "rho_squared", "levels", "name", "source"):
+        document.pop(name, None)
+    told = "; ".join(f"{goal} within {goal.limit:g}" for goal in goals)
+    head = {
+        "name": f"{workload.name}-tuned",
+        "source": f"shares of {workload.name} chosen for: {told}",
+        "rho_squared": str(workload.rho_squared),
+        "levels": levels,
+    }
+    plain = {name: value for name, value in document.items() if not isinstance(value, dict)}
+    tables = {name: value for name, value in document.items() if isinstance(value, dict)}
+    lines = [f"{name} = {toml(value)}" for name, value in (head | plain).items()]
+    lines += [f"{name} = {toml(value)}" for name, value in tables.items()]
+    for title, entries in (("axis", axes), ("query", queries), ("rule", rules)):
+        for entry in entries:
+            lines += ["", f"[[{title}]]", *(f"{name} = {toml(value)}" for name, value in entry.items())]
+    totals = {level: sum(n for (own, _), n in parts.items() if own == level) for level in levels}
+    lines += ["", "[level_shares]", *(f'{toml(level)} = "{n}/{PARTS}"' for level, n in totals.items())]
+    for level in (level for level in levels if totals[level]):
+        shares = {query: n for (own, query), n in parts.items() if own == level}
+        lines += ["", f"[query_shares.{toml(level)}]"]
+        lines += [f'{toml(query)} = "{n}/{totals[level]}"' for query, n in shares.items()]
+    lines += [
+        "",
+        "[passes]",
+        *(f"{toml(level)} = {toml(_passes(workload, level, parts))}" for level in levels),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _passes(workload: Workload, level: str, parts: Mapping[tuple[str, str], int]) -> list[list[str]]:
+    """The passes of a level without queries that are not measured there any more."""
+    found = [
+        [query for query in group if query == "*" or (level, query) in parts]
+        for group in workload.passes.get(level, ())
+    ]
+    return [group for group in found if group] or [["*"]]
+
+
+def _costs(before: Workload, after: Workload) -> tuple[TunedCost, ...]:
+    """ε by attribute and area, as it was and as it is; and inside the multiverse, where that was smaller."""
+    old, new = accounting.semantics(before), accounting.semantics(after)
+    lines = [
+        TunedCost(what=str(name), before=old[name][1], after=new[name][1]) for name in old if name in new
+    ]
+    found = inside(before)
+    if found.saved:
+        inner = accounting.epsilon(found.rho_squared), accounting.epsilon(inside(after).rho_squared)
+        lines.insert(
+            1, TunedCost(what="all, inside the multiverse (proved)", before=inner[0], after=inner[1])
+        )
+    return tuple(lines)
+
+
+def _sentence(workload: Workload, errors: Sequence[TunedError], costs: Sequence[TunedCost]) -> str:
+    """What was bought, and who pays for it."""
+    bought = ", ".join(f"{one.table} from {one.before:.1f} to {one.after:.1f}" for one in errors)
+    dearest = max(costs[1:], key=lambda one: one.after - one.before)
+    paid = (
+        f"; in return the ε of {dearest.what} rises from {dearest.before:.2f} to {dearest.after:.2f}"
+        if dearest.after > dearest.before
+        else "; no ε rises"
+    )
+    return f"At the same ρ² = {Budget.of(workload.rho_squared)} the expected error (linear estimate) falls: {bought}{paid}."

@@ -1,0 +1,142 @@
+"""Shares for stated goals: variances in closed form against a dense solve, exact shares, limits, and a plan that runs."""
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from stirred.census.synthetic import write_preset
+from stirred.cli.main import main
+from stirred.errors import InputError
+from stirred.mechanisms.goals import Cap, Goal
+from stirred.mechanisms.topdown import Workload, accounting
+from stirred.mechanisms.topdown.inside import inside
+from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of
+from stirred.mechanisms.topdown.tuning.shares import chosen, largest_rho_squared, problem
+from stirred.publish import load
+
+SMALL = Workload.preset("small")
+SHAPE = TreeShape(("state", "county", "block"), (1, 3, 300))
+
+
+def test_closed_form_variances_are_those_of_a_dense_least_squares() -> None:
+    """One state with an exact total, two counties, three blocks each: all measurements in one matrix."""
+    shape = TreeShape(("state", "county", "block"), (1, 2, 6))
+    pairs = [
+        (level, q.name)
+        for level in shape.levels
+        for q in SMALL.queries
+        if (level, q.name) != ("state", "total")
+    ]
+    rho = np.linspace(0.1, 0.9, len(pairs))
+    errors = LinearErrors.of(SMALL, shape, pairs)
+    cells = SMALL.histogram.cells
+    over = {"state": np.ones((1, 6)), "county": np.kron(np.eye(2), np.ones((1, 3))), "block": np.eye(6)}
+    rows = {
+        q.name: (q.of(np.arange(cells))[None] == np.arange(q.size)[:, None]).astype(float)
+        for q in SMALL.queries
+    }
+    information = sum(
+        r * np.kron(over[level].T @ over[level], rows[q].T @ rows[q])
+        for (level, q), r in zip(pairs, rho, strict=True)
+    )
+    C = np.linalg.inv(information)
+    one = np.ones(6 * cells)
+    C -= np.outer(C @ one, C @ one) / (one @ C @ one)  # the exact total of the state
+    for (level, name), query in tables_of(SMALL, shape.levels).items():
+        A = np.kron(over[level], rows[name])
+        wanted = np.trace(A @ C @ A.T) / len(A)
+        assert errors.variances(rho, [(level, query)])[0] == pytest.approx(wanted, rel=1e-8, abs=1e-8)
+
+
+def test_derivatives_are_those_of_differences() -> None:
+    pairs = [
+        (level, q.name)
+        for level in SHAPE.levels
+        for q in SMALL.queries
+        if (level, q.name) != ("state", "total")
+    ]
+    errors = LinearErrors.of(SMALL, SHAPE, pairs)
+    rho = np.linspace(0.02, 0.3, len(pairs))
+    tables = [(level, query) for (level, _), query in tables_of(SMALL, SHAPE.levels).items()]
+    values, slopes = errors.gradients(rho, tables)
+    assert np.allclose(values, errors.variances(rho, tables))
+    for place in range(0, len(pairs), 5):
+        step = np.eye(len(pairs))[place] * 1e-5
+        moved = (errors.variances(rho + step, tables) - errors.variances(rho - step, tables)) / 2e-5
+        assert np.allclose(slopes[:, place], moved, rtol=1e-4, atol=1e-4 * np.abs(moved).max())
+
+
+def test_goals_are_reached_and_no_table_gets_worse() -> None:
+    goals = [Goal.parse("mae votingage×county <= 2"), Goal.parse("mae total×block <= 4")]
+    asked = problem(SMALL, SHAPE, goals, ())
+    assert ("state", "total") not in asked.pairs  # it is an invariant, and gets nothing
+    found = chosen(asked)
+    assert found.sum() == pytest.approx(float(SMALL.rho_squared))
+    errors = (2 / np.pi * asked.errors.variances(found, asked.asked)) ** 0.5
+    assert (errors <= [2, 4]).all()
+    tables = [(level, query) for (level, _), query in tables_of(SMALL, SHAPE.levels).items()]
+    before, after = (asked.errors.variances(rho, tables) for rho in (asked.reference, found))
+    assert (after <= before * 1.01 + 1e-9).all()
+
+
+def test_goals_out_of_reach_say_what_they_would_need() -> None:
+    with pytest.raises(InputError, match="need a total ρ² of about") as caught:
+        chosen(problem(SMALL, SHAPE, [Goal.parse("mae race×votingage×block <= 0.3")], ()))
+    assert "rho_squared =" in caught.value.fix
+    with pytest.raises(InputError, match="within the limits of ε"):
+        chosen(problem(SMALL, SHAPE, [Goal.parse("mae race×county <= 2")], [Cap.parse("race <= 1/2")]))
+
+
+@pytest.mark.parametrize(
+    ("goal", "cap", "words"),
+    [
+        ("mape county <= 2%", "", "absolute error"),
+        ("accurate please", "", "cannot be read"),
+        ("mae votingage <= 2", "", "names no level"),
+        ("mae sex×county <= 2", "", "does not count"),
+        ("mae county <= 2", "sex <= 3", "no attribute or level"),
+        ("mae county <= 2", "race <= none", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(goal: str, cap: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        problem(SMALL, SHAPE, [Goal.parse(goal)], [Cap.parse(cap)] if cap else [])
+
+
+def test_the_largest_budget_of_an_epsilon_is_the_largest() -> None:
+    found = largest_rho_squared(Fraction(10))
+    assert accounting.epsilon(found) <= 10 < accounting.epsilon(found + Fraction(1, 10**5))
+
+
+def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
+    write_preset("demo", tmp_path / "census", households=150)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'title = "T"\ncensus = "census/census.toml"\n[[mechanism]]\nname = "topdown"\nworkload = "small"\nreplicates = 0\n'
+    )
+    capsys.readouterr()
+    words = [
+        "plan",
+        "tune",
+        str(plan),
+        "--goal",
+        "mae votingage×county <= 1.5",
+        "--limit",
+        "votingage <= 12",
+        "--json",
+    ]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["errors"][0]["after"] <= 1.5 < told["errors"][0]["before"]
+    assert "votingage × county" in told["sentence"]
+    made = load(tmp_path / "tuned-plan.toml")
+    workload = made.mechanisms[0].workloads[0]
+    assert workload.rho_squared == SMALL.rho_squared
+    assert inside(workload).free == {}
+    assert accounting.epsilon(accounting.attribute(workload, "votingage")) <= Decimal(12)
+    assert main(["plan", "check", str(tmp_path / "tuned-plan.toml"), "--json"]) == 0
+    assert main(["plan", "tune", str(plan)]) != 0
+    assert "--target or --goal" in capsys.readouterr().err
