@@ -1,7 +1,7 @@
 """Compute each child's integers from its parent's, level by level from the top."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
 from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve.nested import by_group, nested
 from stirred.mechanisms.topdown.solve.problem import (
     CROWDED,
     FREE,
@@ -20,6 +21,7 @@ from stirred.mechanisms.topdown.solve.problem import (
     HeldSums,
     ParentProblem,
     Solution,
+    SolveGuide,
     solve,
 )
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
@@ -43,14 +45,17 @@ class Estimator:
     weights: dict[tuple[int, int], dict[str, float]]  # (start, level) → 1/variance by query
     tolerance: float = 5e-3
     solver: str = "fast"  # or "piqp": the generic path, for comparison
+    guide: SolveGuide | None = None
 
     @staticmethod
-    def of(targets: Targets, constraints: Constraints, *, solver: str = "fast") -> "Estimator":
+    def of(
+        targets: Targets, constraints: Constraints, *, solver: str = "fast", guide: SolveGuide | None = None
+    ) -> "Estimator":
         """The estimator that weighs queries as the measurements of its targets do."""
         measurements = targets.measurements
         allotment = measurements.allotment
         weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
-        return Estimator(allotment, constraints, targets, weights, solver=solver)
+        return Estimator(allotment, constraints, targets, weights, solver=solver, guide=guide)
 
     def root(self) -> tuple[Sparse, Certificate]:
         """The histogram of the root."""
@@ -78,6 +83,11 @@ class Estimator:
                 if families:
                     partition, low, high = families[-1].groups, families[-1].low, families[-1].high
                 break
+        else:
+            first = None
+            if self.guide is not None:
+                first = self.guide.root(cells, None if np.isnan(sums[0]) else float(sums[0]))
+            exact, sums = (exact, sums) if first is None else first
         certificate = Certificate(spine.levels[0])
         if not len(cells):
             return Sparse.of(node[:0], node[:0], node[:0], 1, workload.histogram.cells), certificate
@@ -93,7 +103,12 @@ class Estimator:
                 np.full((1, int(partition.max()) + 1), -FREE),
                 np.full((1, int(partition.max()) + 1), FREE),
             )
-        values = round_root(solution.x, exact, sums, partition, low, high)
+        try:
+            values = round_root(solution.x, exact, sums, partition, low, high)
+        except InfeasibleError:
+            if self.guide is None:
+                raise
+            return replace(self, guide=None).root()  # few records: the sums held first contradict a rule
         self._check(0, node, cells, values[None])
         return Sparse.of(
             np.zeros(len(cells), np.int64), cells, values, 1, workload.histogram.cells
@@ -163,7 +178,7 @@ class Estimator:
         solution = self._solve(problem)
         certificate.add(solution)
         if low.shape[1] > 1 and np.array_equal(low, high):
-            values = self._by_group(solution.x, counts, allowed, partition, low)
+            values = by_group(solution.x, counts, allowed, partition, low)
             self._check(depth, children, cells, values)
             return values
         values = self._rounded(
@@ -177,8 +192,13 @@ class Estimator:
         high: Floats, total_low: Floats | None, total_high: Floats | None,
     ) -> Ints:  # fmt: skip
         """The network, with more room if it must be; an integer programme where the sums cross."""
-        nested = sum(not held.whole for held in self._here(depth)) <= 1
-        for snap, wide in ((2e-4, False), (1e-2, False), (0.0, False), (0.0, nested)):
+        if problem.aims is not None:
+            net = nested(x, counts, problem, partition, low, high, total_low=total_low, total_high=total_high)
+            aimed = rounded(net) if (net.capacity >= 0).all() else None
+            if aimed is not None:
+                return aimed
+        inner = sum(not held.whole for held in self._here(depth)) <= 1
+        for snap, wide in ((2e-4, False), (1e-2, False), (0.0, False), (0.0, inner)):
             net = network(
                 x, counts, problem.allowed, partition, low, high,
                 total_low=total_low, total_high=total_high, snap=snap, wide=wide,
@@ -187,33 +207,6 @@ class Estimator:
             if found is not None:
                 return found
         return generic.round_with_rows(x, counts, problem.allowed, problem.held)
-
-    def _by_group(
-        self, x: Floats, counts: Ints, allowed: NDArray[np.bool_], partition: NDArray[np.int32], exact: Floats
-    ) -> Ints:
-        """Round each exact group separately, as a small transport problem between cells and children."""
-        values = np.zeros(x.shape, np.int64)
-        for group in range(exact.shape[1]):
-            columns = np.flatnonzero(partition == group)
-            rows = np.flatnonzero(exact[:, group] > 0)
-            if not len(rows):
-                continue
-            part = np.ix_(rows, columns)
-            one = exact[rows, group][:, None]
-            zero = np.zeros(len(columns), np.int32)
-            for wide in (False, True):
-                net = network(x[part], counts[columns], allowed[part], zero, one, one, wide=wide)
-                found = rounded(net) if (net.capacity >= 0).all() else None
-                if found is not None:
-                    break
-            if found is None:
-                raise InfeasibleError(
-                    "the children's exact sums do not add up to their parent's cells",
-                    why="the exact sums of the levels contradict each other",
-                    fix="check the constraints of the two levels, and report this if they agree",
-                )
-            values[part] = found
-        return values
 
     def problem(
         self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_]
@@ -229,16 +222,12 @@ class Estimator:
         if isinstance(self.targets, Informed) or not first or "*" in first:
             linear = self.targets.linear(depth, children, cells)
             start = self._fine_start(depth, children, cells, names, groups, weights[classes])
-            return (
-                ParentProblem(
-                    parent, linear, allowed, groups, weights, classes, families, start, self._crowded(depth)
-                ),
-                low,
-                high,
-                partition,
-                total_low,
-                total_high,
+            problem = ParentProblem(
+                parent, linear, allowed, groups, weights, classes, families, start, self._crowded(depth)
             )
+            if self.guide is not None:
+                problem = self.guide.shaped(depth, children, cells, problem)
+            return problem, low, high, partition, total_low, total_high
         # Classic: the queries of the first pass alone, then the others with the first pass's answers fixed.
         pinned = self._first_pass(
             depth, children, cells, parent, allowed, first, families, names, groups, weights, classes

@@ -7,6 +7,7 @@ total, persons by facilities) enter by an augmented Lagrangian; ``generic`` hold
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,21 @@ class ParentProblem:
     crowded: bool = (
         False  # so many sums are held that the solve need only be as exact as the rounding after it
     )
+    aims: NDArray[np.int32] | None = (
+        None  # a partition of the cells whose sums the rounding keeps where it can
+    )
+
+
+class SolveGuide(Protocol):
+    """More than the measurements: sums that are held first, or knowledge of the children."""
+
+    def shaped(
+        self, depth: int, children: NDArray[np.int64], cells: NDArray[np.int64], problem: ParentProblem
+    ) -> ParentProblem: ...
+
+    def root(
+        self, cells: NDArray[np.int64], total: float | None
+    ) -> tuple[NDArray[np.int32], Floats] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
