@@ -21,10 +21,11 @@ class TopDownConfig(MechanismConfig):
         examples=["pl94-persons"],
         json_schema_extra={"path": ".toml"},
     )
-    mode: Literal["gls", "classic", "workload"] = Field(
+    mode: Literal["gls", "guided", "classic", "workload"] = Field(
         default="workload",
-        description="the estimate: gls is more accurate at the same noise, classic is that of the 2020 production, workload "
-        "is the one that the workload names",
+        description="the estimate: gls is more accurate at the same noise, guided adds to it the exact counts of units as "
+        "knowledge of persons by block and sums that are fitted first (least error and bias), classic is that of the 2020 "
+        "production, workload is the one that the workload names",
         examples=["gls"],
     )
     rho_squared: ExactOrInfinite | None = Field(

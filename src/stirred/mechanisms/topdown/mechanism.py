@@ -44,7 +44,7 @@ from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.settings import TopDownSettings
 from stirred.mechanisms.topdown.tuning.tuned import other_tree, tuned_workload
 from stirred.mechanisms.topdown.workload.histogram import column
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload.workload import TREE, Workload
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class TopDown(TopDownSettings):
         self.require_given()
         for workload in self.workloads:
             census.schema.record(workload.record)
-            if (self.mode or workload.mode) == "gls":
+            if (self.mode or workload.mode) in TREE:
                 Algebra.of(workload.histogram, workload.queries).require()
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:

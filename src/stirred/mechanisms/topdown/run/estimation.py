@@ -20,6 +20,8 @@ from stirred.chance import Key
 from stirred.engine.base import Parts, Steps
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.guide.guide import Guidance
+from stirred.mechanisms.topdown.guide.units import UnitSpread
 from stirred.mechanisms.topdown.measure.linear import Raw, Targets
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.run.above import Above
@@ -39,6 +41,7 @@ from stirred.mechanisms.topdown.run.task import Task
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.workload.workload import TREE
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -80,7 +83,7 @@ def estimate(
     summarised: bool = True,
 ) -> Estimation:
     """Measure with the noise of ``key`` (None: without noise), estimate, and solve level by level."""
-    gls_mode = task.mode == "gls"
+    gls_mode, guided = task.mode in TREE, task.mode == "guided"
     # Emphasis is for the unbiased totals of the tree estimate; raw totals of a leaf are too noisy for it.
     emphasis = task.settings.emphasis if gls_mode else 1
     measurements = Measurements(above.allotment, above.truth, key, emphasis, above.place)
@@ -88,18 +91,24 @@ def estimate(
     if subtrees is not None:
         measured = Measured(
             division=subtrees.division, key=key, offsets=above.offsets, exact=above.constraints.exact or (),
-            emphasis=emphasis,
+            emphasis=emphasis, guided=guided,
         )  # fmt: skip
+    scatter = None
     targets: Targets = Raw(measurements)
     if gls_mode:
         risen = None
         task.say("tree", 0, 1)
         if subtrees is not None and measured is not None:
             risen, _ = told(subtrees.parts.map(Rise(measured), MESSAGE), task.steps("tree"))
+            if guided:
+                scatter = UnitSpread.of(np.sum([top["moments"] for top in risen], axis=0))
         targets = above.informed(measurements, task.engine, risen)
         if subtrees is None:
             task.say("tree", 1, 1)
-    estimator = Estimator.of(targets, above.constraints, solver=task.settings.solver)
+    guide = None
+    if guided and isinstance(targets, Informed):
+        guide = Guidance.of(targets, above.constraints, scatter)
+    estimator = Estimator.of(targets, above.constraints, solver=task.settings.solver, guide=guide)
     levels, certificates = descend(
         estimator, (), above.depth, task.engine,
         progress=task.progress, checkpoint=checkpoint,
@@ -107,7 +116,9 @@ def estimate(
     if subtrees is None or measured is None:
         return Estimation(above, targets, levels, certificates, None, None)
     schema = solved_schema(subtrees.schema)
-    solve = Solve(measured, task.settings.solver, _tops(above, targets, levels[-1]), schema, summarised)
+    solve = Solve(
+        measured, task.settings.solver, _tops(above, targets, levels[-1], scatter), schema, summarised
+    )
     solved = subtrees.parts.map(solve, schema).kept(task.steps("solve"))
     return Estimation(above, targets, levels, certificates, subtrees.with_parts(solved, schema), solve)
 
@@ -120,7 +131,7 @@ def told(parts: Parts, steps: Steps | None = None) -> tuple[list[Arrays], list[A
     return [one for shard, one in found if shard >= 0], [one for shard, one in found if shard < 0]
 
 
-def _tops(above: Above, targets: Targets, tops: Sparse) -> Mapping[int, bytes]:
+def _tops(above: Above, targets: Targets, tops: Sparse, scatter: UnitSpread | None) -> Mapping[int, bytes]:
     """The message to each subtree: the integers of its top, and in the closed form its estimate and covariance."""
     made: dict[int, bytes] = {}
     cover = None
@@ -131,5 +142,7 @@ def _tops(above: Above, targets: Targets, tops: Sparse) -> Mapping[int, bytes]:
         message: dict[str, NDArray[np.generic]] = {"cells": cells, "counts": counts}
         if isinstance(targets, Informed) and cover is not None:
             message |= {"e": targets.levels[above.depth].e[number], "cover": cover[number]}
+        if scatter is not None:
+            message |= scatter.arrays()
         made[number] = packed(message)
     return made

@@ -102,7 +102,7 @@ class _Workload(_Model):
     title: str = ""
     source: str = ""
     record: str = "person"
-    mode: Literal["classic", "gls"] = "gls"
+    mode: Literal["classic", "gls", "guided"] = "gls"
     rho_squared: Exact | None = None
     levels: tuple[str, ...]
     axis: tuple[_Axis, ...]

@@ -13,7 +13,8 @@ from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.toml_text import plain_text
 
-Mode = Literal["classic", "gls"]
+Mode = Literal["classic", "gls", "guided"]
+TREE: tuple[Mode, ...] = ("gls", "guided")  # the modes that estimate over the whole tree
 PRESETS = resources.files("stirred.mechanisms.topdown") / "presets"
 NOUNS: dict[type, str] = {HistogramAxis: "Axis", AxisSource: "Source"}
 

@@ -36,7 +36,7 @@ from stirred.mechanisms.topdown.tree.counts import no_area, no_cell
 from stirred.mechanisms.topdown.tree.geounits import Tree, root_name
 from stirred.mechanisms.topdown.tree.splits import mixed_areas, split
 from stirred.mechanisms.topdown.workload.histogram import column
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload.workload import TREE, Workload
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -114,7 +114,7 @@ def gather(task: Task) -> Subtrees | None:
             # by public numbers alone: the number of released files must not reveal the number of records
             return max(engine.parts_for(needed(leaves * PER_LEAF, leaves, workload, task.mode)), FEWEST)
 
-        found = cut(areas, parts, workload.histogram.cells if task.mode == "gls" else 64, deepest)
+        found = cut(areas, parts, workload.histogram.cells if task.mode in TREE else 64, deepest)
         if found is None or found.depth == len(spine) - 1 + int(found.root):
             return None
         columns, measured = spine, workload
@@ -196,5 +196,5 @@ def needed(records: int, leaves: int, workload: Workload, mode: str) -> int:
     >>> needed(1_100_000, 25_000, Workload.preset("pl94-persons"), "gls")
     1130500000
     """
-    cells = min(workload.histogram.cells, LARGEST) if mode == "gls" else 0
+    cells = min(workload.histogram.cells, LARGEST) if mode in TREE else 0
     return records * RECORD + leaves * (LEAF + CELL * cells)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.guide.guide import Guidance
+from stirred.mechanisms.topdown.guide.units import UnitSpread
 from stirred.mechanisms.topdown.measure.linear import Raw, Targets
 from stirred.mechanisms.topdown.rules.checks import Findings
 from stirred.mechanisms.topdown.run import output
@@ -59,7 +61,10 @@ class Solve:
         told = [unpacked(self.tops[number]) for number in grove.numbers]
         targets = self.targets(grove, told)
         constraints = grove.constraints_as(self.measured.exact)
-        estimator = Estimator.of(targets, constraints, solver=self.solver)
+        guide = None
+        if self.measured.guided and isinstance(targets, Informed):
+            guide = Guidance.of(targets, constraints, UnitSpread(*told[0]["scatter"]))
+        estimator = Estimator.of(targets, constraints, solver=self.solver, guide=guide)
         division = self.measured.division
         above = [unknown()] * division.depth
         above.append(stacked([(top["cells"], top["counts"]) for top in told]))

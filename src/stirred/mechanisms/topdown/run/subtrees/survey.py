@@ -17,6 +17,7 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, tree
+from stirred.mechanisms.topdown.guide.guide import told_moments
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.rules.checks import equalities, misfits
 from stirred.mechanisms.topdown.run import digest
@@ -134,6 +135,7 @@ class Measured:
     offsets: Ints  # subtrees × levels
     emphasis: int
     exact: tuple[bool, ...]  # which constraints are equalities in the whole tree
+    guided: bool = False
 
     def of(self, grove: Grove) -> Measurements:
         """All of them, drawn when needed."""
@@ -158,6 +160,11 @@ class Rise:
         division = self.measured.division
         made: dict[int, dict[str, Array]] = {}
         for grove in division.groves(table):
-            tops = self.measured.risen(grove).levels[division.depth]
+            informed = self.measured.risen(grove)
+            tops = informed.levels[division.depth]
             made |= {number: {"b": tops.b[i], "C": tops.C[i]} for i, number in enumerate(grove.numbers)}
+            if self.measured.guided:  # whole numbers, told with the first subtree
+                found = told_moments(informed, grove.constraints_as(self.measured.exact))
+                for i, number in enumerate(grove.numbers):
+                    made[number]["moments"] = found if i == 0 else np.zeros_like(found)
         return messages(made)

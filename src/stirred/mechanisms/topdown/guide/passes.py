@@ -1,0 +1,150 @@
+r"""Fit some sums of the children first, then the cells with these sums held.
+
+Non-negativity lifts near-empty cells, and where a marginal has many of them its sum is lifted too: that bias enters at
+the root and stays in every level below. The sums themselves are far from zero, so they are fitted without it, to their
+best linear unbiased estimates $\hat s_c$ with the variances of the estimate upward,
+$\min \sum_c (s_{cg} - \hat s_{cg})^2 / v_{cg}$ with $\sum_c s_c$ the parent's own sums and every rule kept.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.solve.problem import HeldSums, ParentProblem, solve
+from stirred.mechanisms.topdown.workload.histogram import Query
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LEAST = 1e-6  # variances below this are rounding: the sum follows from an invariant
+CLEAR = 0.1  # sums are held where their variance is below this part of that of their cells together
+
+
+def first_queries(informed: Informed, depth: int) -> tuple[Query, ...]:
+    """The queries of the first of several passes that the workload lists for a level."""
+    allotment = informed.measurements.allotment
+    passes = allotment.workload.passes.get(allotment.spine.levels[depth], ())
+    if len(passes) < 2 or "*" in passes[0]:
+        return ()
+    return tuple(allotment.workload.query(name) for name in passes[0])
+
+
+def coarser(informed: Informed, query: Query) -> tuple[Query, ...]:
+    """The marginals of a query, down to the total: their errors are smaller than those of its answers together."""
+    histogram = informed.measurements.allotment.workload.histogram
+    return tuple(
+        histogram.query(" × ".join(parts) or "total", parts)
+        for size in range(len(query.parts))
+        for parts in combinations(query.parts, size)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The unbiased sums of a query in every geounit of a level, and their variances (both nodes × answers)."""
+
+    query: Query
+    value: Floats
+    variance: Floats
+    marginals: tuple["Sums", ...] = ()
+
+    @staticmethod
+    def of(informed: Informed, depth: int, query: Query, *, alone: bool = False) -> "Sums":
+        """From the tree estimate and the covariances upward; with all its marginals, or ``alone``."""
+        algebra, level = informed.algebra, informed.levels[depth]
+        index = query.of(algebra.layout.ravel())
+        value = np.zeros((len(level.e), query.size))
+        flat = level.e.reshape(len(level.e), -1)
+        for g in range(query.size):
+            value[:, g] = gls.sums(np.ascontiguousarray(flat[:, index == g]))
+        recode = algebra.recode(query)
+        by_group = gls.variances(algebra, level.C, recode, algebra.kept(query))
+        group = np.zeros(query.size, np.int64)
+        square = index.reshape(algebra.K, algebra.S)
+        for k in range(algebra.K):
+            if recode[k] >= 0:
+                group[square[k]] = recode[k]
+        marginals = () if alone else coarser(informed, query)
+        below = tuple(Sums.of(informed, depth, one, alone=True) for one in marginals)
+        return Sums(query, value, by_group[:, group], below)
+
+
+def clear(sums: tuple[Sums, ...], children: Ints, cells: Ints, problem: ParentProblem) -> bool:
+    """Whether the tree knows these sums much better than the fit of the cells does: decided by public numbers.
+
+    The tree estimate does not know which cells are empty; the parent does. Where few cells are left, their own
+    measurements with non-negativity say more about a sum than the tree, and holding it would add error.
+    """
+    whole = problem.groups.max(axis=1) + 1 == len(cells)
+    sharpest = float(problem.weights[:, whole].sum(axis=1).max(initial=0.0))
+    for one in sums:
+        number = one.query.of(cells)
+        count = np.bincount(number[number >= 0], minlength=one.query.size)
+        if (one.variance[children][:, count > 0] * sharpest > CLEAR * count[count > 0]).any():
+            return False
+    return True
+
+
+def fitted(
+    sums: tuple[Sums, ...], children: Ints, cells: Ints, problem: ParentProblem
+) -> tuple[HeldSums, ...]:
+    """The sums of a parent's children, solved on the coarsest cells that sums and rules distinguish."""
+    numbers = [one.query.of(cells) for one in sums]
+    pattern = np.concatenate(
+        [problem.allowed, *(held.groups[None] for held in problem.held), *(n[None] for n in numbers)]
+    )
+    _, first, block = np.unique(pattern.T, axis=0, return_index=True, return_inverse=True)
+    block = block.ravel()
+    rows, weights, linear = [], [], np.zeros((len(children), len(first)))
+    for one in (part for own in sums for part in (own, *own.marginals)):
+        number = one.query.of(cells)[first]
+        for g in np.unique(number[number >= 0]):
+            inside = number == g
+            weight = 1.0 / np.maximum(one.variance[children, g], LEAST)
+            rows.append(np.where(inside, 0, -1).astype(np.int32))
+            weights.append(weight)
+            linear[:, inside] += (weight * one.value[children, g])[:, None]
+    coarse = ParentProblem(
+        np.bincount(block, problem.parent, minlength=len(first)).astype(np.float64),
+        linear,
+        problem.allowed[:, first],
+        np.stack(rows),
+        np.stack(weights, axis=1),
+        np.arange(len(children), dtype=np.int32),
+        tuple(HeldSums(held.groups[first], held.low, held.high) for held in problem.held),
+    )
+    x = solve(coarse).x
+    found = []
+    for number in numbers:
+        numbered, place = np.unique(number, return_inverse=True)
+        groups = np.where(number >= 0, place.ravel(), -1).astype(np.int32)
+        value = np.zeros((len(children), len(numbered)))
+        np.add.at(value.T, place.ravel()[first], x.T)
+        found.append(HeldSums(groups, value, value))
+    return tuple(found)
+
+
+def aims_of(held: tuple[HeldSums, ...]) -> NDArray[np.int32]:
+    """The partition of the cells that all these sums distinguish."""
+    stacked = np.stack([one.groups for one in held], axis=1)
+    return np.unique(stacked, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
+
+
+def rounded_sums(value: Floats, total: float | None, possible: NDArray[np.bool_]) -> Floats:
+    """Whole numbers near the sums of the root that add up to its total, by largest remainders.
+
+    >>> rounded_sums(np.array([1.4, 2.3, -0.7]), 3.0, np.array([True, True, True])).tolist()
+    [1.0, 2.0, 0.0]
+    """
+    value = np.where(possible, np.maximum(value, 0.0), 0.0)
+    total = float(np.rint(value.sum())) if total is None else total
+    value = (
+        value * (total / value.sum()) if value.sum() > 0 else np.where(possible, total / possible.sum(), 0.0)
+    )
+    floor = np.floor(value + 1e-9)
+    order = np.argsort(-(value - floor), kind="stable")
+    floor[order[: int(total - floor.sum())]] += 1.0
+    return floor
