@@ -12,7 +12,7 @@ from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
-from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve import batch, generic
 from stirred.mechanisms.topdown.solve.nested import by_group, nested
 from stirred.mechanisms.topdown.solve.problem import (
     CROWDED,
@@ -115,33 +115,27 @@ class Estimator:
         ), certificate
 
     def level(
-        self, depth: int, above: Sparse, engine: Engine, progress: Progress | None = None, *, chunk: int = 16
+        self, depth: int, above: Sparse, engine: Engine, progress: Progress | None = None
     ) -> tuple[Sparse, Certificate]:
         """The histograms of a level, given those of the level above."""
         spine = self.allotment.spine
-        parents = np.flatnonzero(np.diff(above.first) > 0)
-        chunk = max(1, min(chunk, len(parents) // 32))
-        tasks = [parents[i : i + chunk] for i in range(0, len(parents), chunk)]
         certificate = Certificate(spine.levels[depth])
-        nodes, cells, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-
-        def kernel(part: Ints) -> tuple[list[tuple[Ints, Ints, Ints]], Certificate]:
-            own = Certificate(spine.levels[depth])
-            return [self.parent(depth, int(p), above, own) for p in part], own
-
-        for done, (results, own) in enumerate(engine.map(kernel, tasks), 1):
+        parents = np.flatnonzero(np.diff(above.first) > 0)
+        tasks, kernel = batch.tasks(self, depth, above, parents)
+        results: list[batch.Triples] = []
+        for done, (triples, own) in enumerate(engine.map(kernel, tasks), 1):
             certificate.join(own)
-            for node, cell, count in results:
-                nodes.append(node)
-                cells.append(cell)
-                counts.append(count)
+            results.append(triples)
             if progress is not None:
                 progress(spine.levels[depth], done, len(tasks))
-        size = self.allotment.workload.histogram.cells
-        result = Sparse.of(
-            np.concatenate(nodes), np.concatenate(cells), np.concatenate(counts), spine.size(depth), size
-        )
-        return result, certificate
+        return batch.joined(results, spine.size(depth)), certificate
+
+    def batchable(self, depth: int) -> bool:
+        """Whether compiled code solves the parents of a level: one pass, and no earlier product that is held."""
+        passes = self.allotment.workload.passes.get(self.allotment.spine.levels[depth], ())
+        one = isinstance(self.targets, Informed) or len(passes) < 2 or "*" in passes[0]
+        plain = getattr(self, "guide", None) is None
+        return self.solver == "fast" and plain and one and not self._crowded(depth)
 
     def parent(
         self, depth: int, parent: int, above: Sparse, certificate: Certificate
@@ -307,7 +301,7 @@ class Estimator:
 
     def _groups(self, cells: Ints) -> tuple[list[str], NDArray[np.int32]]:
         queries = self.allotment.workload.queries
-        return [q.name for q in queries], np.stack([_compact(q.of(cells)) for q in queries])
+        return [q.name for q in queries], np.stack([batch.compact(q.of(cells)) for q in queries])
 
     def _weights(self, depth: int, nodes: Ints, names: Sequence[str]) -> Floats:
         level, node = self.allotment.holder(depth, nodes)
@@ -373,10 +367,3 @@ class Estimator:
             why=why,
             fix="constraints on crossing marginals may have no solution below a given parent; relax one of them",
         )
-
-
-def _compact(index: Ints) -> NDArray[np.int32]:
-    """Group numbers as small integers, -1 kept."""
-    numbers, place = np.unique(index, return_inverse=True)
-    shift = int(len(numbers) > 0 and numbers[0] < 0)
-    return (place - shift).astype(np.int32)

@@ -1,0 +1,306 @@
+"""Solve parents in compiled code: what ``problem.solve`` does for one parent, for a batch of them, bit for bit.
+
+Sums run in the order of the NumPy path, which stays as the oracle and solves every parent that is refused here
+(``TRY_AGAIN``): because no child may hold a cell, or the solver is stuck.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+from stirred.mechanisms.topdown.solve.arrays import (
+    DONE,
+    TRY_AGAIN,
+    LevelArrays,
+    Terms,
+    covered,
+    families,
+    gathered,
+    live,
+    present,
+)
+from stirred.mechanisms.topdown.solve.descend import descend
+from stirred.mechanisms.topdown.solve.layout import NEVER, distinct, one_by_one, side_by_side, tree
+from stirred.mechanisms.topdown.solve.netted import pairwise, ranked
+from stirred.mechanisms.topdown.solve.problem import update_multipliers
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Groups = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+WORK = 8e9  # as in ``problem``
+GENERIC_CELLS = 20_000  # as in ``levels``
+MANY = 4_000
+ROUNDS = 60
+
+
+@compiled
+def metric(gid: Groups, Q: int, w: Floats, diagonal: Floats) -> Floats:
+    """The row sums of the Hessian, largest over classes, as in ``problem``; of ``gid`` the first Q rows count."""
+    n = gid.shape[1]
+    own, result = np.empty((len(w), n)), np.empty(n)
+    for k in range(len(w)):
+        own[k] = diagonal[k]
+    size = np.zeros(n + 1, np.int64)
+    for q in range(Q):
+        size[:] = 0
+        for j in range(n):
+            if gid[q, j] >= 0:
+                size[gid[q, j]] += 1
+        for k in range(len(w)):
+            for j in range(n):
+                if gid[q, j] >= 0:
+                    own[k, j] += w[k, q] * np.float64(size[gid[q, j]])
+    for j in range(n):
+        result[j] = own[0, j]
+        for k in range(1, len(w)):
+            result[j] = max(result[j], own[k, j])
+    return result
+
+
+@compiled
+def start(linear: Floats, allowed: Bools, parent: Floats, d: Floats, by_column: bool) -> Floats:
+    """The starting point; ``by_column`` says that NumPy held the linear terms column by column, and so added them."""
+    C, n = linear.shape
+    X = np.empty((C, n))
+    column = np.empty(C)
+    for j in range(n):
+        may = 0
+        for c in range(C):
+            may += allowed[c, j]
+            column[c] = linear[c, j]
+        if by_column or n == 1:
+            mean = pairwise(column, C) / C
+        else:
+            mean = 0.0
+            for c in range(C):
+                mean += column[c]
+            mean /= C
+        for c in range(C):
+            share = 1.0 / max(may, 1) if allowed[c, j] else 0.0
+            X[c, j] = share * parent[j] + (linear[c, j] - mean) / d[j]
+    return X
+
+
+@compiled
+def laid(side: Floats, out: Floats) -> None:
+    """Bounds of the held sums, four children side by side."""
+    for r in range(side.shape[0]):
+        for c in range(side.shape[1]):
+            for a in range(side.shape[2]):
+                out[r, c // 4, 4 * a + c % 4] = side[r, c, a]
+
+
+@compiled
+def worst(X: Floats, groups: Groups, low: Floats, high: Floats) -> float:
+    """How far the furthest held sum is outside its bounds."""
+    C, n = X.shape
+    furthest = 0.0
+    sums = np.empty(low.shape[2])
+    for r in range(len(groups)):
+        for c in range(C):
+            sums[:] = 0.0
+            for j in range(n):
+                sums[groups[r, j]] += X[c, j]
+            for a in range(low.shape[2]):
+                furthest = max(furthest, low[r, c, a] - sums[a], sums[a] - high[r, c, a])
+    return furthest
+
+
+@compiled
+def binding(groups: Groups, low: Floats, high: Floats, parent: Floats) -> Groups:
+    """Only the groups whose bounds can be active, as in ``problem``."""
+    R, C, m = low.shape
+    result = np.empty(groups.shape, np.int32)
+    sums, matters = np.empty(m), np.empty(m, np.bool_)
+    for r in range(R):
+        sums[:] = 0.0
+        for j in range(groups.shape[1]):
+            sums[groups[r, j]] += parent[j]
+        matters[:] = False
+        for c in range(C):
+            for a in range(m):
+                matters[a] |= low[r, c, a] > 0.0 or high[r, c, a] < sums[a]
+        for j in range(groups.shape[1]):
+            result[r, j] = groups[r, j] if matters[groups[r, j]] else -1
+    return result
+
+
+@compiled
+def stiff(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
+    """The penalty of each family of held sums, and the metric with all of them."""
+    R, n = held.shape
+    mu, heavy = np.empty(R), d.copy()
+    size, inside = np.empty(m, np.int64), np.empty(n)
+    for r in range(R):
+        size[:] = 0
+        k = 0
+        for j in range(n):
+            if held[r, j] >= 0:
+                size[held[r, j]] += 1
+                inside[k] = d[j]
+                k += 1
+        if k == 0:
+            mu[r] = 1.0
+            continue
+        ranked(inside, 0, k)
+        median = inside[k // 2] if k % 2 else (inside[k // 2 - 1] + inside[k // 2]) / 2.0
+        largest = 1
+        for a in range(m):
+            largest = max(largest, size[a])
+        mu[r] = median / np.float64(largest) * 4.0
+        for j in range(n):
+            if held[r, j] >= 0:
+                heavy[j] += mu[r] * np.float64(size[held[r, j]])
+    return mu, heavy
+
+
+@compiled
+def finest_first(gid: Groups, Q: int) -> tuple[Ints, Ints]:
+    """Numbers of queries by falling size, equal ones in their order, and their sizes."""
+    size, order, ordered = np.empty(Q, np.int64), np.empty(Q, np.int64), np.empty(Q, np.int64)
+    for q in range(Q):
+        size[q] = 0
+        for j in range(gid.shape[1]):
+            size[q] = max(size[q], np.int64(gid[q, j]) + 1)
+        k = q
+        while k > 0 and size[order[k - 1]] < size[q]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = q
+    for q in range(Q):
+        ordered[q] = size[order[q]]
+    return order, ordered
+
+
+@compiled
+def solve_batch(
+    level: LevelArrays, terms: Terms, parents: Ints, own: Floats, at: Ints, by_column: Bools
+) -> tuple[Floats, Ints, Ints, Floats]:
+    """Fractional histograms of all parents' live children, where each parent's begin, its status, its certificate.
+
+    ``own`` are linear terms of their own (from ``at`` on), ``by_column`` in which order they were added.
+    """
+    begin, status, numbers = (
+        np.zeros(len(parents) + 1, np.int64),
+        np.full(len(parents), DONE),
+        np.zeros((len(parents), 5)),
+    )
+    for i in range(len(parents)):
+        cells = level.above[parents[i] + 1] - level.above[parents[i]]
+        children = level.first_child[parents[i] + 1] - level.first_child[parents[i]]
+        begin[i + 1] = begin[i] + (0 if children == 1 else cells * children)
+    found = np.empty(begin[-1])
+    tolerance = level.tolerance
+    for i in range(len(parents)):
+        first, last = level.above[parents[i]], level.above[parents[i] + 1]
+        n = last - first
+        if begin[i + 1] == begin[i]:
+            continue
+        place = level.place[first:last]
+        children, allowed = live(level, parents[i])
+        C = len(children)
+        if n >= MANY or not covered(allowed):
+            status[i] = TRY_AGAIN
+            continue
+        parent = np.empty(n)
+        for j in range(n):
+            parent[j] = level.counts[first + j]
+        linear = np.empty((C, n))
+        gathered(terms, children, place, own[at[i] : at[i + 1]], linear)
+        weights, classes = present(level, children)
+        held, _, low, high = families(level, children, place)
+        groups = np.empty((len(level.queries), n), np.int32)
+        for q in range(len(level.queries)):
+            for j in range(n):
+                groups[q, j] = level.queries[q, place[j]]
+        gid, w = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape)
+        diag = np.zeros(len(weights))
+        kept = distinct(groups, weights, gid, w, diag)
+        Q = max(kept, 1)
+        if kept == 0:
+            gid[0] = -1
+            w[:, 0] = 0.0
+        d = metric(gid, Q, w, diag)
+        curvature, heaviest = diag[0], weights[0, 0]
+        for k in range(len(diag)):
+            curvature = min(curvature, diag[k])
+            for q in range(weights.shape[1]):
+                heaviest = max(heaviest, weights[k, q])
+        weakest = curvature if curvature > 0 else heaviest
+        goal = 0.5 * weakest * tolerance * tolerance * 1.0
+        X = start(linear, allowed, parent, d, by_column[i])
+        # The layout of ``problem.Laid``: queries from fine to coarse, four children side by side.
+        order, size = finest_first(gid, Q)
+        K = (C + 3) // 4
+        queries = (
+            np.empty(Q, np.int64),
+            np.zeros(Q + 1, np.int64),
+            np.empty(Q, np.int64),
+            np.empty((Q, n), np.int32),
+        )
+        fine = np.empty((Q, n), np.int32)
+        for q in range(Q):
+            for j in range(n):
+                fine[q, j] = gid[order[q], j]
+        tree(fine, size, queries[0], queries[1], queries[2], queries[3])
+        B = np.full((K, 4 * n), -NEVER)
+        side_by_side(linear, allowed, B)
+        by_query, diagonal = np.zeros((K, Q, 4)), np.zeros((K, 4))
+        for c in range(C):
+            diagonal[c // 4, c % 4] = diag[classes[c]]
+            for q in range(Q):
+                by_query[c // 4, q, c % 4] = w[classes[c], order[q]]
+        limit = min(4000, max(100, int(WORK / (C * n * 2 * Q))))
+        # Round -1 holds nothing; where a sum is then outside its bounds, the others hold it by multipliers.
+        violation, spent, gap, multipliers = 0.0, 0, 0.0, False
+        bound, lows, highs = np.zeros((0, n), np.int32), np.zeros((0, C, 1)), np.zeros((0, C, 1))
+        multiplier, mu, heavy = np.zeros((0, C, 1)), np.zeros(0), d
+        for around in range(-1, ROUNDS):
+            if around == 0:
+                if violation <= 1e-6:
+                    break
+                multipliers = True
+                bound, lows, highs, multiplier = (
+                    binding(held, low, high, parent),
+                    low,
+                    high,
+                    np.zeros(low.shape),
+                )
+                mu, heavy = stiff(bound, low.shape[2], d)
+            R, m = len(bound), lows.shape[2]
+            into, inverse = np.empty((R, n), np.int32), np.empty(4 * n)
+            for j in range(n):
+                for r in range(R):
+                    into[r, j] = bound[r, j] if bound[r, j] >= 0 else m
+                for k in range(4):
+                    inverse[4 * j + k] = 1.0 / heavy[j]
+            sides = np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m))
+            laid(lows, sides[0])
+            laid(highs, sides[1])
+            laid(multiplier, sides[2])
+            T, result = np.full(B.shape, -NEVER), np.empty(B.shape)
+            side_by_side(X, allowed, T)
+            bounds = (into, sides[0], sides[1], sides[2], mu)
+            steps = limit if around < 0 else min(limit, 1000)
+            more, gap = descend(
+                result, T, B, parent, queries, by_query, diagonal, inverse, bounds, curvature, goal, steps
+            )
+            one_by_one(result, X)
+            spent += more
+            if around < 0:
+                violation = worst(X, held, low, high)
+            else:
+                violation = update_multipliers(X, bound, low, high, multiplier, mu)
+                if violation <= 1e-4 and gap <= goal:
+                    break
+        distance = np.sqrt(2.0 * max(gap, 0.0) / weakest / C) if weakest > 0 else np.inf
+        if violation > 5e-3 or (distance > 2 * tolerance and C * n <= GENERIC_CELLS):
+            status[i] = TRY_AGAIN
+            continue
+        numbers[i, 0], numbers[i, 1], numbers[i, 2] = 1.0, distance, violation
+        numbers[i, 3], numbers[i, 4] = spent, 1.0 if multipliers else 0.0
+        for c in range(C):
+            for j in range(n):
+                found[begin[i] + c * n + j] = X[c, j]
+    return found, begin, status, numbers

@@ -1,0 +1,388 @@
+"""The rounding network of ``rounding``, built and solved in compiled code: the same arcs in the same order.
+
+Sums that decide ties run in the order in which NumPy adds them in ``rounding.network`` (``pairwise``).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+from stirred.mechanisms.topdown.solve.arrays import (
+    DONE,
+    FREE,
+    TRY_AGAIN,
+    LevelArrays,
+    families,
+    live,
+    meets,
+)
+from stirred.mechanisms.topdown.solve.flow import minimum_cost_flow
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Groups = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+TOTAL_WEIGHT = 64.0  # as in ``rounding``
+BLOCK = 128  # numbers that NumPy adds with eight sums side by side before it halves
+
+
+@compiled
+def _short(a: Floats, first: int, n: int) -> float:
+    """The sum of at most BLOCK numbers."""
+    total: float = 0.0
+    if n < 8:
+        for i in range(first, first + n):
+            total += a[i]
+        return total
+    r0, r1, r2, r3 = a[first], a[first + 1], a[first + 2], a[first + 3]
+    r4, r5, r6, r7 = a[first + 4], a[first + 5], a[first + 6], a[first + 7]
+    i = first + 8
+    last = first + n - n % 8
+    while i < last:
+        r0 += a[i]
+        r1 += a[i + 1]
+        r2 += a[i + 2]
+        r3 += a[i + 3]
+        r4 += a[i + 4]
+        r5 += a[i + 5]
+        r6 += a[i + 6]
+        r7 += a[i + 7]
+        i += 8
+    total += ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7))
+    while i < first + n:
+        total += a[i]
+        i += 1
+    return float(total)
+
+
+@compiled
+def pairwise(a: Floats, n: int) -> float:
+    """The sum of the first n numbers, in the order of ``np.add.reduce`` along a contiguous axis.
+
+    >>> float(pairwise(np.arange(300.0), 300))
+    44850.0
+    """
+    if n <= BLOCK:
+        return _short(a, 0, n)
+    # NumPy halves again and again (the first half a multiple of eight), so sums are added as in a tree.
+    first, size, done = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
+    sums = np.empty(64)
+    depth, result = 0, 0.0
+    first[0], size[0], done[0] = 0, n, 0
+    while depth >= 0:
+        if size[depth] <= BLOCK:
+            result = _short(a, first[depth], size[depth])
+        elif done[depth] < 2:
+            half = size[depth] // 2
+            half -= half % 8
+            if done[depth] == 0:
+                first[depth + 1], size[depth + 1] = first[depth], half
+            else:
+                sums[depth] = result
+                first[depth + 1], size[depth + 1] = first[depth] + half, size[depth] - half
+            done[depth] += 1
+            done[depth + 1] = 0
+            depth += 1
+            continue
+        else:
+            result = sums[depth] + result
+        depth -= 1
+    return result
+
+
+@compiled
+def ranked(a: Floats, first: int, last: int) -> None:
+    """Sort a part of an array in place (Shell 1959)."""
+    gap = 1
+    while gap < (last - first) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(first + gap, last):
+            value, k = a[i], i
+            while k >= first + gap and a[k - gap] > value:
+                a[k] = a[k - gap]
+                k -= gap
+            a[k] = value
+        gap //= 3
+
+
+@compiled
+def _step_cost(value: float, base: float) -> float:
+    return min(max(1.0 - 2.0 * (value - base), -1.0), 1.0)
+
+
+@compiled
+def _potentials(potential: Floats, costs: Floats, columns: Ints, left: Ints) -> None:
+    """Column potentials at which each column takes its cheapest cells, as in ``rounding``."""
+    n = len(left)
+    number = np.zeros(n + 1, np.int64)
+    for j in columns:
+        number[j + 1] += 1
+    for j in range(n):
+        number[j + 1] += number[j]
+    place = number[:n].copy()
+    own = np.empty(len(columns))
+    for k in range(len(columns)):
+        own[place[columns[k]]] = costs[k]
+        place[columns[k]] += 1
+    for j in range(n):
+        begin, end = number[j], number[j + 1]
+        if end == begin:
+            continue
+        ranked(own, begin, end)
+        if left[j] <= 0:
+            potential[j] = own[begin] - 1.0
+        elif left[j] >= end - begin:
+            potential[j] = own[end - 1] + 1.0
+        else:
+            potential[j] = 0.5 * (own[begin + left[j] - 1] + own[begin + left[j]])
+
+
+@compiled
+def _narrow(
+    x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
+    total_high: Floats, snap: float, arcs: int, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints,
+    potential: Floats, values: Ints,
+) -> None:  # fmt: skip
+    """Arcs that take every cell to its floor or ceiling; ``values`` are the floors."""
+    C, n = x.shape
+    m = low.shape[1]
+    left = parent.copy()
+    group_sum, group_floor = np.zeros((C, m)), np.zeros((C, m), np.int64)
+    first_child, sink, a = n + C * m, n + C * m + C, 0
+    for c in range(C):
+        for j in range(n):
+            floor = np.int64(np.floor(x[c, j] + 1e-9))
+            values[c, j] = floor
+            left[j] -= floor
+            group_sum[c, groups[j]] += x[c, j]
+            group_floor[c, groups[j]] += floor
+            if allowed[c, j]:
+                tail[a], head[a], capacity[a] = j, n + c * m + groups[j], 1
+                cost[a] = 1.0 - 2.0 * min(max(x[c, j] - floor, 0.0), 1.0)
+                a += 1
+    for j in range(n):
+        supply[j] = left[j]
+        supply[sink] -= left[j]
+    for c in range(C):
+        total, total_floor = pairwise(group_sum[c], m), 0
+        for g in range(m):
+            least = np.int64(max(np.floor(group_sum[c, g] + snap), low[c, g])) - group_floor[c, g]
+            most = np.int64(min(np.ceil(group_sum[c, g] - snap), high[c, g])) - group_floor[c, g]
+            k = arcs + c * m + g
+            tail[k], head[k], capacity[k] = n + c * m + g, first_child + c, most - least
+            cost[k] = _step_cost(group_sum[c, g], np.float64(least + group_floor[c, g]))
+            supply[n + c * m + g] -= least
+            supply[first_child + c] += least
+            total_floor += group_floor[c, g]
+        least = np.int64(max(np.floor(total + snap), total_low[c])) - total_floor
+        most = np.int64(min(np.ceil(total - snap), total_high[c])) - total_floor
+        k = arcs + C * m + c
+        tail[k], head[k], capacity[k] = first_child + c, sink, most - least
+        cost[k] = TOTAL_WEIGHT * _step_cost(total, np.float64(least + total_floor))
+        supply[first_child + c] -= least
+        supply[sink] += least
+    _potentials(potential, cost[:arcs], tail[:arcs], left)
+
+
+@compiled
+def _wide(
+    x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
+    total_high: Floats, arcs: int, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints, values: Ints,
+) -> None:  # fmt: skip
+    """Arcs that take every cell from zero to the parent's count, with costs that rise: down, the fractional step, up."""
+    C, n = x.shape
+    m = low.shape[1]
+    sink, a, people = n + C * m + C, 0, 0
+    for j in range(n):
+        people += parent[j]
+        supply[j] = parent[j]
+    supply[sink] = -people
+    for c in range(C):
+        for j in range(n):
+            values[c, j] = 0
+            if allowed[c, j]:
+                floor = np.int64(np.floor(x[c, j] + 1e-9))
+                fraction = min(max(x[c, j] - floor, 0.0), 1.0)
+                for k in range(3):
+                    tail[a + k * arcs], head[a + k * arcs] = j, n + c * m + groups[j]
+                capacity[a], capacity[a + arcs], capacity[a + 2 * arcs] = floor, 1, parent[j]
+                cost[a], cost[a + arcs], cost[a + 2 * arcs] = -1.0, 1.0 - 2.0 * fraction, 1.0
+                a += 1
+    size = np.float64(people)
+    for c in range(C):
+        for g in range(m):
+            least = np.int64(min(max(low[c, g], 0.0), size))
+            k = 3 * arcs + c * m + g
+            tail[k], head[k] = n + c * m + g, n + C * m + c
+            capacity[k] = np.int64(min(max(high[c, g], 0.0), size)) - least
+            supply[n + c * m + g] -= least
+            supply[n + C * m + c] += least
+        least = np.int64(min(max(total_low[c], 0.0), size))
+        k = 3 * arcs + C * m + c
+        tail[k], head[k] = n + C * m + c, sink
+        capacity[k] = np.int64(min(max(total_high[c], 0.0), size)) - least
+        supply[n + C * m + c] -= least
+        supply[sink] += least
+
+
+@compiled
+def network(
+    x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
+    total_high: Floats, snap: float, wide: bool, values: Ints,
+) -> bool:  # fmt: skip
+    """Whether a rounding keeps every sum, and it in ``values``."""
+    C, n = x.shape
+    m = low.shape[1]
+    arcs, copies = 0, 3 if wide else 1
+    for c in range(C):
+        for j in range(n):
+            arcs += allowed[c, j]
+    size = copies * arcs + C * m + C
+    tail, head, capacity = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    cost, potential = np.zeros(size), np.zeros(n + C * m + C + 1)
+    supply = np.zeros(len(potential), np.int64)
+    if wide:
+        _wide(
+            x, parent, allowed, groups, low, high, total_low, total_high, arcs, tail, head, capacity, cost, supply,
+            values,
+        )  # fmt: skip
+    else:
+        _narrow(
+            x, parent, allowed, groups, low, high, total_low, total_high, snap, arcs, tail, head, capacity, cost,
+            supply, potential, values,
+        )  # fmt: skip
+    for k in range(size):
+        if capacity[k] < 0:
+            return False
+    flow, balanced = minimum_cost_flow(tail, head, capacity, cost, supply, potential)
+    if not balanced:
+        return False
+    a = 0
+    for c in range(C):
+        for j in range(n):
+            if allowed[c, j]:
+                for k in range(copies):
+                    values[c, j] += flow[a + k * arcs]
+                a += 1
+    return True
+
+
+@compiled
+def by_group(x: Floats, parent: Ints, allowed: Bools, groups: Groups, exact: Floats, values: Ints) -> bool:
+    """Round each exact group separately, as a small transport problem between cells and children."""
+    C, n = x.shape
+    values[:] = 0
+    for g in range(exact.shape[1]):
+        rows, columns = np.empty(C, np.int64), np.empty(n, np.int64)
+        size, width = 0, 0
+        for c in range(C):
+            if exact[c, g] > 0:
+                rows[size] = c
+                size += 1
+        for j in range(n):
+            if groups[j] == g:
+                columns[width] = j
+                width += 1
+        if size == 0:
+            continue
+        part, may = np.empty((size, width)), np.empty((size, width), np.bool_)
+        bound, one = np.empty((size, 1)), np.empty(width, np.int64)
+        for i in range(size):
+            bound[i, 0] = exact[rows[i], g]
+            for k in range(width):
+                part[i, k], may[i, k] = x[rows[i], columns[k]], allowed[rows[i], columns[k]]
+        for k in range(width):
+            one[k] = parent[columns[k]]
+        zero, found = np.zeros(width, np.int32), np.empty((size, width), np.int64)
+        below, above = np.full(size, -FREE), np.full(size, FREE)
+        rounded = False
+        for attempt in range(2):
+            rounded = network(part, one, may, zero, bound, bound, below, above, 2e-4, attempt == 1, found)
+            if rounded:
+                break
+        if not rounded:
+            return False
+        for i in range(size):
+            for k in range(width):
+                values[rows[i], columns[k]] = found[i, k]
+    return True
+
+
+@compiled
+def round_batch(
+    level: LevelArrays, parents: Ints, found: Floats, begin: Ints, status: Ints
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Nodes, cells and counts of all parents' children, and where those of each parent end.
+
+    The first network that exists is taken, as ``Estimator`` tries them; a parent that none rounds is marked in ``status``.
+    """
+    room = 0
+    for p in parents:
+        room += (level.above[p + 1] - level.above[p]) * (level.first_child[p + 1] - level.first_child[p])
+    node, cell, count = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    ends, size = np.empty(len(parents), np.int64), 0
+    for i in range(len(parents)):
+        first, last = level.above[parents[i]], level.above[parents[i] + 1]
+        place, counts, n = level.place[first:last], level.counts[first:last], last - first
+        if status[i] != DONE:
+            ends[i] = size
+            continue
+        if begin[i + 1] == begin[i]:  # a single child
+            for j in range(n):
+                node[size], cell[size] = level.first_child[parents[i]], level.cells[place[j]]
+                count[size] = counts[j]
+                size += 1
+            ends[i] = size
+            continue
+        children, allowed = live(level, parents[i])
+        C = len(children)
+        x = found[begin[i] : begin[i] + C * n].reshape(C, n)
+        held, sizes, low, high = families(level, children, place)
+        partition, m, last_held = np.zeros(n, np.int32), 1, -1
+        total_low, total_high = np.full(C, -FREE), np.full(C, FREE)
+        for r in range(len(held)):
+            if level.whole[r]:
+                for c in range(C):
+                    total_low[c], total_high[c] = low[r, c, 0], high[r, c, 0]
+            else:
+                partition, m, last_held = held[r], sizes[r], r
+        least, most = np.full((C, m), -FREE), np.full((C, m), FREE)
+        exact = m > 1
+        for c in range(C):
+            for g in range(m):
+                if last_held >= 0:
+                    least[c, g], most[c, g] = low[last_held, c, g], high[last_held, c, g]
+                exact = exact and least[c, g] == most[c, g]
+        values = np.empty((C, n), np.int64)
+        if exact:
+            rounded = by_group(x, counts, allowed, partition, least, values)
+        else:
+            rounded = False
+            for attempt in range(4 if level.nested else 3):
+                snap = 2e-4 if attempt == 0 else (1e-2 if attempt == 1 else 0.0)
+                rounded = network(
+                    x,
+                    counts,
+                    allowed,
+                    partition,
+                    least,
+                    most,
+                    total_low,
+                    total_high,
+                    snap,
+                    attempt == 3,
+                    values,
+                )
+                if rounded:
+                    break
+        if rounded and meets(level, children, place, values):
+            for c in range(C):
+                for j in range(n):
+                    if values[c, j] != 0:
+                        node[size], cell[size], count[size] = children[c], level.cells[place[j]], values[c, j]
+                        size += 1
+        else:
+            status[i] = TRY_AGAIN
+        ends[i] = size
+    return node[:size].copy(), cell[:size].copy(), count[:size].copy(), ends
