@@ -10,17 +10,26 @@ eigenvalues of stacked matrices are one small LAPACK or BLAS call each (at most 
 OpenBLAS starts a second thread). So a subtree can be computed separately and joined at its root.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
+from stirred.engine import Engine
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+ROWS = 512  # nodes that a thread takes at a time
+
+
+def in_pieces(work: Callable[[slice], None], nodes: int, engine: Engine | None) -> None:
+    """Work on some nodes at a time, side by side; what is done to a node does not depend on the others."""
+    pieces = [slice(at, min(at + ROWS, nodes)) for at in range(0, nodes, ROWS)]
+    for _ in map(work, pieces) if engine is None else engine.map(work, pieces):
+        pass
 
 
 @dataclass(slots=True)
@@ -76,14 +85,22 @@ def fixed(algebra: Algebra, C: Floats) -> tuple[Floats, Floats]:
     return v / safe / algebra.S, C
 
 
-def leaf(algebra: Algebra, pattern: Pattern) -> None:
+def leaf(algebra: Algebra, pattern: Pattern, engine: Engine | None = None) -> None:
     """Leaves have only their own measurements: $C_f = P_f^{-1}$ on the active k."""
     act = pattern.act
-    pattern.C = np.linalg.inv(np.ascontiguousarray(pattern.information[:, act][:, :, act]))
-    pattern.b = algebra.apply(pattern.C[None], pattern.t)
+    C = np.linalg.inv(np.ascontiguousarray(pattern.information[:, act][:, :, act]))
+    pattern.b = np.empty(pattern.t.shape)
+    pattern.C, gain = C, None
     if pattern.total is not None:
-        gain, pattern.C = fixed(algebra, pattern.C)
-        pattern.b += gain[:, None] * (pattern.total - sums(pattern.b))[:, None, None]
+        gain, pattern.C = fixed(algebra, C)
+
+    def work(rows: slice) -> None:
+        b = algebra.apply(C[None], pattern.t[rows])
+        if gain is not None and pattern.total is not None:
+            b += gain[:, None] * (pattern.total[rows] - sums(b))[:, None, None]
+        pattern.b[rows] = b
+
+    in_pieces(work, len(pattern.t), engine)
 
 
 def gathered(algebra: Algebra, nodes: int, below: "Level | Leaves") -> tuple[Floats, Floats]:
@@ -91,13 +108,14 @@ def gathered(algebra: Algebra, nodes: int, below: "Level | Leaves") -> tuple[Flo
     S = np.zeros((nodes, algebra.K, algebra.S))
     V = np.zeros((nodes, algebra.parts, algebra.K, algebra.K))
     if isinstance(below, Level):
-        np.add.at(S, below.parent, below.b)
-        np.add.at(V, below.parent, below.C)
+        _add(S, below.parent, np.arange(algebra.K), below.b)
+        flat = algebra.parts * algebra.K
+        C = below.C.reshape(-1, flat, algebra.K)
+        _add(V.reshape(nodes, flat, algebra.K), below.parent, np.arange(flat), C)
         return S, V
     for pattern in below.patterns:
         parents = below.parent[pattern.members]
-        for i, k in enumerate(pattern.act):
-            np.add.at(S[:, k], parents, pattern.b[:, i])
+        _add(S, parents, pattern.act, pattern.b)
         count = np.bincount(parents, minlength=nodes)
         hit = np.flatnonzero(count)
         C = np.zeros(V.shape[1:])
@@ -106,69 +124,101 @@ def gathered(algebra: Algebra, nodes: int, below: "Level | Leaves") -> tuple[Flo
     return S, V
 
 
-def upward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
+def upward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Engine | None = None) -> None:
     """$C = (I + VP)^{-1}V$, $b = S + C(t - PS)$ with V and S the children's sums; no inverse of V is needed."""
     level.sums, level.V = gathered(algebra, len(level.parent), below)
-    measured = level.kind >= 0
     level.C = level.V.copy()
     level.b = level.sums.copy()
-    if measured.any():
-        P, V = level.information[level.kind[measured]], level.V[measured]
-        half = np.linalg.solve(np.eye(algebra.K) + V @ P, V)
-        C = (0.5 * (half + np.swapaxes(half, -1, -2))).astype(np.float64)
-        level.C[measured] = C
-        rest = level.t[measured] - algebra.apply(P, level.sums[measured])
-        level.b[measured] += algebra.apply(C, rest)
-    if level.total is not None:
-        at = np.flatnonzero(~np.isnan(level.total))
-        gain, changed = fixed(algebra, level.C[at])
-        level.b[at] += (gain * (level.total[at] - sums(level.b[at]))[:, None])[:, :, None]
-        level.C[at] = changed
+
+    def work(rows: slice) -> None:
+        at = np.flatnonzero(level.kind[rows] >= 0) + rows.start
+        if len(at):
+            P, V = level.information[level.kind[at]], level.V[at]
+            half = np.linalg.solve(np.eye(algebra.K) + V @ P, V)
+            C = (0.5 * (half + np.swapaxes(half, -1, -2))).astype(np.float64)
+            level.C[at] = C
+            rest = level.t[at] - algebra.apply(P, level.sums[at])
+            level.b[at] += algebra.apply(C, rest)
+        if level.total is not None:
+            at = np.flatnonzero(~np.isnan(level.total[rows])) + rows.start
+            gain, changed = fixed(algebra, level.C[at])
+            level.b[at] += (gain * (level.total[at] - sums(level.b[at]))[:, None])[:, :, None]
+            level.C[at] = changed
+
+    in_pieces(work, len(level.parent), engine)
 
 
-def downward(algebra: Algebra, level: Level, below: "Level | Leaves") -> None:
+def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Engine | None = None) -> None:
     """$e_c = b_c + C_c V^+ (e_p - S)$: the children's estimates add up to their parent's."""
-    inverse: Floats = np.linalg.pinv(level.V, rcond=1e-11, hermitian=True).astype(np.float64)
-    surprise = algebra.apply(inverse, level.e - level.sums)
+    surprise = np.empty(level.sums.shape)
+
+    def learns(rows: slice) -> None:
+        inverse: Floats = np.linalg.pinv(level.V[rows], rcond=1e-11, hermitian=True).astype(np.float64)
+        surprise[rows] = algebra.apply(inverse, level.e[rows] - level.sums[rows])
+
+    in_pieces(learns, len(surprise), engine)
     if isinstance(below, Level):
-        below.e = below.b + algebra.apply(below.C, surprise[below.parent])
+        lower = below
+        lower.e = np.empty(lower.b.shape)
+
+        def shares(rows: slice) -> None:
+            lower.e[rows] = lower.b[rows] + algebra.apply(lower.C[rows], surprise[lower.parent[rows]])
+
+        in_pieces(shares, len(lower.b), engine)
         return
     for pattern in below.patterns:
-        pattern.e = pattern.b.copy()
-        if len(pattern.act):
-            news = np.ascontiguousarray(surprise[below.parent[pattern.members]][:, pattern.act])
-            pattern.e += algebra.apply(pattern.C[None], news)
+        _taught(algebra, pattern, below.parent, surprise, engine)
 
 
-def rise(algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0) -> None:
+def _taught(
+    algebra: Algebra, pattern: Pattern, parent: Ints, surprise: Floats, engine: Engine | None
+) -> None:
+    """The estimates of the leaves of a pattern."""
+    pattern.e = pattern.b.copy()
+
+    def work(rows: slice) -> None:
+        news = surprise[parent[pattern.members[rows]][:, None], pattern.act]
+        pattern.e[rows] += algebra.apply(pattern.C[None], np.ascontiguousarray(news))
+
+    if len(pattern.act):
+        in_pieces(work, len(pattern.members), engine)
+
+
+def rise(
+    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Engine | None = None
+) -> None:  # fmt: skip
     """From the leaves up to level ``top``: every node knows what is measured in it and below it.
 
     ``below`` are the leaves, or a level whose nodes know this already.
     """
     if isinstance(below, Leaves):
         for pattern in below.patterns:
-            leaf(algebra, pattern)
+            leaf(algebra, pattern, engine)
     for level in reversed(levels[top:]):
-        upward(algebra, level, below)
+        upward(algebra, level, below, engine)
         below = level
 
 
-def fall(algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0) -> None:
+def fall(
+    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Engine | None = None
+) -> None:  # fmt: skip
     """From level ``top``, whose ``e`` is known, down to the leaves or to a level above them."""
     for i in range(top, len(levels)):
-        downward(algebra, levels[i], levels[i + 1] if i + 1 < len(levels) else below)
+        downward(algebra, levels[i], levels[i + 1] if i + 1 < len(levels) else below, engine)
 
 
-def estimate(algebra: Algebra, levels: Sequence[Level], below: Leaves | Level) -> None:
+def estimate(
+    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, engine: Engine | None = None
+) -> None:
     """Both passes over a tree given from the root down; fills ``e`` of every node."""
-    rise(algebra, levels, below)
+    rise(algebra, levels, below, engine=engine)
     root = levels[0] if levels else below
     if isinstance(root, Leaves):
         for pattern in root.patterns:
             pattern.e = pattern.b
         return
     root.e = root.b
-    fall(algebra, levels, below)
+    fall(algebra, levels, below, engine=engine)
 
 
 def covariances(
@@ -211,6 +261,15 @@ def variances(algebra: Algebra, C: Floats, recode: Ints, T: int) -> Floats:
         if factor:
             result += factor * spreads(R, np.ascontiguousarray(C[:, f]))
     return result
+
+
+@compiled
+def _add(total: Floats, parent: Ints, act: Ints, x: Floats) -> None:
+    """Add the rows of children to the rows ``act`` of their parents, child by child."""
+    for node in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            for s in range(x.shape[2]):
+                total[parent[node], act[i], s] += x[node, i, s]
 
 
 @compiled

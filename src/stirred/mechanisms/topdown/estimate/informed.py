@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.compiled import compiled
 from stirred.engine import Engine, Local
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
@@ -13,7 +14,7 @@ from stirred.mechanisms.topdown.rules.constraints import Constraints
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-CHUNK = 2048  # leaves measured at a time
+CHUNK = 1024  # leaves measured at a time
 
 
 @dataclass(slots=True)
@@ -39,41 +40,52 @@ class Informed:
         """Measure everything, run both passes, and keep the linear terms."""
         algebra = algebra_of(measurements, constraints)
         levels, leaves = tree(algebra, measurements, constraints, engine or Local(workers=1))
-        gls.estimate(algebra, levels, leaves)
+        gls.estimate(algebra, levels, leaves, engine)
         result = cls(algebra, measurements, levels, leaves)
-        result.prepare()
+        result.prepare(engine)
         return result
 
-    def prepare(self) -> None:
+    def prepare(self, engine: Engine | None = None) -> None:
         """The linear terms of every node whose estimate is known."""
         allotment = self.measurements.allotment
         for d, level in enumerate(self.levels):
             holder, node = allotment.holder(d, np.arange(len(level.parent)))
             out = np.empty_like(level.e)
-            starts = np.array([allotment.start[h][i] for h, i in zip(holder, node, strict=True)])
-            for h, a in {(int(h), int(a)) for h, a in zip(holder, starts, strict=True)}:
+            starts = np.full(len(holder), -1, np.int64)
+            for h in np.unique(holder):
+                starts[holder == h] = allotment.start[h][node[holder == h]]
+            for h, a in np.unique(np.stack([holder, starts], axis=1), axis=0).tolist():
                 rows = np.flatnonzero((holder == h) & (starts == a))
                 P = self.algebra.information(self.measurements.solve_weights(a, h))[None]
-                out[rows] = self.algebra.apply(P, level.e[rows])
+                self._apply(P, level.e, rows, out, engine)
             self.upper.append(out)
         leaves = len(self.leaves.parent)
         K, S = self.algebra.K, self.algebra.S
         self.pattern = np.full(leaves, -1, np.int64)
         self.offset = np.zeros(leaves, np.int64)
         self.rows = np.full((len(self.leaves.patterns) + 1, K), -1, np.int64)
-        parts, at = [], 0
+        at = 0
+        self.flat = np.empty(sum(pattern.e.size for pattern in self.leaves.patterns))
         for number, pattern in enumerate(self.leaves.patterns):
             act = pattern.act
             last = len(self.measurements.allotment.spine.levels) - 1
             start = int(self.measurements.allotment.start[last][pattern.members[0]])
             whole = self.algebra.information(self.measurements.solve_weights(start, last))
             P = np.ascontiguousarray(whole[:, act][:, :, act])[None]
-            parts.append(self.algebra.apply(P, pattern.e).ravel())
+            out = self.flat[at : at + pattern.e.size].reshape(pattern.e.shape)
+            self._apply(P, pattern.e, np.arange(len(pattern.members)), out, engine)
             self.pattern[pattern.members] = number
             self.rows[number, act] = np.arange(len(act))
             self.offset[pattern.members] = at + np.arange(len(pattern.members)) * len(act) * S
-            at += len(parts[-1])
-        self.flat = np.concatenate(parts) if parts else np.zeros(0)
+            at += out.size
+
+    def _apply(self, P: Floats, e: Floats, rows: Ints, out: Floats, engine: Engine | None) -> None:
+        """Linear terms of some nodes of one class, into ``out``."""
+
+        def work(piece: slice) -> None:
+            out[rows[piece]] = self.algebra.apply(P, e[rows[piece]])
+
+        gls.in_pieces(work, len(rows), engine)
 
     def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:  # noqa: ARG002
         """Nodes × cells; zero where a leaf cannot have the cell."""
@@ -151,24 +163,24 @@ def _patterns(
     active = constraints.allowed(last, nodes, column) & constraints.possible(column)
     label = np.concatenate([active, allotment.start[last][:, None]], axis=1)
     unique, inverse = np.unique(label, axis=0, return_inverse=True)
-    result = []
+    patterns = []
     for number, row in enumerate(unique):
-        act = np.flatnonzero(row[:-1])
-        if not len(act):
-            continue
-        members = np.flatnonzero(inverse.ravel() == number)
-        start = int(row[-1])
-        t = np.empty((len(members), len(act), algebra.S))
-        starts = range(0, len(members), CHUNK)
+        act, members = np.flatnonzero(row[:-1]), np.flatnonzero(inverse.ravel() == number)
+        if len(act):
+            P = algebra.information(measurements.weights(int(row[-1]), last))
+            t = np.empty((len(members), len(act), algebra.S))
+            patterns.append(gls.Pattern(members, act, P, t, None if totals is None else totals[members]))
 
-        def kernel(at: int, members: Ints = members, act: Ints = act, start: int = start) -> Floats:
-            return right_side(algebra, measurements, last, start, members[at : at + CHUNK], act)
+    def measure(task: tuple[gls.Pattern, int]) -> None:
+        pattern, at = task
+        nodes = pattern.members[at : at + CHUNK]
+        start = int(allotment.start[last][nodes[0]])
+        pattern.t[at : at + CHUNK] = right_side(algebra, measurements, last, start, nodes, pattern.act)
 
-        for at, part in zip(starts, engine.map(kernel, starts), strict=True):
-            t[at : at + CHUNK] = part
-        P = algebra.information(measurements.weights(start, last))
-        result.append(gls.Pattern(members, act, P, t, None if totals is None else totals[members]))
-    return result
+    tasks = [(pattern, at) for pattern in patterns for at in range(0, len(pattern.members), CHUNK)]
+    for _ in engine.map(measure, tasks):  # all patterns together: most have few leaves
+        pass
+    return patterns
 
 
 def right_side(
@@ -185,11 +197,22 @@ def right_side(
         numbers = np.sort(table[needed].ravel())
         y = measurements.answers(depth, start, query, nodes, numbers)
         own = groups[algebra.kept(query)]
+        place = np.full((len(act), algebra.S), -1, np.int64)
         for i, k in enumerate(act):
             if recode[k] >= 0:
-                place = np.searchsorted(numbers, table[recode[k], own])
-                result[:, i] += weights[query.name] * y[:, place]
+                place[i] = np.searchsorted(numbers, table[recode[k], own])
+        _weigh(y, weights[query.name], place, result)
     return result
+
+
+@compiled
+def _weigh(y: Ints, weight: float, place: Ints, out: Floats) -> None:
+    """Add the weighed answer that each cell counts in."""
+    for node in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            if place[i, 0] >= 0:
+                for s in range(out.shape[2]):
+                    out[node, i, s] += weight * np.float64(y[node, place[i, s]])
 
 
 def _totals(constraints: Constraints, depth: int, size: int) -> Floats | None:

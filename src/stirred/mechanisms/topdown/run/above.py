@@ -104,9 +104,9 @@ class Above:
         none = np.zeros(0, np.int64)
         tops = gls.Level(self.spine.parent[self.depth], none, np.empty(0), np.empty(0))
         tops.b, tops.C = np.stack([top["b"] for top in risen]), np.stack([top["C"] for top in risen])
-        gls.estimate(algebra, levels, tops)
+        gls.estimate(algebra, levels, tops, engine)
         result = Informed(algebra, measurements, [*levels, tops], gls.Leaves(none, []))
-        result.prepare()
+        result.prepare(engine)
         return result
 
     def released(self, levels: list[Sparse]) -> list[Sparse]:

@@ -12,7 +12,8 @@ from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
-from stirred.mechanisms.topdown.solve import batch, generic
+from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve.batched import batch
 from stirred.mechanisms.topdown.solve.nested import by_group, nested
 from stirred.mechanisms.topdown.solve.problem import (
     CROWDED,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stirred.mechanisms.topdown.estimate.informed import Informed
-from stirred.mechanisms.topdown.solve.arrays import (
+from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     LEAVES,
     OWN,
@@ -24,8 +24,8 @@ from stirred.mechanisms.topdown.solve.arrays import (
     Terms,
     live,
 )
-from stirred.mechanisms.topdown.solve.kernel import solve_batch
-from stirred.mechanisms.topdown.solve.netted import round_batch
+from stirred.mechanisms.topdown.solve.batched.networks import round_batch
+from stirred.mechanisms.topdown.solve.batched.solving import solve_batch
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
 

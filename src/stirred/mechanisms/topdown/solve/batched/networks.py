@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.mechanisms.topdown.solve.arrays import (
+from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     FREE,
     TRY_AGAIN,
@@ -272,7 +272,9 @@ def network(
 def by_group(x: Floats, parent: Ints, allowed: Bools, groups: Groups, exact: Floats, values: Ints) -> bool:
     """Round each exact group separately, as a small transport problem between cells and children."""
     C, n = x.shape
-    values[:] = 0
+    for c in range(C):
+        for j in range(n):
+            values[c, j] = 0
     for g in range(exact.shape[1]):
         rows, columns = np.empty(C, np.int64), np.empty(n, np.int64)
         size, width = 0, 0

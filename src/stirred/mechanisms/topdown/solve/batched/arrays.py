@@ -162,7 +162,8 @@ def meets(level: LevelArrays, children: Ints, place: Ints, values: Ints) -> bool
     """Check every bound again on the integers."""
     sums = np.empty(level.low.shape[1], np.int64)
     for c in range(len(children)):
-        sums[:] = 0
+        for a in range(len(sums)):
+            sums[a] = 0
         for j in range(len(place)):
             if values[c, j] < 0:
                 return False

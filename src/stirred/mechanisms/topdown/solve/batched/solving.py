@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.mechanisms.topdown.solve.arrays import (
+from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     TRY_AGAIN,
     LevelArrays,
@@ -19,9 +19,9 @@ from stirred.mechanisms.topdown.solve.arrays import (
     live,
     present,
 )
+from stirred.mechanisms.topdown.solve.batched.networks import pairwise, ranked
 from stirred.mechanisms.topdown.solve.descend import descend
 from stirred.mechanisms.topdown.solve.layout import NEVER, distinct, one_by_one, side_by_side, tree
-from stirred.mechanisms.topdown.solve.netted import pairwise, ranked
 from stirred.mechanisms.topdown.solve.problem import update_multipliers
 
 Floats = NDArray[np.float64]
@@ -40,10 +40,12 @@ def metric(gid: Groups, Q: int, w: Floats, diagonal: Floats) -> Floats:
     n = gid.shape[1]
     own, result = np.empty((len(w), n)), np.empty(n)
     for k in range(len(w)):
-        own[k] = diagonal[k]
+        for j in range(n):
+            own[k, j] = diagonal[k]
     size = np.zeros(n + 1, np.int64)
     for q in range(Q):
-        size[:] = 0
+        for j in range(n):
+            size[j] = 0
         for j in range(n):
             if gid[q, j] >= 0:
                 size[gid[q, j]] += 1
@@ -99,7 +101,8 @@ def worst(X: Floats, groups: Groups, low: Floats, high: Floats) -> float:
     sums = np.empty(low.shape[2])
     for r in range(len(groups)):
         for c in range(C):
-            sums[:] = 0.0
+            for a in range(len(sums)):
+                sums[a] = 0.0
             for j in range(n):
                 sums[groups[r, j]] += X[c, j]
             for a in range(low.shape[2]):
@@ -114,10 +117,10 @@ def binding(groups: Groups, low: Floats, high: Floats, parent: Floats) -> Groups
     result = np.empty(groups.shape, np.int32)
     sums, matters = np.empty(m), np.empty(m, np.bool_)
     for r in range(R):
-        sums[:] = 0.0
+        for a in range(m):
+            sums[a], matters[a] = 0.0, False
         for j in range(groups.shape[1]):
             sums[groups[r, j]] += parent[j]
-        matters[:] = False
         for c in range(C):
             for a in range(m):
                 matters[a] |= low[r, c, a] > 0.0 or high[r, c, a] < sums[a]
@@ -133,7 +136,8 @@ def stiff(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
     mu, heavy = np.empty(R), d.copy()
     size, inside = np.empty(m, np.int64), np.empty(n)
     for r in range(R):
-        size[:] = 0
+        for a in range(m):
+            size[a] = 0
         k = 0
         for j in range(n):
             if held[r, j] >= 0:
@@ -219,8 +223,10 @@ def solve_batch(
         kept = distinct(groups, weights, gid, w, diag)
         Q = max(kept, 1)
         if kept == 0:
-            gid[0] = -1
-            w[:, 0] = 0.0
+            for j in range(n):
+                gid[0, j] = -1
+            for k in range(len(w)):
+                w[k, 0] = 0.0
         d = metric(gid, Q, w, diag)
         curvature, heaviest = diag[0], weights[0, 0]
         for k in range(len(diag)):

@@ -1,0 +1,1 @@
+"""Solve and round many parents in one call of compiled code."""
