@@ -135,7 +135,7 @@ class Estimator:
         """Whether compiled code solves the parents of a level: one pass, and no earlier product that is held."""
         passes = self.allotment.workload.passes.get(self.allotment.spine.levels[depth], ())
         one = isinstance(self.targets, Informed) or len(passes) < 2 or "*" in passes[0]
-        plain = getattr(self, "guide", None) is None
+        plain = self.guide is None
         return self.solver == "fast" and plain and one and not self._crowded(depth)
 
     def parent(
