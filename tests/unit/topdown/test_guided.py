@@ -15,7 +15,7 @@ KEY = Key.for_tests(1)
 def holding(workload: Workload, *parts: str) -> Workload:
     """The workload with the sums of these axes listed as the first pass of every level above the leaves."""
     query = workload.histogram.query("held", parts)
-    first = {level: (("held",), ("*",)) for level in workload.levels[:-1]}
+    first = dict.fromkeys(workload.levels[:-1], (("held",), ("*",)))
     return replace(
         workload, queries=(*workload.queries, query), passes=first | {workload.levels[-1]: (("*",),)}
     )
