@@ -250,3 +250,23 @@ def test_a_level_that_is_added_is_not_called_missing():
     assert frame.height == flat.height
     notes = " ".join(TopDown(workload="small", spine=SpineOptions(block_groups=())).specification(data).notes)
     assert "no level block_group" not in notes
+
+
+def test_production_presets_measure_the_parts_of_states_where_the_census_has_them():
+    data = census(3)
+    default, whole = TopDown(workload="pl94-persons"), TopDown(workload="pl94-persons", spine=SpineOptions())
+    workload = default.workloads[0]
+    assert default.tree(workload, data.schema) == SpineOptions(aian="aiannh")
+    assert not whole.tree(workload, data.schema)
+    assert whole.identity() == default.identity()  # the bytes of whole states are those they always had
+    parts = SpineOptions(aian="aiannh")
+    assert default.identity(parts) == TopDown(workload="pl94-persons", spine=parts).identity()
+    said = [" ".join(mechanism.specification(data).notes) for mechanism in (default, whole)]
+    assert "split into AIAN areas" in said[0]
+    assert "split into AIAN areas" not in said[1]
+    assert ["inside the multiverse" in words for words in said] == [False, True]  # parts are not exact
+    assert TopDown.of(TopDown.Config(workload="pl94-persons", aian="none")).spine == SpineOptions()
+    assert whole.settings()["aian"] == "none"
+    assert TopDown(workload="small").tree(Workload.preset("small"), data.schema) is None
+    own = TopDown(workload="pl94-stirred-persons")
+    assert own.tree(own.workloads[0], data.schema) is None
