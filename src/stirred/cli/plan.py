@@ -230,7 +230,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _tune_shares(arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.goals import Cap, Goal
+    from stirred.mechanisms.proposal import Cap, Goal
     from stirred.publish import load
     from stirred.publish.before.shares import beside, tune_shares
 

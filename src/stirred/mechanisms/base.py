@@ -19,9 +19,8 @@ from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import Law, MeasuredNoise
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.goals import Cap, Goal
 from stirred.mechanisms.participation import Exchange
-from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.proposal import Cap, Goal, Proposal
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.released import MEASURES, count
 from stirred.spec import Specification

@@ -10,7 +10,7 @@ import pytest
 from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
-from stirred.mechanisms.goals import Cap, Goal
+from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.topdown import Workload, accounting
 from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of

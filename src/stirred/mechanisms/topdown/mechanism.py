@@ -27,8 +27,7 @@ from stirred.mechanisms.base import (
     totals_to_try,
 )
 from stirred.mechanisms.contents import MeasuredNoise
-from stirred.mechanisms.goals import Cap, Goal
-from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.proposal import Cap, Goal, Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
 from stirred.mechanisms.topdown.config import TopDownConfig

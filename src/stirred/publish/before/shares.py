@@ -8,7 +8,7 @@ from pathlib import Path
 from stirred.errors import InputError
 from stirred.mechanisms.base import TunedSettings
 from stirred.mechanisms.config import toml
-from stirred.mechanisms.goals import Cap, Goal
+from stirred.mechanisms.proposal import Cap, Goal
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.proposing import ProposedPlan
 

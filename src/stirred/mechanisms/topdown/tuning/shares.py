@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.goals import Cap, Goal
+from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.topdown.accounting import DELTA
 from stirred.mechanisms.topdown.inside import determined, exact_at
 from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of

@@ -10,7 +10,7 @@ import numpy as np
 from stirred.errors import InputError
 from stirred.mechanisms.base import TunedCost, TunedError, TunedSettings
 from stirred.mechanisms.config import toml
-from stirred.mechanisms.goals import Cap, Goal
+from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.topdown import accounting
 from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import shape
