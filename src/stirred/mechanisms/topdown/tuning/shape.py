@@ -65,9 +65,9 @@ class LinearErrors:
             workload, shape, algebra, tuple(pairs), tuple(by_query[query] for _, query in pairs)
         )
 
-    def covariances(self, rho: Floats) -> list["Step"]:
+    def covariances(self, rho: Floats) -> list["LevelCovariance"]:
         """The covariances of every level, from the root down."""
-        levels, found = self.shape.levels, list[Step]()
+        levels, found = self.shape.levels, list[LevelCovariance]()
         exact = {
             rule.level for rule in self.workload.rules if rule.kind == "exact" and self._whole(rule.query)
         }
@@ -87,7 +87,7 @@ class LinearErrors:
                 total = C[0].sum()
                 W[0] -= np.outer(C[0].sum(axis=1), np.ones(self.algebra.K)) / (total if total > 0 else 1.0)
                 own = W @ C
-            found.append(Step(C=own, free=C, H=H, W=W, E=own))
+            found.append(LevelCovariance(C=own, free=C, H=H, W=W, E=own))
         found.reverse()
         for depth, fan in enumerate(self.shape.fans):
             below = found[depth + 1]
@@ -154,7 +154,7 @@ def _inverse(matrices: Floats) -> Floats:
 
 
 @dataclass(slots=True)
-class Step:
+class LevelCovariance:
     """The covariances of one level: with what is below it, before an exact total, and in the whole tree."""
 
     C: Floats
