@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from stirred.census import Census
+from stirred.census.synthetic import synthesise
 from stirred.errors import InputError
+from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import parse
 from stirred.publish.before.rehearse import rehearse
@@ -61,3 +63,11 @@ def test_rehearsed_intervals_cover(stand_in: Census) -> None:
     assert row["coverage"] > 0.75
     assert row["bias"] == pytest.approx(0.0, abs=1e-9)  # the table's total is an invariant
     assert row["MAE"] > 0
+
+
+def test_a_mechanism_that_releases_tables_alone_is_tuned() -> None:
+    made = synthesise("demo", households=60)
+    stand_in = Census.of(made.schema, made.tables)
+    mechanism = GaussianTables(tables=[["state", "tenure"]], rho_squared="1")
+    found = tune(stand_in, mechanism, Target.parse("mae state×tenure <= 4"), runs=1)
+    assert found.best.error <= 4

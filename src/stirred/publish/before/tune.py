@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
 from stirred.assess.utility.metrics import mape, mean_absolute_error
 from stirred.assess.utility.tables import TablePair
@@ -12,7 +13,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local, Progress
 from stirred.errors import InputError
-from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.released import count
 from stirred.spec import Budget, NormalizedRenyi
 
@@ -114,6 +115,13 @@ def tune(
     return Tuning(name=knob.name, effect=knob.effect, target=target, best=tried[low], trials=trials)
 
 
+def _counted(mechanism: Mechanism, release: Release, by: tuple[str, ...]) -> pa.Table:
+    """The released counts: of the records, or of the tables where no records are released."""
+    if mechanism.record_type in release.microdata:
+        return count(release, by, record_type=mechanism.record_type, engine=Local())
+    return mechanism.table(release, by, record_type=mechanism.record_type)
+
+
 def _trial(
     census: Census, mechanism: Mechanism, setting: Fraction, target: Target, runs: int, seed: int
 ) -> Trial:
@@ -121,7 +129,7 @@ def _trial(
     errors = []
     for index in range(runs):
         release = mechanism.release(census, key=Key.for_tests(seed).bind("tune", str(setting), index))
-        made = count(release, target.by, record_type=mechanism.record_type, engine=Local())
+        made = _counted(mechanism, release, target.by)
         reference, protected = TablePair.align(
             truth, made.select([*target.by, "count"]), by=target.by
         ).arrays()
