@@ -1,6 +1,7 @@
 """Shares for stated goals: variances in closed form against a dense solve, exact shares, limits, and a plan that runs."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -104,6 +105,15 @@ def test_goals_out_of_reach_say_what_they_would_need() -> None:
 def test_what_cannot_be_asked_is_said(goal: str, cap: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         problem(SMALL, SHAPE, [Goal.parse(goal)], [Cap.parse(cap)] if cap else [])
+
+
+def test_cells_that_no_query_tells_apart_have_no_closed_form() -> None:
+    queries = tuple(query for query in SMALL.queries if query.name != "detailed")
+    shares = {level: {"total": Fraction(1)} for level in SMALL.levels}
+    with pytest.raises(InputError, match="keeps every axis"):
+        problem(
+            replace(SMALL, queries=queries, query_shares=shares), SHAPE, [Goal.parse("mae county <= 2")], ()
+        )
 
 
 def test_the_largest_budget_of_an_epsilon_is_the_largest() -> None:

@@ -65,8 +65,14 @@ def problem(workload: Workload, shape: TreeShape, goals: Sequence[Goal], caps: S
         for query in wide.queries
         if not determined(query, [wide.query(name) for name in exact_at(wide, level)])
     ]
-    reference = _reference(workload, shape, pairs)
+    if all(query.size < workload.histogram.cells for query in wide.queries):
+        raise InputError(
+            f"workload {workload.name} has no query that keeps every axis",
+            why="without it the cells cannot be told apart, and their errors have no closed form",
+            fix="add one: [[query]] with all axes in of",
+        )
     total = float(workload.rho_squared)
+    reference = np.maximum(_reference(workload, shape, pairs), LEAST * total)
     limits = tuple((cap, *_limit(wide, pairs, cap)) for cap in caps)
     return ShareProblem(
         wide, LinearErrors.of(wide, shape, pairs), reference, tuple(goals), tuple(asked), limits, total
