@@ -28,6 +28,7 @@ SHARPER = 0.5  # replicates are used where their standard error is below this pa
 SMOOTH = 0.6  # totals there are smoother than in the census, so replicates change less: this part of the misses is allowed
 ENOUGH = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
+MODE = b"mode"  # in the metadata of the replicates, where the mode is guided
 OWN = ("level", "code", "estimate", "standard_deviation")
 
 
@@ -157,6 +158,8 @@ def uncertain(
         again = attach(schema, again, lacking, folder)
     table, runs = tabulated(frame, again, by)
     exact, wider = _unbiased(release.tables.get(name + UNBIASED), schema, by), 1.0 - SMOOTH * (1.0 - level)
+    if (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE) == b"guided":
+        wider = level  # blocks keep their spread around the shares by units, so replicates change as much as the release did
     if exact is None:
         beside = {off.name for off in schema.geography.off_spine}
         small = not {schema.spine[-1], *beside}.isdisjoint(

@@ -29,7 +29,8 @@ def first_queries(informed: Informed, depth: int) -> tuple[Query, ...]:
     passes = allotment.workload.passes.get(allotment.spine.levels[depth], ())
     if len(passes) < 2 or "*" in passes[0]:
         return ()
-    return tuple(allotment.workload.query(name) for name in passes[0])
+    found = tuple(allotment.workload.query(name) for name in passes[0])
+    return tuple(query for query in found if query.size > 1)  # a total is fitted well among the cells
 
 
 def coarser(informed: Informed, query: Query) -> tuple[Query, ...]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from stirred.mechanisms.topdown.estimate import gls, unbiased
 from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.uncertainty import MODE
 from stirred.mechanisms.topdown.run import digest, output
 from stirred.mechanisms.topdown.run.above import Above, input_digest
 from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told
@@ -35,7 +36,10 @@ from stirred.mechanisms.topdown.tree.counts import upward
 def tables(task: Task, made: Estimation, counted: Subtrees | None) -> dict[str, pa.Table]:
     """The data of a release for the uncertainty of any table: replicates, and unbiased marginals if there are any."""
     name, folder = task.workload.name, None if made.subtrees is None else task.out
-    result = {f"{name}-replicates": output.assembled(_replicates(task, made), folder)}
+    runs = output.assembled(_replicates(task, made), folder)
+    if task.mode == "guided":
+        runs = runs.replace_schema_metadata({MODE: b"guided"})
+    result = {f"{name}-replicates": runs}
     if isinstance(made.targets, Informed):
         result[f"{name}-unbiased"] = output.assembled(_unbiased(task, made, made.targets, counted), folder)
     return result
