@@ -2,11 +2,23 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from stirred.chance import Key
+from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.guide.guide import Guidance
+from stirred.mechanisms.topdown.guide.units import FINE, CountedUnits, UnitSpread, moments
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.run.above import whole
 from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
+from stirred.mechanisms.topdown.run.task import Settings, Task
+from stirred.mechanisms.topdown.solve.nested import nested
+from stirred.mechanisms.topdown.solve.problem import ParentProblem
+from stirred.mechanisms.topdown.solve.rounding import rounded
+from unit.topdown.runs import run
 from unit.topdown.shard_engines import Narrow, assert_same
 
 KEY = Key.for_tests(1)
@@ -35,3 +47,67 @@ def test_the_same_release_wherever_it_is_cut(make_census, monkeypatch, depth, st
     assert all(check.kept for check in whole.checks)
     monkeypatch.setattr(shard_geography, "chosen", lambda sizes: min(depth, len(sizes) - 1))
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+def test_the_guide_reads_noisy_answers_and_invariants_alone(make_census):
+    """Without the census, after it was measured, everything that guides the solve is the same."""
+    task = Task(
+        census=make_census(3),
+        workload=PL94,
+        settings=Settings(mode="guided"),
+        key=KEY,
+        engine=Local(workers=1),
+    )
+    above = whole(task)
+    informed = Informed.of(Measurements(above.allotment, above.truth, KEY), above.constraints)
+    before = Guidance.of(informed, above.constraints)
+    informed.measurements.truth.clear()
+    after = Guidance.of(informed, above.constraints)
+    assert before.prior is not None
+    assert after.prior is not None
+    for name in ("persons", "variance"):
+        assert np.array_equal(getattr(before.prior, name), getattr(after.prior, name))
+    assert np.array_equal(before.prior.scatter.cells, after.prior.scatter.cells)
+    assert np.array_equal(before.sums[0][0].value, after.sums[0][0].value)
+
+
+def test_spreads_follow_the_moments_and_public_constants_where_there_are_none():
+    seen = np.array([[4.0 * 1e4, 1e4, 0.05 * 1e6, 1e6], [0.0, 0.0, 0.0, 0.0]]) * FINE
+    spread = UnitSpread.of(seen.astype(np.int64))
+    assert np.allclose([spread.cells[0], spread.totals[0]], [4.0, 0.05], rtol=0.01)
+    assert (spread.cells[1], spread.totals[1]) == (3.0, 1.0)
+
+
+def test_a_workload_without_facilities_has_no_prior(make_census):
+    made = run(
+        make_census(3), Workload.preset("small"), Settings(mode="gls"), key=KEY, engine=Local(workers=1)
+    )
+    assert CountedUnits.of(Workload.preset("small"), made.constraints, len(made.spine.levels) - 1) is None
+    assert Guidance.of(made.informed, made.constraints).prior is None
+    units = CountedUnits(
+        Workload.preset("small").histogram.query("total", ()),
+        np.ones((made.spine.size(-1), 1), np.int64), np.ones((made.spine.size(-2), 1), np.int64), np.zeros(1, np.int64),
+    )  # fmt: skip
+    assert (moments(made.informed, units)[1] == 0).all()
+
+
+def test_aimed_sums_are_rounded_to_a_neighbour_and_everything_else_is_kept():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        C, n = int(rng.integers(2, 6)), int(rng.integers(4, 12))
+        x = rng.gamma(0.5, 2.0, (C, n))
+        parent = np.ceil(x.sum(axis=0))
+        x *= parent / x.sum(axis=0)
+        aims, groups = rng.integers(0, 3, n).astype(np.int32), np.zeros(n, np.int32)
+        problem = ParentProblem(
+            parent, x, np.ones((C, n), bool), groups[None], np.ones((1, 1)), np.zeros(C, np.int32), aims=aims
+        )
+        whole = np.full((C, 1), 1e300)
+        made = rounded(nested(x, parent.astype(np.int64), problem, groups, -whole, whole))
+        assert made is not None
+        assert (
+            (made >= 0).all() and (made.sum(axis=0) == parent).all() and (np.abs(made - x) < 1 + 1e-6).all()
+        )
+        for aim in range(3):
+            assert (np.abs((made - x)[:, aims == aim].sum(axis=1)) < 1 + 1e-3).all()
+        assert (np.abs((made - x).sum(axis=1)) < 1 + 1e-3).all()
