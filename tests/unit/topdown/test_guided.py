@@ -105,9 +105,9 @@ def test_aimed_sums_are_rounded_to_a_neighbour_and_everything_else_is_kept():
         whole = np.full((C, 1), 1e300)
         made = rounded(nested(x, parent.astype(np.int64), problem, groups, -whole, whole))
         assert made is not None
-        assert (
-            (made >= 0).all() and (made.sum(axis=0) == parent).all() and (np.abs(made - x) < 1 + 1e-6).all()
-        )
+        assert (made >= 0).all()
+        assert (made.sum(axis=0) == parent).all()
+        assert (np.abs(made - x) < 1 + 1e-6).all()
         for aim in range(3):
             assert (np.abs((made - x)[:, aims == aim].sum(axis=1)) < 1 + 1e-3).all()
         assert (np.abs((made - x).sum(axis=1)) < 1 + 1e-3).all()
