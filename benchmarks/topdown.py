@@ -1,6 +1,11 @@
 """TopDown on the synthetic state: seconds by level, peak memory, and the same solves through the generic solver.
 
   python benchmarks/topdown.py [CENSUS.toml] [--workload pl94-persons] [--generic 1000] [--unreduced 3] [--classic]
+  python benchmarks/topdown.py [CENSUS.toml] --cores 1,2 [--repeat 3]
+
+``--cores 1,2`` runs everything in processes that may use one core and two cores, the best of some repeats each, and says
+what the second core gains. ``compiled_share`` is the part of the processor seconds that compiled kernels take, without
+the interpreter's lock; polars and NumPy are not counted in it.
 
 ``--generic N`` solves up to N parents of each level (all, where there are fewer) again with PIQP, centred, on the same
 reduced support: its ``solve`` alone, with its setup (the model's matrices kept), and with building them. Both run in
@@ -13,6 +18,7 @@ import argparse
 import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,9 +30,10 @@ import numpy as np
 import piqp
 from numpy.typing import NDArray
 
-from stirred.census import read
+from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
+from stirred.compiled import Kernel
 from stirred.engine import Local
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure.allotment import Allotment
@@ -72,21 +79,53 @@ def main() -> None:
         help="cells of all children from which that is not tried",
     )
     parser.add_argument("--classic", action="store_true")
+    parser.add_argument("--cores", help="numbers of cores to compare, such as 1,2 (Linux)")
+    parser.add_argument("--repeat", type=int, default=3, help="runs for each number of cores")
     arguments = parser.parse_args()
-    engine = Local(workers=arguments.workers)
-    _warm_up()
-    if arguments.census is not None:
-        print(json.dumps(measured(Path(arguments.census), arguments, engine), indent=2))
-        return
     with tempfile.TemporaryDirectory() as folder:
-        write_preset("state", Path(folder) / "census")
-        path = Path(folder) / "census" / "census.toml"
-        print(json.dumps(measured(path, arguments, engine), indent=2))
+        if arguments.census is None:
+            write_preset("state", Path(folder) / "census")
+            arguments.census = str(Path(folder) / "census" / "census.toml")
+        if arguments.cores:
+            print(json.dumps(_side_by_side(arguments), indent=2))
+            return
+        engine = Local(workers=arguments.workers)
+        _warm_up()
+        print(json.dumps(measured(Path(arguments.census), arguments, engine), indent=2))
+
+
+def _side_by_side(arguments: argparse.Namespace) -> dict[str, object]:
+    """The same run on several numbers of cores, each in a process that may use no others."""
+    result: dict[str, object] = {}
+    known = sorted(os.sched_getaffinity(0))
+    walls: list[float] = []
+    for cores in map(int, arguments.cores.split(",")):
+        command = [
+            "taskset",
+            "-c",
+            ",".join(map(str, known[:cores])),
+            sys.executable,
+            __file__,
+            arguments.census,
+        ]
+        command += ["--workload", arguments.workload, "--workers", str(cores), "--generic", "0"]
+        command += ["--classic"] if arguments.classic else []
+        runs = [
+            json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+            for _ in range(arguments.repeat)
+        ]
+        best = min(runs, key=lambda run: run["seconds"])
+        walls.append(best["seconds"])
+        result[f"cores_{cores}"] = best
+    result["seconds"] = walls
+    result["to_the_first"] = [round(wall / walls[0], 3) for wall in walls]
+    return result
 
 
 def measured(path: Path, arguments: argparse.Namespace, engine: Local) -> dict[str, object]:
     """One run: seconds by step, memory, and the parents of each level through PIQP."""
     census, workload = read(path), Workload.preset(arguments.workload)
+    spent = _compiled_seconds()
     clock = _Clock()
     spine = Tree.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
     truth = histograms(census, workload, spine)
@@ -116,9 +155,10 @@ def measured(path: Path, arguments: argparse.Namespace, engine: Local) -> dict[s
             name: {"wall": round(wall, 2), "processor": round(cpu, 2)}
             for name, (wall, cpu) in clock.laps.items()
         },
+        "compiled_share": round(spent[0] / sum(cpu for _, cpu in clock.laps.values()), 3),
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "certificates": [{n: getattr(c, n) for n in Certificate.__slots__} for c in certificates],
-        "nation_extrapolated_minutes": _nation(clock.laps, spine, arguments.workers),
+        "nation_extrapolated_minutes": _nation(clock.laps, spine),
     }
     if arguments.generic:
         beside = [_generic(estimator, d, levels[d - 1], arguments) for d in range(1, len(levels))]
@@ -147,16 +187,52 @@ def _warm_up() -> None:
     )
     solve(problem)
     generic.piqp_solve(problem)
+    # The batches and the tree passes: a small census through both, on the same types of arrays.
+    with tempfile.TemporaryDirectory() as folder:
+        write_preset("demo", Path(folder) / "census", households=2000)
+        census, workload = read(Path(folder) / "census" / "census.toml"), Workload.preset("pl94-persons")
+        _estimated(census, workload, Local(workers=1))
 
 
-def _nation(laps: dict[str, tuple[float, float]], spine: Tree, workers: int) -> float:
-    """Minutes on as many cores: cost per geounit of each level times the nation's geounits; the state level by 51 states."""
+def _estimated(census: Census, workload: Workload, engine: Local) -> None:
+    """Measure, estimate and solve, without a clock."""
+    spine = Tree.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
+    truth = histograms(census, workload, spine)
+    constraints = compiled_rules(census, workload, spine, truth)
+    measurements = Measurements(Allotment.of(spine, workload), truth, Key.for_tests(1).bind("warm"))
+    estimator = Estimator.of(Informed.of(measurements, constraints, engine), constraints)
+    level, _ = estimator.root()
+    for depth in range(1, len(spine.levels)):
+        level, _ = estimator.level(depth, level, engine)
+
+
+def _compiled_seconds() -> list[float]:
+    """Processor seconds that compiled kernels will take from now on, whichever thread calls them."""
+    spent = [0.0]
+    call = Kernel.__call__
+
+    def timed(kernel: Kernel, *arguments: object) -> object:
+        start = time.thread_time()
+        try:
+            return call(kernel, *arguments)
+        finally:
+            spent[0] += time.thread_time() - start
+
+    Kernel.__call__ = timed  # type: ignore[method-assign]
+    return spent
+
+
+def _nation(laps: dict[str, tuple[float, float]], spine: Tree) -> float:
+    """Minutes on the cores of this run: seconds per geounit of each level times the nation's geounits, 51 states.
+
+    Seconds are those of the clock, not processor seconds divided by cores, so that a core that gains nothing counts so.
+    """
     counts = {"block": BLOCKS, "block_group": BLOCK_GROUPS, "tract": TRACTS, "county": COUNTIES, "state": 51}
     leaf = spine.size(len(spine.levels) - 1)
-    seconds = sum(laps[name][1] for name in ("tabulate", "noise and tree estimate")) * BLOCKS / leaf
+    seconds = sum(laps[name][0] for name in ("tabulate", "noise and tree estimate")) * BLOCKS / leaf
     for depth, level in enumerate(spine.levels):
-        seconds += laps[level][1] / spine.size(depth) * counts.get(level, 1)
-    return round(seconds / workers / 60, 1)
+        seconds += laps[level][0] / spine.size(depth) * counts.get(level, 1)
+    return round(seconds / 60, 1)
 
 
 def _clocked(call: Callable[[], T]) -> tuple[T, float]:

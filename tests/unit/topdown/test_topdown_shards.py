@@ -460,3 +460,30 @@ def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch,
         again = mechanism.release(census, key=KEY, engine=engine, state=folder)
         assert content(again) == content(whole)
         assert not (folder / "small").exists()
+
+
+def test_a_killed_run_goes_on_with_the_parts_that_are_left(make_census, cut_at, monkeypatch, tmp_path: Path):
+    census = make_census(3)
+    cut_at(2)
+    mechanism = TopDown(workload="small")
+    whole = TopDown(workload="small").release(census, key=KEY)
+    solve, numbers = shard_solve.Solve.__call__, []
+
+    def counted(self, part, table):
+        if len(numbers) == 2:
+            raise KeyboardInterrupt
+        numbers.append(part)
+        return solve(self, part, table)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_solve.Solve, "__call__", counted)
+        with pytest.raises(KeyboardInterrupt):
+            mechanism.release(census, key=KEY, engine=Narrow(workers=1), state=tmp_path / "state")
+        kept = sorted(path.name for path in (tmp_path / "state" / "small").glob("part-*.parquet"))
+        assert len(kept) == 2
+        numbers.clear()
+        patch.setattr(shard_solve.Solve, "__call__", lambda *call: numbers.append(call[1]) or solve(*call))
+        again = mechanism.release(census, key=KEY, engine=Narrow(workers=1), state=tmp_path / "state")
+    assert content(again) == content(whole)
+    assert not {int(name.split("-")[1]) for name in kept} & set(numbers)  # they were not solved again
+    assert not (tmp_path / "state" / "small").exists()

@@ -27,6 +27,7 @@ from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.run.above import Above
 from stirred.mechanisms.topdown.run.levels import NOTHING_KEPT, Checkpoint, descend
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
+from stirred.mechanisms.topdown.run.subtrees.resumed import resumed
 from stirred.mechanisms.topdown.run.subtrees.rows import SHARD
 from stirred.mechanisms.topdown.run.subtrees.solved import Solve, Summaries, solved_schema
 from stirred.mechanisms.topdown.run.subtrees.survey import (
@@ -119,7 +120,8 @@ def estimate(
     solve = Solve(
         measured, task.settings.solver, _tops(above, targets, levels[-1], scatter), schema, summarised
     )
-    solved = subtrees.parts.map(solve, schema).kept(task.steps("solve"))
+    kernel = resumed(solve, checkpoint, subtrees.parts.number, task.engine)
+    solved = subtrees.parts.map(kernel, schema).kept(task.steps("solve"))
     return Estimation(above, targets, levels, certificates, subtrees.with_parts(solved, schema), solve)
 
 

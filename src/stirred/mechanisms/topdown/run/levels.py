@@ -45,14 +45,15 @@ class Checkpoint:
             )
         keep_mark(mark, self.identity)
 
-    def _kept(self) -> AuthenticFolder | None:
+    def kept(self) -> AuthenticFolder | None:
+        """The folder, with the key that seals its files; None where nothing is kept."""
         if self.folder is None or self.key is None:
             return None
         return AuthenticFolder(self.folder, self.key, self.identity.encode())
 
     def save(self, depth: int, level: Sparse, certificate: Certificate) -> None:
         """Keep a finished level; the file is written completely or not at all."""
-        kept = self._kept()
+        kept = self.kept()
         if kept is None:
             return
         table = pa.table({"node": level.nodes, "cell": level.cells, "count": level.counts})
@@ -64,7 +65,7 @@ class Checkpoint:
 
     def load(self, depth: int) -> tuple[Sparse, Certificate] | None:
         """A level finished before, or None; one that this run did not write is refused."""
-        kept = self._kept()
+        kept = self.kept()
         place = None if kept is None else kept.finished(f"level-{depth}.parquet")
         if place is None:
             return None

@@ -73,14 +73,14 @@ def level_arrays(estimator: "Estimator", depth: int, above: Sparse) -> LevelArra
     sizes = [one.query.size for one in here]
     none = np.zeros((len(nodes), 0), np.int64)
     return LevelArrays(
-        above=above.first,
-        place=place.ravel(),
-        cells=cells,
-        counts=above.counts,
-        first_child=spine.first_child[depth - 1],
+        above=own(above.first),
+        place=own(place.ravel()),
+        cells=own(cells),
+        counts=own(above.counts),
+        first_child=own(spine.first_child[depth - 1]),
         queries=np.stack([compact(q.of(cells)) for q in queries]),
         weights=np.array(known, float).reshape(len(pairs), len(queries)),
-        classes=classes.ravel().astype(np.int64),
+        classes=own(classes.ravel()),
         held=np.stack([np.zeros(len(cells), np.int32), *(h.query.of(cells).astype(np.int32) for h in here)])[
             1:
         ],
@@ -91,6 +91,11 @@ def level_arrays(estimator: "Estimator", depth: int, above: Sparse) -> LevelArra
         nested=sum(not one.whole for one in here) <= 1,
         tolerance=estimator.tolerance,
     )
+
+
+def own(array: Ints) -> Ints:
+    """The array as compiled code knows it: one that is read-only, as those of Arrow are, would be compiled for again."""
+    return np.require(array, np.int64, ["C", "W"])
 
 
 def terms_of(estimator: "Estimator", depth: int, cells: Ints) -> Terms:
@@ -106,7 +111,14 @@ def terms_of(estimator: "Estimator", depth: int, cells: Ints) -> Terms:
         table = targets.upper[depth].reshape(len(targets.upper[depth]), -1)
         return Terms(UPPER, np.ascontiguousarray(table), position, none, nowhere, rows, nowhere, 1)
     return Terms(
-        LEAVES, no_rows, position, targets.flat, targets.offset, targets.rows, targets.pattern, algebra.S
+        LEAVES,
+        no_rows,
+        position,
+        targets.flat,
+        own(targets.offset),
+        targets.rows,
+        own(targets.pattern),
+        algebra.S,
     )
 
 
@@ -122,12 +134,12 @@ def solve_parents(
     estimator: "Estimator", depth: int, above: Sparse, level: LevelArrays, terms: Terms, parents: Ints
 ) -> tuple[Triples, Certificate]:
     """Nodes, cells and counts of the children of some parents, in order, and the certificate of their solves."""
-    own, first, by_column = np.zeros(0), np.zeros(len(parents) + 1, np.int64), np.ones(len(parents), bool)
+    drawn, first, by_column = np.zeros(0), np.zeros(len(parents) + 1, np.int64), np.ones(len(parents), bool)
     if terms.kind == OWN:
-        own, first, by_column = _drawn(estimator, depth, level, parents)
+        drawn, first, by_column = _drawn(estimator, depth, level, parents)
     elif terms.kind == UPPER:
         by_column[:] = False
-    found, begin, status, numbers = solve_batch(level, terms, parents, own, first, by_column)
+    found, begin, status, numbers = solve_batch(level, terms, parents, drawn, first, by_column)
     node, cell, count, ends = round_batch(level, parents, found, begin, status)
     numbers = numbers[status == DONE]  # the others are counted when they are solved
     certificate = Certificate(estimator.allotment.spine.levels[depth])
@@ -154,7 +166,7 @@ def _drawn(
     estimator: "Estimator", depth: int, level: LevelArrays, parents: Ints
 ) -> tuple[Floats, Ints, Bools]:
     """Linear terms that are drawn or computed for each parent, one after the other."""
-    own, at, by_column = [np.zeros(0)], [0], []
+    terms, at, by_column = [np.zeros(0)], [0], []
     for p in parents.tolist():
         place = level.place[level.above[p] : level.above[p + 1]]
         first, last = int(level.first_child[p]), int(level.first_child[p + 1])
@@ -165,9 +177,9 @@ def _drawn(
         children, _ = live(level, p)
         linear = estimator.targets.linear(depth, children, level.cells[place])
         by_column[-1] = not linear.flags.c_contiguous
-        own.append(linear.ravel())
+        terms.append(linear.ravel())
         at[-1] += linear.size
-    return np.concatenate(own), np.array(at), np.array(by_column)
+    return np.concatenate(terms), np.array(at), np.array(by_column, bool)
 
 
 def together(pieces: Sequence[Triples]) -> Triples:
