@@ -22,7 +22,7 @@ from stirred.mechanisms.topdown.estimate.algebra import Algebra
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ROWS = 512  # nodes that a thread takes at a time
+ROWS = 256  # nodes that a thread takes at a time
 
 
 def in_pieces(work: Callable[[slice], None], nodes: int, engine: Engine | None) -> None:

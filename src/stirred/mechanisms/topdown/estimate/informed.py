@@ -1,6 +1,7 @@
 """The linear terms of every geounit for the top-down solve, from the best estimate over the whole tree (mode gls)."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +119,7 @@ def tree(
     """The noisy tree in the form of the two passes, from level ``top`` down (empty levels above)."""
     spine = measurements.allotment.spine
     last = len(spine.levels) - 1
-    levels = noisy_levels(algebra, measurements, constraints, range(top, last))
+    levels = noisy_levels(algebra, measurements, constraints, range(top, last), engine)
     totals = _totals(constraints, last, spine.size(last))
     return levels, gls.Leaves(
         spine.parent[last], _patterns(algebra, measurements, constraints, totals, engine)
@@ -126,7 +127,11 @@ def tree(
 
 
 def noisy_levels(
-    algebra: Algebra, measurements: Measurements, constraints: Constraints, depths: range
+    algebra: Algebra,
+    measurements: Measurements,
+    constraints: Constraints,
+    depths: range,
+    engine: Engine | None = None,
 ) -> list[gls.Level]:
     """The measurements of levels above the leaves; those above the first asked for are empty."""
     allotment = measurements.allotment
@@ -143,7 +148,8 @@ def noisy_levels(
         for number, a in enumerate(classes):
             rows = np.flatnonzero(start == a)
             kind[rows] = number
-            t[rows] = right_side(algebra, measurements, d, a, rows, np.arange(algebra.K))
+            measured = partial(_measured, algebra, measurements, d, a, rows, t)
+            gls.in_pieces(measured, len(rows), engine)
             P.append(algebra.information(measurements.weights(a, d)))
         levels.append(gls.Level(allotment.spine.parent[d], kind, np.stack(P[1:] or P), t, totals))
     return levels
@@ -161,13 +167,15 @@ def _patterns(
     nodes = np.arange(allotment.spine.size(last))
     column = algebra.layout[:, 0]
     active = constraints.allowed(last, nodes, column) & constraints.possible(column)
-    label = np.concatenate([active, allotment.start[last][:, None]], axis=1)
-    unique, inverse = np.unique(label, axis=0, return_inverse=True)
+    label = _labels(active, allotment.start[last])
+    first, inverse = np.unique(label, return_index=True, return_inverse=True)[1:]
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(np.bincount(inverse, minlength=len(first)))
     patterns = []
-    for number, row in enumerate(unique):
-        act, members = np.flatnonzero(row[:-1]), np.flatnonzero(inverse.ravel() == number)
+    for one, members in zip(first, np.split(order, ends[:-1]) if len(first) else [], strict=True):
+        act, start = np.flatnonzero(active[one]), int(allotment.start[last][one])
         if len(act):
-            P = algebra.information(measurements.weights(int(row[-1]), last))
+            P = algebra.information(measurements.weights(start, last))
             t = np.empty((len(members), len(act), algebra.S))
             patterns.append(gls.Pattern(members, act, P, t, None if totals is None else totals[members]))
 
@@ -181,6 +189,23 @@ def _patterns(
     for _ in engine.map(measure, tasks):  # all patterns together: most have few leaves
         pass
     return patterns
+
+
+def _measured(
+    algebra: Algebra, measurements: Measurements, depth: int, start: int, rows: Ints, t: Floats, piece: slice
+) -> None:
+    """Measure some nodes of a level above the leaves, into ``t``."""
+    nodes = rows[piece]
+    t[nodes] = right_side(algebra, measurements, depth, start, nodes, np.arange(algebra.K))
+
+
+def _labels(active: NDArray[np.bool_], start: Ints) -> Ints:
+    """A number for each leaf, in the order of its active k and then of its class (at most 64 k)."""
+    place = np.arange(active.shape[1], dtype=np.uint64)[::-1]
+    code = (active.astype(np.uint64) << place).sum(axis=1, dtype=np.uint64)
+    codes, classes = (np.unique(x, return_inverse=True)[1].ravel() for x in (code, start))
+    label: Ints = codes * (classes.max(initial=0) + 1) + classes
+    return label
 
 
 def right_side(
