@@ -39,6 +39,7 @@ from stirred.mechanisms.topdown.run.subtrees.survey import (
     unpacked,
 )
 from stirred.mechanisms.topdown.run.task import Task
+from stirred.mechanisms.topdown.solve.agreed.estimator import agreeing
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -109,7 +110,9 @@ def estimate(
     guide = None
     if guided and isinstance(targets, Informed):
         guide = Guidance.of(targets, above.constraints, scatter)
-    estimator = Estimator.of(targets, above.constraints, solver=task.settings.solver, guide=guide)
+    estimator = agreeing(
+        Estimator.of(targets, above.constraints, solver=task.settings.solver, guide=guide)
+    )
     levels, certificates = descend(
         estimator, (), above.depth, task.engine,
         progress=task.progress, checkpoint=checkpoint,

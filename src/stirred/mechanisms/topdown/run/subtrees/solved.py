@@ -27,6 +27,7 @@ from stirred.mechanisms.topdown.run.subtrees.survey import (
     packed,
     unpacked,
 )
+from stirred.mechanisms.topdown.solve.agreed.estimator import agreeing
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse, ordinary, stacked, upward
@@ -64,7 +65,7 @@ class Solve:
         guide = None
         if self.measured.guided and isinstance(targets, Informed):
             guide = Guidance.of(targets, constraints, UnitSpread(*told[0]["scatter"]))
-        estimator = Estimator.of(targets, constraints, solver=self.solver, guide=guide)
+        estimator = agreeing(Estimator.of(targets, constraints, solver=self.solver, guide=guide))
         division = self.measured.division
         above = [unknown()] * division.depth
         above.append(stacked([(top["cells"], top["counts"]) for top in told]))

@@ -1,0 +1,171 @@
+"""DHC on a synthetic census: errors of the measured marginals against best linear estimates, certificates, seconds.
+
+  python benchmarks/dhc.py [--census FOLDER/census.toml] [--preset demo] [--products persons units] [--draws 1] [--tables 3]
+
+For every query with few answers and every level: the mean absolute error of the noisy answers, of the best linear
+estimate from the geounit's own measurements, of the best linear estimate that also keeps the published PL sums, and of
+the released integers. PL is published first, with its own noise, and the two estimates differ by its error.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.census import read
+from stirred.census.synthetic import write_preset
+from stirred.chance import Key
+from stirred.engine import Local
+from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.measure.linear import Raw
+from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.run.above import Above, whole
+from stirred.mechanisms.topdown.run.task import Settings, Task
+from stirred.mechanisms.topdown.solve.agreed.estimator import agreeing
+from stirred.mechanisms.topdown.solve.agreed.parent import FEW
+from stirred.mechanisms.topdown.solve.levels import Estimator
+from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.workload.histogram import Query
+from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.spec.files import save
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+EXACT = 1e4  # the weight of a sum that is kept
+
+
+def designs(above: Above, queries: Sequence[Query]) -> tuple[Floats, Floats, Ints]:
+    """What the queries and the kept sums see: answers × coarse cells, kept sums × coarse cells, and PL group → kept sum."""
+    held = above.constraints.held[0].query
+    cells = np.arange(above.allotment.workload.histogram.cells)
+    cells = cells[above.constraints.possible(cells)]
+    label = np.zeros(len(cells), np.int64)
+    for query in queries:
+        label = np.unique(label * (query.size + 1) + query.of(cells) + 1, return_inverse=True)[1].ravel()
+    group = held.of(cells)
+    pairs = np.unique(group * (label.max() + 1) + label)
+    # PL groups that no query tells apart (they hold the same coarse cells) are one kept sum.
+    kinds: dict[bytes, int] = {}
+    merged = np.full(held.size, -1, np.int64)
+    for one in np.unique(group):
+        inside = pairs[(pairs // (label.max() + 1)) == one] % (label.max() + 1)
+        merged[one] = kinds.setdefault(inside.tobytes(), len(kinds))
+    _, first, coarse = np.unique(
+        merged[group] * (label.max() + 1) + label, return_index=True, return_inverse=True
+    )
+    size = len(first)
+    A = np.zeros((sum(query.size for query in queries), size))
+    at = 0
+    for query in queries:
+        own = query.of(cells[first])
+        A[at + own[own >= 0], np.flatnonzero(own >= 0)] = 1.0
+        at += query.size
+    E = np.zeros((len(kinds), size))
+    E[merged[group[first]], np.arange(size)] = 1.0
+    del coarse
+    return A, E, merged
+
+
+def linear(A: Floats, E: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The best linear estimates of the answers: a matrix for the answers alone, one for answers and kept sums."""
+    own = np.sqrt(weights)[:, None]
+    free = A @ np.linalg.pinv(own * A, rcond=1e-10)
+    both = A @ np.linalg.pinv(np.concatenate([own * A, EXACT * E]), rcond=1e-12)
+    return free, both
+
+
+def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], depths: range) -> None:
+    """Print the table."""
+    workload = above.allotment.workload
+    queries = [query for query in workload.queries if query.size <= FEW]
+    A, E, merged = designs(above, queries)
+    held = above.constraints.held[0]
+    print(
+        f"{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'out':>8s} {'out/BLUE,PL':>11s}"
+    )
+    for depth in depths:
+        start = int(above.allotment.start[depth][0])
+        own = measurements.weights(start, depth)
+        weights = np.concatenate([np.full(query.size, own[query.name]) for query in queries])
+        free, both = linear(A, E, weights)
+        nodes = np.flatnonzero(above.allotment.start[depth] == start)
+        y = np.concatenate(
+            [measurements.answers(depth, start, q, nodes, np.arange(q.size)) for q in queries], axis=1
+        ).astype(float)
+        kept = np.zeros((len(nodes), len(E)))
+        np.add.at(kept.T, merged[merged >= 0], held.low[depth][nodes][:, merged >= 0].T)
+        blue = (np.sqrt(weights) * y) @ free.T
+        agreed = np.concatenate([np.sqrt(weights) * y, EXACT * kept], axis=1) @ both.T
+        at = 0
+        for query in queries:
+            part = slice(at, at + query.size)
+            truth = answers(above.truth[depth], query)[nodes]
+            out = answers(levels[depth], query)[nodes]
+            error = [
+                float(np.abs(one - truth).mean()) for one in (y[:, part], blue[:, part], agreed[:, part], out)
+            ]
+            shown = " ".join(f"{one:8.3f}" for one in error)
+            print(
+                f"{above.spine.levels[depth]:12s} {query.name:34s} {shown} {error[3] / error[2]:11.2f}",
+                flush=True,
+            )
+            at += query.size
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--census", type=Path)
+    parser.add_argument("--preset", default="demo")
+    parser.add_argument("--products", nargs="+", default=["persons", "units"])
+    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--first", type=int, default=5)
+    parser.add_argument("--tables", type=int, default=3, help="levels from the top in the table")
+    parser.add_argument("--levels", type=int, default=99, help="levels that are solved")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        if options.census is None:
+            write_preset(options.preset, place / "census")
+        census = read(options.census or place / "census" / "census.toml")
+        for draw in range(options.first, options.first + options.draws):
+            key = Key.for_tests(draw)
+            data = place / f"pl{draw}" / "public" / "data"
+            data.mkdir(parents=True)
+            release = TopDown(workload="pl94").release(census, key=key, out=data)
+            save(release.specification, data.parent / "spec.json")
+            for product in options.products:
+                workload = Workload.preset(f"dhc-{product}")
+                task = Task(
+                    census=census, workload=workload, settings=Settings(mode="classic"), key=key, engine=Local(),
+                    given=data.parent.parent,
+                )  # fmt: skip
+                above = whole(task)
+                measurements = Measurements(above.allotment, above.truth, key, 1, above.place)
+                estimator = agreeing(Estimator.of(Raw(measurements), above.constraints))
+                levels: list[Sparse] = []
+                print(f"\n{workload.name}, key {draw}")
+                for depth, level in enumerate(above.spine.levels[: options.levels]):
+                    wall, cpu = time.perf_counter(), time.process_time()
+                    found = estimator.root() if depth == 0 else estimator.level(depth, levels[-1], Local())
+                    levels.append(found[0])
+                    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+                    one = found[1]
+                    print(
+                        f"{level:12s} {one.parents:6d} parents, sums off {one.violation:.1e}, distance {one.distance:.2f}, "
+                        f"{one.iterations} products, {time.perf_counter() - wall:.1f} s, {time.process_time() - cpu:.1f} s "
+                        f"of processors, {memory:.2f} GB",
+                        flush=True,
+                    )
+                compare(above, measurements, levels, range(min(options.tables, len(levels))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The estimator of a product that agrees with an earlier one in every geounit."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown.measure.linear import Raw
+from stirred.mechanisms.topdown.rules.constraints import Constraints
+from stirred.mechanisms.topdown.solve.agreed.parent import AgreedParent
+from stirred.mechanisms.topdown.solve.levels import Estimator
+from stirred.mechanisms.topdown.solve.problem import Certificate
+from stirred.mechanisms.topdown.tree.counts import Sparse
+
+Ints = NDArray[np.int64]
+
+
+def agreeing(estimator: Estimator) -> Estimator:
+    """The same with Newton's method, where the only sums that are held are those of an earlier product."""
+    given = estimator.allotment.workload.given
+    fits = given and estimator.solver == "fast" and isinstance(estimator.targets, Raw)
+    if not fits or not _agrees(estimator.constraints):
+        return estimator
+    return AgreedEstimator(*(getattr(estimator, own.name) for own in fields(estimator)))
+
+
+def _agrees(constraints: Constraints) -> bool:
+    """Whether exactly one query is held, exact everywhere, and counts every cell."""
+    if len(constraints.held) != 1:
+        return False
+    held = constraints.held[0]
+    exact = all(a is b or np.array_equal(a, b) for a, b in zip(held.low, held.high, strict=True))
+    return exact and all(min(factor) >= 0 for factor in held.query.factors)
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedEstimator(Estimator):
+    """Parents as Newton problems with exact sums; see ``agreed.parent``."""
+
+    def batchable(self, depth: int) -> bool:  # noqa: ARG002
+        """No: every parent is a problem of its own."""
+        return False
+
+    def root(self) -> tuple[Sparse, Certificate]:
+        """The histogram of the root."""
+        spine, histogram = self.allotment.spine, self.allotment.workload.histogram
+        if not spine.size(0):
+            return Estimator.root(self)
+        node, cells = np.zeros(1, np.int64), np.arange(histogram.cells)
+        cells = cells[self.constraints.possible(cells) & self.constraints.allowed(0, node, cells)[0]]
+        certificate = Certificate(spine.levels[0])
+        if not len(cells):
+            return Sparse.of(node[:0], node[:0], node[:0], 1, histogram.cells), certificate
+        allowed = np.ones((1, len(cells)), bool)
+        values = self.children(0, node, cells, node[:0], allowed, certificate)
+        keep = np.flatnonzero(values[0])
+        zeros = np.zeros(len(keep), np.int64)
+        return Sparse.of(zeros, cells[keep], values[0][keep], 1, histogram.cells), certificate
+
+    def children(
+        self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_], certificate: Certificate
+    ) -> Ints:  # fmt: skip
+        """Solve and round; the integers of each child on the parent's cells."""
+        if len(counts) and len(children) == 1:
+            return counts[None]
+        queries = self.allotment.workload.queries
+        weights = self._weights(depth, children, [query.name for query in queries])
+        problem = AgreedParent(
+            depth, children, cells, counts, allowed, self.constraints.held[0], queries, weights
+        )
+        values, solution = problem.solve(self.targets)
+        certificate.add(solution)
+        self._check(depth, children, cells, values)
+        return values
