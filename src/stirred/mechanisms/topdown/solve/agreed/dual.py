@@ -20,7 +20,8 @@ Index = NDArray[np.int32]
 NEWTON = 80  # steps
 SEARCH = 12  # trials along one of them
 PRODUCTS = 400  # of conjugate gradients in one of them
-EASY, STIFF = 1e-6, 1e-3
+EASY, STIFF = 1e-6, 1e-4
+LEAST = 0.05  # of a row's whole curvature: below it prices would run away
 EXACT = 1e-3  # how far they reduce the squared residual
 
 
@@ -67,7 +68,12 @@ def solve_dual(rows: Rows, *, tolerance: float = 1e-3, price: Floats | None = No
         cell, child, first, slack, tie = kernels.active(X, rows.inverse, tied)
         del cell
         steps += 1
-        move, more = _newton(rows, rows.soft + share * whole + 1e-9, g, child, first, slack, tie)
+        soft = rows.soft + share * whole + 1e-9
+        if tied:
+            own = np.empty(u.shape)
+            kernels.diagonal(rows.index, child, first, slack, tie, rows.soft, own)
+            soft += np.maximum(LEAST * whole - own, 0.0)
+        move, more = _newton(rows, soft, g, child, first, slack, tie)
         products += more
         u, taken = _line(rows, u, move, X, g)
         if taken == 0.0:
@@ -92,12 +98,11 @@ def _newton(
     M = np.empty(g.shape)
     kernels.diagonal(rows.index, child, first, slack, tie, soft, M)
     np.reciprocal(M, out=M)
-    inverse = _inverses(rows, child, first, slack, tie, soft)
-    large = np.flatnonzero(rows.small >= 0)
+    factors = _factors(rows, child, first, slack, tie, soft)
 
     def better(r: Floats) -> Floats:
         z: Floats = M * r
-        z[:, large] = (inverse @ r[:, large, None])[..., 0]
+        kernels.backward(factors, r, rows.small, z)
         return z
 
     step, r = np.zeros(g.shape), g.copy()
@@ -123,15 +128,15 @@ def _newton(
     return step, PRODUCTS
 
 
-def _inverses(
+def _factors(
     rows: Rows, child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats
 ) -> Floats:
-    """Inverses of the matrix among the large sums, child by child."""
+    """The factored matrix among the large sums, child by child."""
     size = int((rows.small >= 0).sum())
     blocks = np.empty((len(soft), size, size))
     kernels.coarse_block(rows.index, rows.small, child, first, slack, tie, soft, blocks)
-    result: Floats = np.asarray(np.linalg.inv(blocks), np.float64)
-    return result
+    kernels.factor(blocks)
+    return blocks
 
 
 def _line(rows: Rows, u: Floats, move: Floats, X: Floats, g: Floats) -> tuple[Floats, float]:

@@ -171,3 +171,44 @@ def coarse_block(
             for a in range(count):
                 for b in range(count):
                     out[child[k], inside[a], inside[b]] += s
+
+
+@compiled
+def factor(blocks: Floats) -> None:
+    """The Cholesky factors of symmetric matrices, in place, with 1 / diagonal on it; the order of sums never changes."""
+    m = blocks.shape[1]
+    for c in range(blocks.shape[0]):
+        for i in range(m):
+            for j in range(i):
+                s = blocks[c, i, j]
+                for k in range(j):
+                    s -= blocks[c, i, k] * blocks[c, j, k]
+                blocks[c, i, j] = s * blocks[c, j, j]
+            s = blocks[c, i, i]
+            least = 1e-12 * s
+            for k in range(i):
+                s -= blocks[c, i, k] * blocks[c, i, k]
+            blocks[c, i, i] = 1.0 / np.sqrt(max(s, least))
+
+
+@compiled
+def backward(blocks: Floats, R: Floats, small: NDArray[np.int64], Z: Floats) -> None:
+    """Z = the solution of the factored systems for the rows that ``small`` numbers; other rows are left as they are."""
+    m = blocks.shape[1]
+    v = np.empty(m)
+    for c in range(blocks.shape[0]):
+        for r in range(len(small)):
+            if small[r] >= 0:
+                v[small[r]] = R[c, r]
+        for i in range(m):
+            s = v[i]
+            for k in range(i):
+                s -= blocks[c, i, k] * v[k]
+            v[i] = s * blocks[c, i, i]
+        for i in range(m - 1, -1, -1):
+            v[i] *= blocks[c, i, i]
+            for k in range(i):
+                v[k] -= blocks[c, i, k] * v[i]
+        for r in range(len(small)):
+            if small[r] >= 0:
+                Z[c, r] = v[small[r]]
