@@ -10,20 +10,27 @@ Local Open Scope ring_scope.
 Section Kept.
 Variables (R : realFieldType) (p : R) (M H S : finType) (n : nat) (x : 'I_n -> M * H * S).
 
-(* The paper's Proposition 4: what the PSA publishes has the invariants of the data. *)
-Theorem invariants_kept (f : {ffun M -> 'S_n}) :
-  law p (fun i => (x i).1.1) f != 0 ->
-  same_invariants (table (fun i => ((x i).1, swapped (fun i => (x i).1.1) (fun i => (x i).2) f i))) (table x).
+(* A draw moves no record out of its stratum, and no two records get the value of one. *)
+Lemma strata_perm (m : 'I_n -> M) (f : {ffun M -> 'S_n}) : law p m f != 0 ->
+  (forall i, m (f (m i) i) = m i) /\ injective (fun i => f (m i) i).
 Proof.
-move=> lf; pose m i := (x i).1.1; pose sg i := f (m i) i.
+move=> lf; pose sg i := f (m i) i.
 have sup c : moved (f c) \subset stratum m c.
   by apply: contraR lf => ns; rewrite /law (bigD1 c) //= /psa (negbTE ns) mul0r.
 have msg i : m (sg i) = m i.
   have [/eqP e|h] := boolP (sg i == i); first by rewrite e.
   have : sg i \in moved (f (m i)) by rewrite inE (inj_eq perm_inj).
   by move/(subsetP (sup _)); rewrite inE => /eqP.
-have sg_inj : injective sg.
-  by move=> i j e; have := msg i; rewrite e msg => mij; move: e; rewrite /sg mij => /perm_inj.
+split=> // i j e; have := msg i; rewrite /sg e -/(sg j) msg => mij; move: e; rewrite mij; exact: perm_inj.
+Qed.
+
+(* The paper's Proposition 4: what the PSA publishes has the invariants of the data. *)
+Theorem invariants_kept (f : {ffun M -> 'S_n}) :
+  law p (fun i => (x i).1.1) f != 0 ->
+  same_invariants (table (fun i => ((x i).1, swapped (fun i => (x i).1.1) (fun i => (x i).2) f i))) (table x).
+Proof.
+move=> lf; pose m i := (x i).1.1; pose sg i := f (m i) i.
+have [msg sg_inj] : (forall i, m (sg i) = m i) /\ injective sg := strata_perm lf.
 split=> [a h|a s].
   by rewrite -(n_mhE _ (a, h)) -(n_mhE x (a, h)).
 rewrite -!n_msE -[RHS](card_preim (perm sg_inj)); apply: eq_card => i.

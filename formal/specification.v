@@ -67,6 +67,23 @@ move=> k0 h w; rewrite !mulr_sumr; split; apply: ler_sum => z _; case: (h z) => 
   by rewrite mulrA; apply: ler_wpmul2r => //; apply: k0.
 Qed.
 
+(* A second step that reads the output of a first one: it is enough that the two outputs of the first can be drawn together
+   so that the second is close on every pair that occurs. *)
+Theorem stable_chain (Y W : finType) a (P P' : Y -> R) (J : Y * Y -> R) (K : Y -> W -> R) : nonneg J ->
+  (forall y, \sum_y' J (y, y') = P y) -> (forall y', \sum_y J (y, y') = P' y') ->
+  (forall y y', J (y, y') != 0 -> close a (K y) (K y')) ->
+  close a (fun w => \sum_y P y * K y w) (fun w => \sum_y P' y * K y w).
+Proof.
+move=> j0 eP eP' h w.
+have -> : \sum_y P y * K y w = \sum_y \sum_y' J (y, y') * K y w.
+  by apply: eq_bigr => y _; rewrite -eP mulr_suml.
+have -> : \sum_y P' y * K y w = \sum_y \sum_y' J (y, y') * K y' w.
+  by rewrite exchange_big; apply: eq_bigr => y _; rewrite -eP' mulr_suml.
+rewrite !mulr_sumr; split; apply: ler_sum => y _; rewrite mulr_sumr; apply: ler_sum => y' _;
+  (case: (eqVneq (J (y, y')) 0) => [->|ne]; first by rewrite !mul0r mulr0);
+  by rewrite mulrCA ler_wpmul2l //; case: (h y y' ne w).
+Qed.
+
 (* Laws with different supports are at no finite distance. *)
 Lemma close_disjoint (Z : finType) a (P Q : Z -> R) : law1 P -> (forall z, P z != 0 -> Q z = 0) -> ~ close a P Q.
 Proof.

@@ -50,25 +50,33 @@ Qed.
 Lemma table_ext n (x y : 'I_n -> record) : x =1 y -> table x = table y.
 Proof. by move=> e; apply/ffunP => c; rewrite !ffunE; apply: eq_card => i; rewrite !inE e. Qed.
 
-Lemma Pr_ext n (x y : 'I_n -> record) Q : x =1 y -> Pr x Q = Pr y Q.
+(* The mean of K over the tables that the PSA publishes, given the file x. *)
+Definition mean n (x : 'I_n -> record) (K : tables -> R) : R := \sum_f law p (fun i => (x i).1.1) f *
+  K (table (fun i => ((x i).1, swapped (fun i => (x i).1.1) (fun i => (x i).2) f i))).
+
+Lemma Pr_mean n (x : 'I_n -> record) Q : Pr x Q = mean x (fun N => (Q N)%:R).
+Proof. by rewrite /Pr /prob /mean big_mkcond; apply: eq_bigr => f _; rewrite mulr_natr mulrb. Qed.
+
+Lemma mean_ext n (x y : 'I_n -> record) K : x =1 y -> mean x K = mean y K.
 Proof.
-move=> e; rewrite /Pr /prob; apply: eq_big => [f|f _].
-  by congr (Q _); apply: table_ext => i; rewrite !ffunE !e.
+move=> e; apply: eq_bigr => f _; congr (_ * K _); last by apply: table_ext => i; rewrite !ffunE !e.
 rewrite /law; apply: eq_bigr => c _; congr psa.
 by apply/setP => i; rewrite !inE e.
 Qed.
 
+Lemma Pr_ext n (x y : 'I_n -> record) Q : x =1 y -> Pr x Q = Pr y Q.
+Proof. by rewrite !Pr_mean; apply: mean_ext. Qed.
+
 (* The paper's Lemma 4. *)
-Lemma Pr_reorder n (x : 'I_n -> record) (b : 'S_n) Q : Pr (fun i => x (b i)) Q = Pr x Q.
+Lemma mean_reorder n (x : 'I_n -> record) (b : 'S_n) K : mean (fun i => x (b i)) K = mean x K.
 Proof.
 pose conj (f : {ffun M -> 'S_n}) : {ffun M -> 'S_n} := [ffun c => (b * f c * b^-1)%g].
 have conj_bij : bijective conj.
   exists (fun f : {ffun M -> 'S_n} => [ffun c => (b^-1 * f c * b)%g]) => f; apply/ffunP => c; rewrite !ffunE.
     by rewrite !mulgA mulVg mul1g mulgKV.
   by rewrite !mulgA mulgV mul1g mulgK.
-rewrite /Pr /prob (reindex conj) /=; last exact: onW_bij.
-apply: eq_big => [f|f _].
-  congr (Q _).
+rewrite /mean (reindex conj) /=; last exact: onW_bij.
+apply: eq_bigr => f _; congr (_ * K _); last first.
   rewrite -[RHS](table_reorder _ b); apply: table_ext => i.
   by rewrite !ffunE !permM permKV.
 rewrite /law; apply: eq_bigr => c _; rewrite ffunE /psa moved_conj.
@@ -76,6 +84,9 @@ have -> : stratum (fun i => (x (b i)).1.1) c = b @^-1: stratum (fun i => (x i).1
   by apply/setP => i; rewrite !inE.
 by rewrite preim_sub !card_preim.
 Qed.
+
+Lemma Pr_reorder n (x : 'I_n -> record) (b : 'S_n) Q : Pr (fun i => x (b i)) Q = Pr x Q.
+Proof. by rewrite !Pr_mean mean_reorder. Qed.
 
 Lemma n_mhE n (x : 'I_n -> record) a : #|[set i | (x i).1 == a]| = n_mh (table x) a.1 a.2.
 Proof.
