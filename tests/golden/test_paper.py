@@ -61,7 +61,7 @@ def test_what_only_the_paper_knows_is_an_input(name: str) -> None:
     assert all(value in inputs for value in STATED[name])
 
 
-def test_the_computed_side_moves_with_its_inputs() -> None:
+def test_the_computed_side_moves_with_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [PL_UNITS, replace(PL_PERSONS, counted=PL_PERSONS.counted * 2), DHC_UNITS, DHC_PERSONS]
     changed = tables_2020.table_budgets(parts)["rows"]
     plain = tables_2020.table_budgets()["rows"]
@@ -82,6 +82,20 @@ def test_the_computed_side_moves_with_its_inputs() -> None:
     assert tables_2020.estimate_2010(b=1000)["rows"][0]["computed"] < 11
     four = text_numbers.text_numbers(copies=4)["rows"][-2]["computed"]
     assert four == pytest.approx(16 * 55.371)
+    plain = {row["what"]: row["computed"] for row in text_numbers.text_numbers()["rows"]}
+    monkeypatch.setattr(text_numbers, "CONFIRMED", 2 * text_numbers.CONFIRMED)
+    monkeypatch.setattr(text_numbers, "PAPER_SWAPPED", {**PAPER_SWAPPED, "Dukes": (947, 795)})
+    monkeypatch.setattr(text_numbers, "size_counts", lambda: {1: 5, 2: 7})
+    moved = {row["what"]: row["computed"] for row in text_numbers.text_numbers()["rows"]}
+    changed = [what for what, value in moved.items() if value != plain[what]]
+    assert [what.partition(" (")[0] for what in changed] == [
+        "owned homes after the swap",
+        "households after the swap",
+        "largest stratum b",
+        "MAPE between the two halves of the paper's Table 1",
+        "their race and ethnicity predicted rightly, in percent",
+        "the same in percent of all vulnerable people",
+    ]
 
 
 @pytest.mark.parametrize("b", [2, 3, 4, 5, 10, 30])
