@@ -3,10 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
-SENTENCES = {
-    "absolute": "Absolute risk: what an attacker learns in all, also what follows from statistics that any release gives.",
-    "relative": "Relative risk: what an attacker learns because of one record; a budget of DP bounds this one alone.",
-}
+from stirred.languages import Phrase, Value
+
+
+def named(key: str, /, **values: Value) -> Phrase:
+    """The name of a measure, which reports can say in every language.
+
+    >>> named("implied")
+    'records in cells whose count is implied'
+    """
+    return Phrase(f"measure.{key}", **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +48,13 @@ class RiskMeasure:
     @property
     def sentence(self) -> str:
         """Whether it is absolute or relative risk, and which of the two a budget bounds."""
-        return SENTENCES[self.kind]
+        return Phrase(f"measure.sentence.{self.kind}")
 
     def as_json(self) -> dict[str, object]:
         """The measure as plain values."""
         return {
-            "name": self.name,
-            "about": self.about,
+            "name": str(self.name),
+            "about": str(self.about),
             "kind": self.kind,
             "value": self.value,
             "low": self.low,
@@ -57,8 +63,8 @@ class RiskMeasure:
             "unit": self.unit,
             "public": self.public,
             "baselines": [
-                {"name": b.name, "value": b.value, "low": b.low, "high": b.high} for b in self.baselines
+                {"name": str(b.name), "value": b.value, "low": b.low, "high": b.high} for b in self.baselines
             ],
             "reason": self.reason,
-            "sentence": self.sentence,
+            "sentence": str(self.sentence),
         }

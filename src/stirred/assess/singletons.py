@@ -7,7 +7,7 @@ import polars as pl
 
 from stirred.assess.assessment import TableAssessment
 from stirred.assess.attack.linkage.intervals import wilson
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 
 GUESS = "guess from the area's total"
 
@@ -25,8 +25,8 @@ def singletons(item: TableAssessment) -> tuple[RiskMeasure, ...]:
     both, about = int((true & shown).sum()), f"cells of {item.name} that count one record"
     guess = (Baseline(name=GUESS, value=float(_guess(item)[true].mean())),)
     return (
-        _share("recall of cells of one", about, both, int(true.sum()), guess),
-        _share("precision of cells of one", about.replace("count", "show"), both, int(shown.sum()), ()),
+        _share(named("recall_ones"), about, both, int(true.sum()), guess),
+        _share(named("precision_ones"), about.replace("count", "show"), both, int(shown.sum()), ()),
     )
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.assess.assessment import countable
-from stirred.assess.risk import RiskMeasure
+from stirred.assess.risk import RiskMeasure, named
 from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.frames import frame_of
@@ -43,14 +43,14 @@ class Uniqueness:
         about = f"{self.record_type} records, on {', '.join(self.by)}"
         found = [
             RiskMeasure(
-                name="alone", about=about, kind="absolute", value=self.share, unit="share", public=True
+                name=named("alone"), about=about, kind="absolute", value=self.share, unit="share", public=True
             )
         ]
         if self.before is not None and self.as_shown is not None:
             value = self.as_shown / self.before if self.before else None
             found.append(
                 RiskMeasure(
-                    name="alone before, and shown so",
+                    name=named("alone_shown"),
                     about=f"{self.record_type} records alone in the census on {', '.join(self.by)}",
                     kind="absolute",
                     value=value,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planted import square
+from stirred.assess.audit import audit
 from stirred.assess.audit.bounds import Draws
 from stirred.assess.audit.gaussian import NoiseGroup, NoiseLaw, judged
 from stirred.assess.audit.pairs import law_test
@@ -15,6 +16,7 @@ from stirred.assess.audit.sampling import Clock, draws
 from stirred.census import Census
 from stirred.chance import Key, discrete_gaussian
 from stirred.cli.main import main
+from stirred.languages import Language
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import content
 from stirred.mechanisms.swapping import (
@@ -172,3 +174,28 @@ def test_the_command_prints_numbers_and_a_verdict(
     assert "secret-place" not in json.dumps(found)
     assert main(["audit", "plan.toml", "--method", "sampled", "--runs", "50", "--require-pass"]) == 1
     assert "unknown" in capsys.readouterr().out
+
+
+def test_linked_records_that_are_left_out_are_named() -> None:
+    """The data sets have households alone; where the schema has persons too, the result says it."""
+    schema = {
+        "geography": {"spine": ["county"]},
+        "record": {
+            "household": {"id": "hid", "variables": {"county": list("ab"), "tenure": list("ab")}},
+            "person": {"household": "hid", "variables": {"age": "0..9"}},
+        },
+    }
+    tables = {
+        "household": {"hid": [1, 2], "county": ["a", "b"], "tenure": ["a", "b"]},
+        "person": {"hid": [1, 2], "age": [3, 4]},
+    }
+    swap = PermutationSwapping(match=[], swap=["county"], rate="1/2")
+    found = audit(swap, Census.of(schema, tables), runs=200, records=2, methods=("exact",))
+    assert found.left_out == ("person",)
+    assert "no person records" in found.scope
+    assert found.as_json()["left_out"] == ["person"]
+    alone = audit(swap, few(), runs=200, records=2, methods=("exact",))
+    assert (alone.left_out, alone.scope) == ((), "")
+    german = Language.of("de")
+    assert german.knows(found.sentence)
+    assert german.translated(found.sentence) != found.sentence

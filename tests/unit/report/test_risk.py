@@ -3,13 +3,14 @@
 import pyarrow as pa
 import pytest
 
+from stirred.assess.risk import RiskMeasure, named
 from stirred.assess.uniqueness import against, cells_of_one, uniqueness
 from stirred.census import Census
 from stirred.engine import Local
 from stirred.languages import Language
 from stirred.mechanisms.base import Release
 from stirred.report import Report, render
-from stirred.report.risk import Undone, alone, before_and_after, undone
+from stirred.report.risk import Undone, alone, before_and_after, measured, undone
 from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
 
 SCHEMA = {"geography": {"spine": ["county", "block"]}}
@@ -105,3 +106,25 @@ def test_what_undoing_a_swap_finds_is_said_in_every_language(code: str) -> None:
     page = render(report)
     assert "risk.undone" not in page
     assert "95" in page
+
+
+@pytest.mark.parametrize("code", ["de", "fr", "es"])
+def test_measures_are_named_in_every_language(code: str) -> None:
+    """Names, kinds and sentences of measures are phrases, also where a part of them is a value."""
+    measures = [
+        RiskMeasure(
+            name=named("recall", source=named("source.records")),
+            about=named("about.exposed"),
+            kind="absolute",
+            value=0.5,
+            unit="share",
+        ),
+        RiskMeasure(name=named("implied"), about="households", kind="relative", value=None, unit="share"),
+    ]
+    section = measured("t", "l", [("r", one) for one in measures])
+    page = render(
+        Report(title="t", subtitle="", audience="public", sections=(section,), language=Language.of(code))
+    )
+    for words in ("recall of", "released records", "count is implied", "Absolute risk", "unknown"):
+        assert words not in page
+    assert Language.of(code).say("measure.implied") in page

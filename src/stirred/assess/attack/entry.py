@@ -46,14 +46,14 @@ from stirred.assess.attack.sources import (
     target_of,
     true_records,
 )
-from stirred.assess.risk import RiskMeasure
+from stirred.assess.risk import RiskMeasure, named
 from stirred.census import Census
 from stirred.census.progress import Progress, silent
 from stirred.errors import InputError
 from stirred.mechanisms.release import Release
 
 LISTS = ("cells", "counts", "candidates", "copies", "confidences")
-RECORDS, TABLES = "released records", "records reconstructed from tables"
+RECORDS, TABLES = named("source.records"), named("source.tables")
 
 
 def attack(

@@ -12,14 +12,14 @@ from stirred.assess.attack.linkage.reidentification import (
     PROPORTIONAL,
     Reidentification,
 )
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 
 EVERYONE, EXPOSED = ("all", "all"), ("mode and unique", "nonmodal unique")
 PROVED = ("mode, unique and area", "nonmodal unique, one reconstruction")
 ABOUT = {
-    EVERYONE: "all records",
-    EXPOSED: "records unlike most of their area and unique there on what is known",
-    PROVED: "such records in areas with one reconstruction only",
+    EVERYONE: named("about.all"),
+    EXPOSED: named("about.exposed"),
+    PROVED: named("about.proved"),
 }
 GUESSES = (MODAL, PROPORTIONAL, MAJORITY, CEILING)
 
@@ -36,7 +36,7 @@ def linkage_measures(found: Reidentification, *, source: str) -> list[RiskMeasur
             guesses = [(guess, getattr(found, name)(group, guess)) for guess in GUESSES]
             made.append(
                 RiskMeasure(
-                    name=f"{name} of reidentification, {source}",
+                    name=named(name, source=source),
                     about=ABOUT[group],
                     kind="absolute",
                     value=value,
@@ -57,7 +57,7 @@ def _normalised(found: Reidentification, group: tuple[str, str], source: str) ->
     """How far the attack is above a proportional guess, of what is possible: (a − c) / (1 − c), by recall."""
     persons, _, hits = found.counts(group, ATTACK)
     _, _, guessed = found.counts(group, PROPORTIONAL)
-    name = f"normalised risk, {source}"
+    name = named("normalised", source=source)
     if not persons:
         return RiskMeasure(
             name=name, about=ABOUT[group], kind="absolute", value=None, unit="share", reason="there are none"
@@ -93,8 +93,8 @@ def reconstruction_measures(areas: pl.DataFrame, *, whole: bool) -> list[RiskMea
     missing = areas.height - known
     made = [
         RiskMeasure(
-            name="areas with one reconstruction only",
-            about="areas, from their published tables",
+            name=named("one_reconstruction"),
+            about=named("about.areas"),
             kind="absolute",
             value=proved / areas.height if areas.height and not missing else None,
             low=low,
@@ -115,7 +115,7 @@ def reconstruction_measures(areas: pl.DataFrame, *, whole: bool) -> list[RiskMea
         ]
         made.append(
             RiskMeasure(
-                name="records that two reconstructions can place differently",
+                name=named("two_reconstructions"),
                 about="records of the areas that were reconstructed, at most",
                 kind="absolute",
                 value=bounds[0] if bounds[1] - bounds[0] < 1e-12 else None,
@@ -136,8 +136,8 @@ def agreement_measure(
     persons, hits = int(agreed["records"].sum()), int(agreed[column].sum())
     low, high = wilson(hits, persons)
     return RiskMeasure(
-        name=f"agreement with the truth, {source}",
-        about=ABOUT[EVERYONE] + (", ages in classes" if column == "classed" else ""),
+        name=named("agreement", source=source),
+        about=named("about.classes") if column == "classed" else ABOUT[EVERYONE],
         kind="absolute",
         value=hits / persons if persons else None,
         low=low,
@@ -156,7 +156,7 @@ def left_out_measure(found: LeaveOneOut) -> RiskMeasure:
     low, high = found.interval()
     many = found.included.size
     return RiskMeasure(
-        name="excess of an attack over the same without the person",
+        name=named("excess"),
         about=ABOUT[EXPOSED],
         kind="relative",
         value=found.excess if many else None,

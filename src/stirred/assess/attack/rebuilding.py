@@ -10,7 +10,7 @@ from stirred.assess.attack.linkage.intervals import wilson
 from stirred.assess.attack.measures import reconstruction_measures
 from stirred.assess.attack.reconstruction import Effort, published_tables, reconstruct
 from stirred.assess.attack.result import AttackResult
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.census import Census
 from stirred.census.progress import Progress, silent
 from stirred.frames import frame_of
@@ -96,7 +96,7 @@ def _agreement(
     low, high = wilson(hits, total)
     about = f"{plural(record_type)} by {', '.join(by)}"
     return RiskMeasure(
-        name="agreement with the truth, records rebuilt from tables",
+        name=named("agreement", source=named("source.rebuilt")),
         about=about,
         kind="absolute",
         value=hits / total if total else None,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from stirred.assess.risk import RiskMeasure
+from stirred.assess.risk import RiskMeasure, named
 from stirred.census import Census, Schema
 from stirred.errors import InputError
 from stirred.frames import collected
@@ -30,7 +30,7 @@ def uniques(
     """
     table = unique_counts(source, [by], record_type, place=place)
     return RiskMeasure(
-        name="unique records",
+        name=named("unique"),
         about=f"{record_type} records, on {table['by'][0]}",
         kind="absolute",
         value=float(table["unique"][0]),

@@ -1,6 +1,7 @@
 """Audit a mechanism: compare what it promises with what it does, on invented records."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 from stirred.assess.audit.datasets import alone
@@ -57,7 +58,7 @@ def audit(
                 clock=clock, say=say, shown=not on_records,
             )  # fmt: skip
             if found.data_sets or found.claimed == inf:
-                return found
+                return replace(found, left_out=_left_out(pool, small) if found.data_sets else ())
         if not on_records:
             pool = invented_census(census, households=HOUSEHOLDS, seed=seed)
         return audit_noise(
@@ -89,6 +90,11 @@ def _small(mechanism: Mechanism, pool: Census, *, records: int, on_records: bool
     if record.linked_to:
         return pool
     return alone(pool, record.name) if on_records else few_records(mechanism, pool, records=records)
+
+
+def _left_out(pool: Census, small: Census) -> tuple[str, ...]:
+    """The record types of the schema that the audited data sets do not have."""
+    return tuple(name for name in pool.schema.record_types if name not in small.schema.record_types)
 
 
 def _required(

@@ -20,7 +20,7 @@ from stirred.assess.audit.pairs import (
 )
 from stirred.assess.audit.result import FALSE_ALARM, AuditResult, AuditTest, Outcome, WorstPair
 from stirred.assess.audit.sampling import Clock, draws
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
@@ -257,8 +257,8 @@ def measures(
     beside = () if claimed is None or claimed == inf else (Baseline(name="claimed", value=claimed),)
     return (
         RiskMeasure(
-            name=f"observed loss of {name}",
-            about="invented records of one small universe",
+            name=named("observed", mechanism=name),
+            about=named("about.invented"),
             kind="relative",
             value=exact if exact is not None and exact != inf else lower,
             low=lower,

@@ -5,6 +5,7 @@ from math import inf, isfinite
 from typing import Literal
 
 from stirred.assess.risk import RiskMeasure
+from stirred.languages import Phrase
 from stirred.mechanisms.contents import Content, Row
 
 Outcome = Literal["pass", "fail", "unknown"]
@@ -77,7 +78,22 @@ class AuditResult:
     runs: int = 0
     confidence: float = 0.95
     false_alarm: float = FALSE_ALARM
+    left_out: tuple[
+        str, ...
+    ] = ()  # record types linked to those that were audited, which the data sets do not have
     measures: tuple[RiskMeasure, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence, which reports can say in every language."""
+        return Phrase(f"audit.verdict.{self.verdict}", mechanism=self.mechanism)
+
+    @property
+    def scope(self) -> str:
+        """What the verdict is not about, in one sentence; empty where the data sets have all record types."""
+        if not self.left_out:
+            return ""
+        return Phrase("audit.left_out", types=tuple(self.left_out))
 
     def as_json(self) -> dict[str, object]:
         """The result as plain values; an infinite loss is the text "inf"."""
@@ -89,10 +105,12 @@ class AuditResult:
             "exact": told(self.exact),
             "exact_text": self.exact_text,
             "verdict": self.verdict,
+            "scope": str(self.scope),
             "reason": self.reason,
             "confidence": self.confidence,
             "false_alarm": self.false_alarm,
             "data_sets": self.data_sets,
+            "left_out": list(self.left_out),
             "runs": self.runs,
             "worst": None if self.worst is None else self.worst.as_json(),
             "tests": [test.as_json() for test in self.tests],

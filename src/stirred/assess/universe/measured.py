@@ -6,7 +6,7 @@ from math import log2
 
 import polars as pl
 
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.assess.universe.bounds import observed_bounds
 from stirred.assess.universe.sampling import MOST_WORK
 from stirred.assess.universe.shape import COUNT, Shape, shape_of
@@ -114,17 +114,13 @@ def _measures(
     shape: Shape, strata: pl.DataFrame | None, confidence: float, samples: int = 200, seed: int = 1
 ) -> list[RiskMeasure]:
     about, n = plural(shape.record_type), shape.records
-    nothing = Baseline(
-        name="if only the number of records were known", value=log2(max(shape.combinations, 1))
-    )
+    nothing = Baseline(name=named("nothing_known"), value=log2(max(shape.combinations, 1)))
     unknown_labelled = "the exact tables are not decomposable, and no closed form is known"
     unknown_tables = "three or more exact tables with so many cells that their data sets are not counted"
     found = [
+        _size(named("labelled"), about, log_labelled(shape), n, unknown_labelled, nothing),
         _size(
-            "ways to assign all values (labelled)", about, log_labelled(shape), n, unknown_labelled, nothing
-        ),
-        _size(
-            "tables that agree with the invariants (unlabelled)",
+            named("unlabelled"),
             about,
             log_unlabelled(shape, strata, confidence, samples=2 * samples, seed=seed),
             n,
@@ -137,7 +133,7 @@ def _measures(
     if strata is not None:
         found.append(
             _size(
-                "ways to place records whose other values are known",
+                named("places"),
                 about,
                 log_places(shape, strata),
                 n,
@@ -149,7 +145,7 @@ def _measures(
         single = strata.filter("single")
         found.append(
             _exact(
-                "strata with one data set",
+                named("single_strata"),
                 f"strata of {about}",
                 single.height / max(strata.height, 1),
                 "share",
@@ -157,7 +153,7 @@ def _measures(
         )
         found.append(
             _exact(
-                "records in strata with one data set",
+                named("single_records"),
                 about,
                 int(single["records"].sum()) / max(n, 1),
                 "share",
@@ -167,7 +163,7 @@ def _measures(
     found.append(_implied(shape, about, certain=True))
     if shape.fixed:
         whole = n + shape.fixed
-        found.append(_exact("records that are published as they are", about, shape.fixed / whole, "share"))
+        found.append(_exact(named("fixed"), about, shape.fixed / whole, "share"))
     return found
 
 
@@ -216,7 +212,7 @@ def _size(
 
 def _implied(shape: Shape, about: str, *, certain: bool) -> RiskMeasure:
     """The share of records whose cell is implied, or that certainly stand in a cell (the sum of all lower bounds)."""
-    name = "records that certainly stand in a cell" if certain else "records in cells whose count is implied"
+    name = named("certain_cell") if certain else named("implied")
     if shape.shared is None:
         reason = "the exact tables are not decomposable; see cell_bounds for small tables"
         return RiskMeasure(

@@ -100,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
     out.print(table("Loss per unit", heads, rows))
     for label, one in zip(found.labels, found.results, strict=True):
         out.print(f"{label}: {one.verdict}: {one.reason}")
+        if one.scope:
+            out.print(f"  {one.scope}")
         for test in one.tests:
             if test.finding != one.reason:
                 out.print(f"  {test.name}: {test.finding}")

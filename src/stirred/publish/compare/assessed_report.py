@@ -126,7 +126,7 @@ def assessed_report(found: Sequence[AssessedPacket], *, private: bool) -> Report
     for doubt, (title, lead) in LEADS.items():
         rows = [(one.name, measure) for one in found for measure in one.measures.get(doubt, ())]
         if rows:
-            parts.append(risk.measured(title, lead, rows))
+            parts.append(risk.measured(title, lead, rows, said=_verdicts(found) if doubt == "audit" else ()))
     told = [item for one in found for item in one.alone]
     alone = risk.before_and_after(told) if told else None
     return Report(
@@ -138,6 +138,14 @@ def assessed_report(found: Sequence[AssessedPacket], *, private: bool) -> Report
         private=private,
         sections=(*parts, *([] if alone is None else [alone])),
     )
+
+
+def _verdicts(found: Sequence[AssessedPacket]) -> list[str]:
+    """The verdict of each audit in a sentence, why, and what it is not about; each once."""
+    told = [
+        text for one in found for audit in one.audits for text in (audit.sentence, audit.reason, audit.scope)
+    ]
+    return [text for text in dict.fromkeys(told) if text]
 
 
 def side_by_side(found: Sequence[AssessedPacket]) -> Section:

@@ -3,13 +3,21 @@
 from collections.abc import Sequence
 
 from stirred.assess.risk import RiskMeasure
-from stirred.report.document import Note, Section, shown, table
+from stirred.languages import Phrase
+from stirred.report.document import Note, Paragraphs, Section, shown, table
 from stirred.report.texts import percent
 
 
-def measured(title: str, lead: str, found: Sequence[tuple[str, RiskMeasure]]) -> Section:
-    """Measures of risk, a table for each release, each beside what guesses find; what is unknown says why. Internal."""
-    heads = ["measure", "about", "value", "interval", "beside it", "risk"]
+def measured(
+    title: str, lead: str, found: Sequence[tuple[str, RiskMeasure]], *, said: Sequence[str] = ()
+) -> Section:
+    """Measures of risk, a table for each release, each beside what guesses find; what is unknown says why. Internal.
+
+    ``said`` are sentences before the tables.
+    """
+    heads = [
+        Phrase(f"measure.head.{name}") for name in ("name", "about", "value", "interval", "beside", "kind")
+    ]
     tables = [
         table(
             release,
@@ -18,27 +26,28 @@ def measured(title: str, lead: str, found: Sequence[tuple[str, RiskMeasure]]) ->
                 [
                     one.name,
                     one.about,
-                    "unknown" if one.value is None else written(one.value, one.unit),
+                    Phrase("measure.unknown") if one.value is None else written(one.value, one.unit),
                     _interval(one),
                     _beside(one),
-                    one.kind,
+                    Phrase(f"measure.kind.{one.kind}"),
                 ]
                 for name, one in found
                 if name == release
             ],
-            numeric=["value"],
+            numeric=heads[2:3],
         )
         for release in dict.fromkeys(name for name, _ in found)
     ]
     sentences = list(dict.fromkeys(one.sentence for _, one in found))
     notes = (Note(text=one, tone="plain") for one in sentences)
-    return Section(title=title, lead=lead, blocks=(*tables, *notes), chapter="risk")
+    words = [Paragraphs(paragraphs=tuple(said))] if said else []
+    return Section(title=title, lead=lead, blocks=(*words, *tables, *notes), chapter="risk")
 
 
 def _interval(one: RiskMeasure) -> str:
     if one.low is None or one.high is None:
         return ""
-    return f"{written(one.low, one.unit)} to {written(one.high, one.unit)}"
+    return Phrase("measure.interval", low=written(one.low, one.unit), high=written(one.high, one.unit))
 
 
 def _beside(one: RiskMeasure) -> str:

@@ -166,6 +166,7 @@ def test_it_is_said_in_every_language(truth: Census, monkeypatch: pytest.MonkeyP
     for code in (code for code in CODES if code != "en"):
         page = render(replace(report, language=Language.of(code)))
         assert "exact numbers" not in page
+        assert "about" not in re.findall(r'class="number">(\w+) ', page)
         assert not re.search(r"risk\.(given|noisy|majority|left_out)", page)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stirred.assess.attack.inference.places import POSTERIOR, posterior_places
 from stirred.mechanisms.participation import Exchange
 
 Floats = NDArray[np.float64]
@@ -21,6 +22,7 @@ Integers = NDArray[np.int64]
 JOINT, GUESSED, SHOWN = "joint_chance", "guessed_place", "shown_place"
 ROUNDS = 200  # of scaling, at most
 NEAR = 1e-6  # how far sums may be from those that are known, as a share
+MOST_LEVELS = 100  # of a variable by which records are guessed
 MOST = 4_000_000  # weights of one stratum; larger strata are guessed record by record
 
 
@@ -51,6 +53,22 @@ def joint_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]) ->
     return pl.DataFrame({GUESSED: guessed, SHOWN: place, JOINT: chance}).with_columns(
         pl.col(JOINT).fill_nan(None)
     )
+
+
+def most_telling(units: pl.DataFrame, law: Exchange, held: Sequence[str]) -> str:
+    """The held variable by which most records are found where they are shown; nothing where none tells more than margins.
+
+    >>> law = Exchange(record_type="h", match=(), moving=("t",), selected=lambda n: np.full(np.shape(n), 0.4))
+    >>> units = pl.DataFrame({"h": ["x", "x", "y", "y"] * 5, "k": ["u", "v"] * 10, "t": ["a", "a", "b", "b"] * 5})
+    >>> most_telling(units, law, ["h", "k"])
+    'h'
+    """
+    best, found = posterior_places(units, law)[POSTERIOR].to_numpy().mean() + 1e-9, ""
+    for name in held:
+        if 2 <= units[name].n_unique() <= MOST_LEVELS:
+            share = posterior_places(units, law, given=[name])[POSTERIOR].to_numpy().mean()
+            best, found = (share, name) if share > best else (best, found)
+    return found
 
 
 def _code(names: Sequence[str]) -> pl.Expr:

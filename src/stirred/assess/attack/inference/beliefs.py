@@ -7,7 +7,7 @@ import polars as pl
 
 from stirred.assess.attack.inference.counts import KnownNoise, Prior, prior_to_posterior
 from stirred.assess.attack.result import AttackResult
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.assess.universe.bounds import maximal, separators
 from stirred.census import Census
 from stirred.frames import frame_of
@@ -138,7 +138,7 @@ def _joined(parts: Sequence[tuple[int, AttackResult]]) -> AttackResult:
 
 def _no_law(mechanism: str, record_type: str) -> RiskMeasure:
     return RiskMeasure(
-        name="chance of the best guess of a count",
+        name=named("count_guess_alone"),
         about=f"counts of {record_type} records",
         kind="absolute",
         value=None,

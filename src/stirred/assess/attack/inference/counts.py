@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from stirred.assess.attack.result import AttackResult
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -142,16 +142,16 @@ def prior_to_posterior(
     tables: dict[str, pl.DataFrame] = {}
     x = np.atleast_1d(np.asarray(noisy, np.float64))
     for prior in priors or (uniform(),):
-        cases: list[tuple[str, ArrayLike, ArrayLike | None]] = [("without invariants", 0.0, None)]
+        cases: list[tuple[str, ArrayLike, ArrayLike | None]] = [(named("case.without"), 0.0, None)]
         if low is not None or high is not None:
-            cases.append(("with invariants", 0.0 if low is None else low, high))
+            cases.append((named("case.with"), 0.0 if low is None else low, high))
         for words, least, most in cases:
             found = posterior_counts(x, noise, prior, low=least, high=most)
             before = _before(found, prior)
             tables[f"{prior.name}, {words}"] = found
             measures.append(
                 RiskMeasure(
-                    name=f"chance of the best guess of a count, {words}",
+                    name=named("count_guess", case=words),
                     about=f"{about}, if {prior.name}",
                     kind="absolute",
                     value=float(found["chance"].to_numpy().mean()),
@@ -164,7 +164,7 @@ def prior_to_posterior(
                 right = np.asarray(truth) == found["likeliest"].to_numpy()
                 measures.append(
                     RiskMeasure(
-                        name=f"counts that the best guess finds, {words}",
+                        name=named("count_found", case=words),
                         about=f"{about}, if {prior.name}",
                         kind="absolute",
                         value=float(right.mean()),
@@ -193,7 +193,7 @@ def _one_record(noise: KnownNoise, about: str) -> RiskMeasure:
     pure = noise.law == "geometric"
     value = 1 / noise.scale if pure else (2 * 1.96 * noise.scale + 1) / (2 * noise.scale**2)
     return RiskMeasure(
-        name="change of the odds that a record is counted",
+        name=named("count_odds"),
         about=about,
         kind="relative",
         value=value,

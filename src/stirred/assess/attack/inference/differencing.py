@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.assess.attack.result import AttackResult
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.errors import InputError
 from stirred.frames import frame_of
 
@@ -148,7 +148,7 @@ def _piece_measures(found: pl.DataFrame, areas: Sequence[str], small: int) -> tu
         right = new.filter(pl.col("difference").round() == pl.col(COUNT)).height / new.height
         measures.append(
             RiskMeasure(
-                name="differences that equal the truth",
+                name=named("differences"),
                 about=f"{about} and that follow",
                 kind="absolute",
                 value=right,
@@ -201,7 +201,7 @@ def between_releases(
         ratio = float((averaged["spread"] / noisy["variance"].sqrt()).to_numpy().mean())
         measures.append(
             RiskMeasure(
-                name="standard error after averaging two releases",
+                name=named("averaged"),
                 about=about,
                 kind="relative",
                 value=ratio,

@@ -1,15 +1,16 @@
 """Undo a swap whose rate is known: the chance that each record is where it is shown, for households and for their people."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
 
-from stirred.assess.attack.inference.assignment import JOINT, joint_places
+from stirred.assess.attack.inference.assignment import JOINT, joint_places, most_telling
 from stirred.assess.attack.inference.places import BEST, COME, POSTERIOR, PRIOR, STAY, posterior_places
 from stirred.assess.attack.linkage.intervals import wilson
 from stirred.assess.attack.result import AttackResult
-from stirred.assess.risk import Baseline, RiskMeasure
+from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.census import Census
 from stirred.frames import collected
 from stirred.mechanisms.base import Mechanism
@@ -19,13 +20,10 @@ from stirred.mechanisms.release import Release
 from stirred.mechanisms.released import lazy, schema_of
 from stirred.spec.multiverse import plural
 
+MOST_TOGETHER = 500_000  # records, for which each held variable is tried
 BANDS = (0.0, 0.5, 0.9, 0.95, 0.99, 1.0)
-IN_PLACE, BEST_GUESS = "records that are where they are shown", "places that the best guess finds"
-CERTAIN, ODDS = (
-    "records that are where they are shown with chance 0.95 or more",
-    "largest change of the odds of a place",
-)
-FOUND = "unique records found in place"
+IN_PLACE, BEST_GUESS = named("in_place"), named("best_guess")
+CERTAIN, ODDS, FOUND = named("certain"), named("odds"), named("found_in_place")
 
 
 def inversion(
@@ -62,19 +60,34 @@ def inversion(
     guess = Baseline(name="a guess by the prior", value=_mean(found, PRIOR))
     measures = [
         _public(IN_PLACE, about, _mean(found, POSTERIOR), guess),
-        _public(
-            f"{IN_PLACE}, by their people", "people of these records", _weighted(found, POSTERIOR), guess
-        ),
+        _public(named("in_place_people"), "people of these records", _weighted(found, POSTERIOR), guess),
         _public(BEST_GUESS, about, _mean(found, BEST), guess),
         _public(CERTAIN, about, likely),
         _odds(found, about),
     ]
+    if census is not None and not given:
+        measures += _together(release, law, units, mechanism)
     tables = {"posterior by band": by_band(found), "posterior by size of the stratum": by_size(found)}
     if census is not None:
         measures.append(_found_in_place(census, law, found))
     if records:
         tables["posterior of records"] = found.drop(STAY, COME)
     return AttackResult(measures=tuple(measures), tables=tables)
+
+
+def _together(
+    release: Release, law: Exchange, units: pl.DataFrame, mechanism: Mechanism | None
+) -> list[RiskMeasure]:
+    """The same guess with the held variable that tells most of places, all records of a stratum guessed together."""
+    if units.height > MOST_TOGETHER:
+        return []
+    record = schema_of(release).record(law.record_type)
+    other = {record.id, record.household, *law.match, *law.moving, *schema_of(release).spine}
+    name = most_telling(units, law, [column for column in units.columns if column not in other])
+    if not name:
+        return []
+    found = inversion(release, mechanism=mechanism, given=[name]).measure(BEST_GUESS)
+    return [replace(found, name=named("best_together", variable=name))]
 
 
 def _units(release: Release, law: Exchange) -> pl.DataFrame:
