@@ -9,7 +9,8 @@ from math import comb, factorial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
+
+from stirred.assess.log_gamma import log_gamma
 
 Floats = NDArray[np.float64]
 LARGE = 1e6  # kinds, above which Stirling's series is exact to the last digits
@@ -28,8 +29,8 @@ def log_choices(n: ArrayLike, kinds: ArrayLike) -> Floats:
     rising = records * np.log(large) + (large + records - 0.5) * np.log1p(records / large) - records
     rising += (1 / (large + records) - 1 / large) / 12
     small = np.minimum(many, LARGE)
-    exact = gammaln(records + small) - gammaln(small)
-    result: Floats = np.where(many > LARGE, rising, exact) - gammaln(records + 1)
+    exact = log_gamma(records + small) - log_gamma(small)
+    result: Floats = np.where(many > LARGE, rising, exact) - log_gamma(records + 1)
     return result
 
 
@@ -40,7 +41,7 @@ def log_placements(columns: ArrayLike) -> float:
     1.7918
     """
     counts = np.asarray(columns, np.float64)
-    return float(gammaln(counts.sum() + 1) - gammaln(counts + 1).sum())
+    return float(log_gamma(counts.sum() + 1) - log_gamma(counts + 1).sum())
 
 
 def log_range(rows: ArrayLike, columns: ArrayLike) -> tuple[float, float]:
@@ -56,8 +57,8 @@ def log_range(rows: ArrayLike, columns: ArrayLike) -> tuple[float, float]:
     r, c = r[r > 0], c[c > 0]
     if r.size <= 1 or c.size <= 1:
         return 0.0, 0.0
-    total = gammaln(r.sum() + 1)
-    fixed_rows, fixed_columns = gammaln(r + 1).sum(), gammaln(c + 1).sum()
+    total = log_gamma(r.sum() + 1)
+    fixed_rows, fixed_columns = log_gamma(r + 1).sum(), log_gamma(c + 1).sum()
     low = max(0.0, float(total - fixed_rows - fixed_columns))
     # all but one row decide the last one
     by_rows = log_choices(r, c.size).sum() - log_choices(r.max(), c.size)
@@ -152,6 +153,6 @@ def log_estimate(rows: ArrayLike, columns: ArrayLike) -> float:
     if spread - 1 < 1e-12:
         return float(np.clip(log_placements(c), low, high))
     k = max(1.0, (n - spread) / (many * (spread - 1)))
-    law = gammaln(many * k) - gammaln(n + many * k) + gammaln(n + 1)
-    law += (gammaln(c + k) - gammaln(k) - gammaln(c + 1)).sum()
+    law = log_gamma(many * k) - log_gamma(n + many * k) + log_gamma(n + 1)
+    law += (log_gamma(c + k) - log_gamma(k) - log_gamma(c + 1)).sum()
     return float(np.clip(log_choices(r, many).sum() + law, low, high))

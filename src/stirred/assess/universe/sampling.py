@@ -13,8 +13,8 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, stdtrit
 
+from stirred.assess.log_gamma import log_gamma
 from stirred.compiled import compiled
 
 Floats = NDArray[np.float64]
@@ -35,6 +35,8 @@ class SampledCount:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The estimate with Student's limits on the scale of the logarithm."""
+        from scipy.special import stdtrit
+
         reach = float(stdtrit(max(self.samples - 1, 1), 0.5 + confidence / 2)) * self.error
         return self.log_count - reach, self.log_count + reach
 
@@ -75,7 +77,7 @@ def sample_tables(
     while len(weights) < samples:
         left = c.copy()
         lost = _drawn(large, shapes, left, generator.random((large.size, c.size)))
-        tail = float(gammaln(left.sum() + 1) - gammaln(left + 1).sum()) if ones else 0.0
+        tail = float(log_gamma(left.sum() + 1) - log_gamma(left + 1).sum()) if ones else 0.0
         weights.append(tail - lost)
         if len(weights) >= FEWEST and mean_weight(weights)[1] <= tolerance:
             break

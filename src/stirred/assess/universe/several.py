@@ -12,9 +12,9 @@ from math import log
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from stirred.assess.attack.reconstruction.propagation import bounds, tighten
+from stirred.assess.log_gamma import log_gamma
 from stirred.assess.universe.sampling import FEWEST, SampledCount, mean_weight
 from stirred.assess.universe.shape import COUNT, Shape
 from stirred.compiled import compiled
@@ -77,7 +77,7 @@ def sample_several(
         return SampledCount(log_count=0.0, error=0.0, samples=0)
     draws = np.random.default_rng(seed).random((samples, members.shape[1]))
     own = np.ascontiguousarray(members)
-    tables = gammaln(np.arange(int(margins.max()) + members.shape[1] + 2, dtype=np.float64) + 1)
+    tables = log_gamma(np.arange(int(margins.max()) + members.shape[1] + 2, dtype=np.float64) + 1)
     weights = [float(_filled(own, margins, low.copy(), high.copy(), row, tables)) for row in draws]
     if sum(np.isfinite(weights)) < FEWEST:
         return None

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtri
 
 from stirred.assess.universe.bounds import Shown
 from stirred.assess.universe.counting import (
@@ -78,9 +78,9 @@ def log_unlabelled(
         if found is None:
             return None
         value, error, methods = found
-        reach = float(ndtri(0.5 + confidence / 2)) * error
+        reach = NormalDist().inv_cdf(0.5 + confidence / 2) * error
         return LogSize(value=value, low=max(value - reach, 0.0), high=value + reach, methods=methods)
-    reach = float(ndtri(0.5 + confidence / 2)) * sqrt(float((strata["error"] ** 2).sum()))
+    reach = NormalDist().inv_cdf(0.5 + confidence / 2) * sqrt(float((strata["error"] ** 2).sum()))
     methods = tuple(sorted(strata["method"].unique().to_list()))
     return LogSize(
         value=float(strata["log_tables"].sum()),

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, logsumexp
 
 from stirred.assess.attack.result import AttackResult
+from stirred.assess.log_gamma import log_gamma
 from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.errors import InputError
 
@@ -69,7 +69,7 @@ def poisson(mean: float) -> Prior:
     """
     return Prior(
         name=f"counts are Poisson with mean {mean:g}",
-        log_weight=lambda c: c * np.log(mean) - mean - gammaln(c + 1),
+        log_weight=lambda c: c * np.log(mean) - mean - log_gamma(c + 1),
     )
 
 
@@ -116,7 +116,7 @@ def _posterior(
     allowed = (counts >= least[:, None]) & (counts <= most[:, None])
     weights = noise.log_weight(x[:, None] - counts) + prior.log_weight(np.maximum(counts, 0))
     weights = np.where(allowed, weights, -np.inf)
-    chances = np.exp(weights - logsumexp(weights, axis=1, keepdims=True))
+    chances = np.exp(weights - _log_sum(weights)[:, None])
     best = chances.argmax(axis=1)
     rows = np.arange(x.size)
     mean = (chances * np.where(allowed, counts, 0)).sum(axis=1)
@@ -175,6 +175,13 @@ def prior_to_posterior(
     return AttackResult(measures=tuple(measures), tables=tables)
 
 
+def _log_sum(weights: Floats) -> Floats:
+    """The logarithm of a sum of weights that are given by their logarithms, along the last axis."""
+    top = weights.max(axis=-1)
+    found: Floats = top + np.log(np.exp(weights - top[..., None]).sum(axis=-1))
+    return found
+
+
 def _before(found: pl.DataFrame, prior: Prior) -> float | None:
     """The chance of the best guess without the noisy number, where the bounds leave finitely many counts."""
     spans = found.select("low", "high").unique()
@@ -184,7 +191,7 @@ def _before(found: pl.DataFrame, prior: Prior) -> float | None:
     best = {}
     for least, most in spans.iter_rows():
         weights = prior.log_weight(np.arange(least, most + 1))
-        best[least, most] = float(np.exp(weights.max() - logsumexp(weights)))
+        best[least, most] = float(np.exp(weights.max() - _log_sum(weights)))
     return float(np.mean([best[pair] for pair in found.select("low", "high").iter_rows()]))
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy.special import gammaln
 
 from stirred.assess.attack.inference.beliefs import with_bounds
 from stirred.assess.attack.inference.counts import Floats, KnownNoise, Prior, poisson, posterior_counts
+from stirred.assess.log_gamma import log_gamma
 
 MOST = 200_000  # cells of a table that are weighed, evenly spread over it
 WIDEST = 1_000.0  # standard errors beyond this leave nearly as much open as no number
@@ -99,7 +99,7 @@ def prior_of(estimates: Floats, errors: Floats) -> tuple[Prior, float]:
     size, chance = mean**2 / (spread - mean), mean / spread
 
     def log_weight(c: Floats) -> Floats:
-        ways = gammaln(c + size) - gammaln(c + 1) - gammaln(size)
+        ways = log_gamma(c + size) - log_gamma(c + 1) - log_gamma(size)
         found: Floats = ways + size * np.log(chance) + c * np.log1p(-chance)
         return found
 
