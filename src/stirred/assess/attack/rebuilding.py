@@ -1,6 +1,7 @@
 """Records of any type rebuilt from the published tables of a packet, such as households from their sizes and tenures."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,8 @@ def rebuilt_from_tables(
         pl.col(place, *by).cast(pl.String)
     )
     truth = counts.filter(pl.col(place).is_in(published.areas.implode()))
-    measures = reconstruction_measures(made.areas, whole=whole)
+    about = named("about.areas_of", records=plural(record_type))
+    measures = [replace(one, about=about) for one in reconstruction_measures(made.areas, whole=whole)]
     measures.append(_agreement(rebuilt, truth, place, by, record_type, seed))
     return AttackResult(
         measures=tuple(measures), tables={f"rebuilt {plural(record_type)}": made.areas.drop(LISTS)}
