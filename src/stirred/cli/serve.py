@@ -12,9 +12,10 @@ proxy with TLS before it, and give the name that browsers use with --name.
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
-from stirred.cli.terminal.output import console
+from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
 
 PORT = 8642
@@ -51,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name", nargs="+", default=[], metavar="HOST", help="other names by which browsers may call it"
     )
 
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the command is asked to end."""
@@ -64,20 +67,17 @@ def run(arguments: argparse.Namespace) -> int:
     bench = Workbench.of(arguments.folder, roots=roots, most_upload=size_of(arguments.max_upload))
 
     def told(address: str) -> None:
-        out = console()
-        out.print(f"the workbench is in {bench.workspace.folder} (process {os.getpid()})")
-        out.print(f"open {address}")
-        flush()
+        place = str(bench.workspace.folder)
+        if arguments.json:
+            print_json({"folder": place, "process": os.getpid(), "address": address})
+        else:
+            out = console()
+            out.print(f"the workbench is in {place} (process {os.getpid()})")
+            out.print(f"open {address}")
+        sys.stdout.flush()
 
     serve(bench, host=arguments.host, port=arguments.port, names=arguments.name, told=told)
     return 0
-
-
-def flush() -> None:
-    """Let a program that reads the address have it at once."""
-    import sys
-
-    sys.stdout.flush()
 
 
 def size_of(text: str) -> int:

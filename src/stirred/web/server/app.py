@@ -18,9 +18,10 @@ SCREENS = (start, data, promise, method, run, look, compare, packet, history, ca
 
 
 def hosts_of(port: int, names: Iterable[str] = ()) -> frozenset[str]:
-    """The names by which a browser may call a workbench."""
-    known = ("127.0.0.1", "localhost", "[::1]", *names)
-    return frozenset({f"{name}:{port}".lower() for name in known})
+    """The names by which a browser may call a workbench; behind a proxy other names have no port."""
+    local = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    others = {told.lower() for name in names for told in (name, f"{name}:{port}")}
+    return frozenset(local | others)
 
 
 def create_app(workbench: Workbench, *, port: int, names: Iterable[str] = ()) -> Gate:

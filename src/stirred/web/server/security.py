@@ -97,7 +97,7 @@ class Gate:
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
-        origin = self._host(headers)
+        host = self._host(headers)
         if scope["method"] not in ("GET", "HEAD", "POST"):
             raise Refused(405, "This method is not used here.")
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
@@ -111,15 +111,15 @@ class Gate:
                 401, "Open the address that stirred serve printed: it has the token of this workbench."
             )
         if scope["method"] == "POST":
-            receive = await self._sent(scope, headers, origin, receive)
+            receive = await self._sent(scope, headers, host, receive)
         await self.inner(scope, receive, send)
 
     def _host(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
-        """The origin that a page of this workbench has; refused where the browser calls it by another name."""
+        """The name by which the browser calls this workbench; refused where it is another one's."""
         named = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
         if len(named) != 1 or named[0] not in self.hosts:
             raise Refused(421, "This workbench is not called by this name.")
-        return f"http://{named[0]}"
+        return named[0]
 
     def _known(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         for name, value in headers:
@@ -133,11 +133,12 @@ class Gate:
         return False
 
     async def _sent(
-        self, scope: Scope, headers: Sequence[tuple[bytes, bytes]], origin: str, receive: Receive
+        self, scope: Scope, headers: Sequence[tuple[bytes, bytes]], host: str, receive: Receive
     ) -> Receive:
         """Read a form and hold it against this session; files are read by their own handler, which asks for the token."""
         found = {name: value for name, value in headers if name in (b"origin", b"sec-fetch-site")}
-        if b"origin" in found and found[b"origin"].decode("latin-1").lower() != origin:
+        own = (f"http://{host}", f"https://{host}")  # a proxy before it may speak TLS
+        if b"origin" in found and found[b"origin"].decode("latin-1").lower() not in own:
             raise Refused(403, "This form was sent by a page of another site.")
         if found.get(b"sec-fetch-site", b"none") not in SITES:
             raise Refused(403, "This form was sent by a page of another site.")

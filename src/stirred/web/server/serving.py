@@ -13,6 +13,7 @@ from stirred.web.pages import prepare_templates
 from stirred.web.server.app import create_app
 from stirred.web.workbench import Workbench
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MOST_AT_ONCE = 400  # connections; more are told to come again
 
 
@@ -50,12 +51,13 @@ def serve(
     """Serve until the process is asked to end; a job that runs goes on."""
     place = listening(host, port)
     port = int(place.getsockname()[1])
-    app = create_app(workbench, port=port, names=(*names, host))
+    app = create_app(workbench, port=port, names=names if host in LOOPBACK else (*names, host))
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         http="h11",
         ws="none",
         loop="asyncio",
