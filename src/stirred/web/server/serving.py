@@ -24,6 +24,7 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen(128)  # a browser that is quicker than the server waits
     except OSError as error:
         made.close()
         raise InputError(

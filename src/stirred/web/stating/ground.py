@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from threading import RLock
 
 from stirred.census import Census
-from stirred.census.synthetic.like.population import Figures, stand_in
 from stirred.publish.plan.proposing import known
 from stirred.web.workspace.data import ChosenData
 
@@ -39,6 +38,9 @@ def _made(chosen: ChosenData) -> StatedGround:
     census = Census(schema=chosen.schema, folder=chosen.file.parent)
     if chosen.read:
         return StatedGround(census=census.checked(), records=True)
+    # slow to import, and the first page does not need it
+    from stirred.census.synthetic.like.population import Figures, stand_in
+
     schema = known(census)
     figures = Figures(households=max(2, chosen.households))
     return StatedGround(

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from stirred.assess.universe import universe
 from stirred.errors import StirredError
 from stirred.publish.before.promise import stated
 from stirred.publish.plan.description import Plan
@@ -23,6 +22,8 @@ class UniverseSize:
 
 def size_of(plan: Plan, ground: StatedGround) -> list[UniverseSize]:
     """The measures of the universe that a plan leaves; an error is told in the place of a number."""
+    from stirred.assess.universe import universe  # slow to import, and the first page does not need it
+
     try:
         whole = stated(plan, ground.census).whole
         told = [mechanism.publishes(ground.census) for mechanism in plan.mechanisms]
