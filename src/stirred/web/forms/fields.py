@@ -120,7 +120,7 @@ def _field(name: str, field: FieldInfo, settings: Mapping[str, object]) -> FormF
         value=value,
         text=typed(kind, value),
         choices=choices,
-        example=toml(field.examples[0]).strip('"') if field.examples else "",
+        example=typed(kind, field.examples[0]) if field.examples else "",
     )
 
 
