@@ -21,6 +21,8 @@ if (form && place) {
     const text = await reply.text();
     if (mine !== asked || !reply.ok) return;
     place.innerHTML = text;
+    const told = document.getElementById("slider-budget"), budget = document.getElementById("budget");
+    if (told) told.textContent = budget ? budget.textContent : "refused";
     place.dataset.milliseconds = String(Math.round(performance.now() - began));
     place.dataset.answers = String(Number(place.dataset.answers || "0") + 1);
   };
