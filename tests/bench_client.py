@@ -83,10 +83,14 @@ class BenchClient:
         pieces = iter(body)
         messages: list[Mapping[str, Any]] = []
         ahead = next(pieces, None)
+        ended = False
 
         async def receive() -> dict[str, Any]:
-            nonlocal ahead
+            nonlocal ahead, ended
+            if ended:
+                await asyncio.Event().wait()  # the browser stays: nothing more comes
             now, ahead = ahead, next(pieces, None)
+            ended = ahead is None
             return {"type": "http.request", "body": now or b"", "more_body": ahead is not None}
 
         async def send(message: Mapping[str, Any]) -> None:

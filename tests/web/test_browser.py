@@ -51,6 +51,7 @@ def axe(page: Page, name: str) -> None:
     assert not told
 
 
+@pytest.mark.slow
 def test_from_design_to_download(browser: Browser, server: object, tmp_path: Path) -> None:
     page = opened(browser, server.address)  # type: ignore[attr-defined]
     origin = server.origin  # type: ignore[attr-defined]
@@ -113,6 +114,7 @@ def test_the_slider_moves_the_budget_as_the_formula_says(
     page.close()
 
 
+@pytest.mark.slow
 def test_a_killed_server_comes_back_with_the_run(browser: Browser, server: object, tmp_path: Path) -> None:
     page = opened(browser, server.address)  # type: ignore[attr-defined]
     origin = server.origin  # type: ignore[attr-defined]
