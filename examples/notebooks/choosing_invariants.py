@@ -39,12 +39,11 @@ for match in CHOICES:
     psa = st.PermutationSwapping(match=match, swap=["county", "tract", "block_group", "block"], rate="1/20")
     promise = psa.specification(census)
     measures = {measure.name: measure.value for measure in universe(promise, census).measures}
-    alone = measures["strata with one data set"]
+    alone = measures["records in strata with one data set"]
+    bits = measures["ways to place records whose other values are known"]
     label = " × ".join(match)
-    rows.append(
-        {"match": label, "epsilon": float(promise.budget.upper(4)), "strata with one data set": alone}
-    )
-    print(f"{label}: {promise.shown_budget}, strata with one data set {alone:.0%}")
+    rows.append({"match": label, "epsilon": float(promise.budget.upper(4)), "bits": bits, "alone": alone})
+    print(f"{label}: {promise.shown_budget}, {bits:.1f} bits open, {alone:.0%} without any protection")
 
 # %%
 x = alt.X(
@@ -62,7 +61,7 @@ alone_bars = (
     .mark_bar(color="#b3541e")
     .encode(
         x=x,
-        y=alt.Y("strata with one data set:Q", title="strata that protect nobody", axis=alt.Axis(format="%")),
+        y=alt.Y("alone:Q", title="households in strata with one data set", axis=alt.Axis(format="%")),
     )
 )
 picture = alt.hconcat(
@@ -71,5 +70,7 @@ picture = alt.hconcat(
 picture.save(str(PICTURES / "choosing-invariants.svg"))
 
 # %% [markdown]
-# ε falls from left to right, because there are fewer households left to exchange; the share of strata in which nothing
-# can be exchanged rises. Budgets of different invariants may not be compared: look at both panels, or at neither.
+# ε falls from left to right, because there are fewer households left to exchange. *Bits open* says how many places a
+# household could still have for someone who knows the exact numbers: 4 bits are 16 equally likely ones. With age matched,
+# many households are in strata where nothing can be exchanged. Budgets of different invariants may not be compared: look
+# at both panels, or at neither.

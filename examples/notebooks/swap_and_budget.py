@@ -14,7 +14,7 @@ import altair as alt
 import stirred as st
 from stirred.census.synthetic import synthesise
 
-HOUSEHOLDS = int(os.environ.get("STIRRED_HOUSEHOLDS", "5000"))
+HOUSEHOLDS = int(os.environ.get("STIRRED_HOUSEHOLDS", "20000"))
 PICTURES = Path("pictures")
 PICTURES.mkdir(exist_ok=True)
 
@@ -43,29 +43,27 @@ for invariant in promise.multiverse.invariants:
 # %% [markdown]
 # ## Every rate has a budget and an error
 #
-# The error is the mean difference of households by county and tenure between the swapped and the true census, in per cent
-# of the cell. The true census is synthetic, so anyone may look.
+# The error is the mean difference of households by tract and tenure between the swapped and the true census, per cell. The
+# true census is synthetic, so anyone may look.
 
 # %%
 RATES = ["1/100", "1/50", "1/20", "1/10", "1/5", "1/2"]
 
 
 def cells(table: list[dict[str, object]]) -> dict[tuple[object, object], int]:
-    """The counts of a table by county and tenure."""
-    return {(row["county"], row["tenure"]): int(str(row["count"])) for row in table}
+    """The counts of a table by tract and tenure."""
+    return {(row["tract"], row["tenure"]): int(str(row["count"])) for row in table}
 
 
-truth = cells(census.counts("household", ["county", "tenure"]).to_pylist())
+truth = cells(census.counts("household", ["tract", "tenure"]).to_pylist())
 rows = []
 for number, rate in enumerate(RATES):
     psa = swap(rate)
     release = psa.release(census, key=st.Key.for_tests(number))  # a real release: st.Key.fresh()
-    shown = cells(psa.table(release, ["county", "tenure"]).to_pylist())
-    error = sum(abs(shown.get(cell, 0) - count) / count for cell, count in truth.items() if count) / len(
-        truth
-    )
-    rows.append({"rate": rate, "epsilon": float(release.specification.budget.upper(4)), "error": 100 * error})
-    print(f"rate {rate}: {release.specification.shown_budget}, error {100 * error:.2f} %")
+    shown = cells(psa.table(release, ["tract", "tenure"]).to_pylist())
+    error = sum(abs(shown.get(cell, 0) - count) for cell, count in truth.items()) / len(truth)
+    rows.append({"rate": rate, "epsilon": float(release.specification.budget.upper(4)), "error": error})
+    print(f"rate {rate}: {release.specification.shown_budget}, error {error:.2f} households")
 
 # %% [markdown]
 # ## The picture
@@ -73,7 +71,7 @@ for number, rate in enumerate(RATES):
 # %%
 points = alt.Chart(alt.InlineData(values=rows)).encode(
     x=alt.X("epsilon:Q", title="ε per household (smaller promises more)", scale=alt.Scale(zero=False)),
-    y=alt.Y("error:Q", title="mean error of households by county × tenure, %"),
+    y=alt.Y("error:Q", title="mean error of households by tract × tenure"),
 )
 drawn = points.mark_line(color="#9bbcbc") + points.mark_point(color="#0b6e6e", filled=True, size=60)
 drawn += points.mark_text(dx=6, dy=-8, align="left").encode(text="rate:N")
