@@ -19,7 +19,7 @@ GROUPS = ("hisp", "white", "black", "aian", "asian", "nhpi", "other", "two")
 CUTS = {"tract": 11, "block_group": 12, "block": 15}
 
 
-# Indices of all blocks of Hawaii 2020 and of four counties of Washington 2010, as docs/explain/synthetic-censuses.md
+# Indices of all blocks of Hawaii 2020 and of four counties of Washington 2010, as docs/benchmarks/synthetic-censuses.md
 # states them; the slow test computes them again from the blocks.
 ENTROPY = {"tract": (0.117, 0.100), "block_group": (0.135, 0.120), "block": (0.191, 0.215)}
 DISSIMILARITY = {  # of Hispanics, whites, blacks and Asians: the other groups are few, and their index is mostly chance

@@ -1,7 +1,7 @@
 """Accuracy on real data: Hawaii 2020, 14,732 blocks, race by voting age, 10 draws; goals from the facts' S1 setting.
 
 Blocks without people are known to be empty (31 % of them), the state's population is exact, no bypassing, the production
-budget. Run as a script it prints the tables of docs/explain/topdown.md.
+budget. Run as a script it prints the tables of docs/benchmarks/topdown.md.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Accuracy on the synthetic Rhode Island with all 2,016 cells: the tree estimate against the classic one, same noise.
 
-As a script it prints the tables of docs/explain/topdown.md: ``python test_state_accuracy.py CENSUS.toml DRAWS LOWEST``.
+As a script it prints the tables of docs/benchmarks/topdown.md: ``python test_state_accuracy.py CENSUS.toml DRAWS LOWEST``.
 """
 
 import sys
