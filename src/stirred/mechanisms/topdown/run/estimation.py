@@ -110,9 +110,7 @@ def estimate(
     guide = None
     if guided and isinstance(targets, Informed):
         guide = Guidance.of(targets, above.constraints, scatter)
-    estimator = agreeing(
-        Estimator.of(targets, above.constraints, solver=task.settings.solver, guide=guide)
-    )
+    estimator = agreeing(Estimator.of(targets, above.constraints, solver=task.settings.solver, guide=guide))
     levels, certificates = descend(
         estimator, (), above.depth, task.engine,
         progress=task.progress, checkpoint=checkpoint,
