@@ -89,9 +89,8 @@ def hawaii_with_units() -> Census:
 
 def washington() -> Census:
     """Two counties of Washington 2010: real persons and households by block, simulated vacant units."""
-    blocks = (
-        pl.read_parquet(WASHINGTON).filter(pl.col("county").is_in(["035", "061"])).rename({"geoid": "block"})
-    )
+    blocks = pl.read_parquet(WASHINGTON).filter(pl.col("county").is_in(["035", "061"]))
+    blocks = blocks.drop("block").rename({"geoid": "block"})
     parts = []
     for group, race in GROUPS.items():
         grown = pl.col(f"vap_{group}")
