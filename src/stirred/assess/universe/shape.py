@@ -200,31 +200,25 @@ def _records(
         return collected(census.scan(record_type, wanted))
     frame = collected(census.scan(record_type, [record.id, *wanted]))
     linked = [r for r in census.schema.records if r.linked_to == record_type]
-    frame = frame.with_columns(pl.lit("").alias(MEMBERS))
-    for other in linked:
+    parts = []
+    for number, other in enumerate(linked):
         own = [
             name
             for name in census.columns(other.name)
             if name in members and name not in (other.id, other.household)
         ]
         people = collected(census.scan(other.name, [other.household, *own]))
-        # one text for each person; those of a home are sorted, so that their order does not tell homes apart
+        # a sum of hashes does not depend on the order of the people of a home; sums wrap around, as hashes may
         each = people.select(
             pl.col(other.household).alias(record.id),
-            pl.concat_str(
-                [pl.col(name).cast(pl.String).fill_null("") for name in own], separator="\x1f"
-            ).alias("person")
-            if own
-            else pl.lit("").alias("person"),
+            (pl.struct(own).hash(seed=0) if own else pl.lit(1, pl.UInt64))
+            .reinterpret(signed=True)
+            .alias("person"),
         )
-        together = each.group_by(record.id).agg(pl.col("person").sort().str.join("\x1e"))
-        frame = (
-            frame.join(together, on=record.id, how="left")
-            .with_columns(
-                pl.concat_str([pl.col(MEMBERS), pl.col("person").fill_null("")], separator="\x1d").alias(
-                    MEMBERS
-                )
-            )
-            .drop("person")
+        together = each.group_by(record.id).agg(
+            pl.col("person").sum().alias(f"sum {number}"), pl.len().alias(f"people {number}")
         )
-    return frame.with_columns(pl.col(MEMBERS).hash(seed=0).alias(MEMBERS)).drop(record.id)
+        frame = frame.join(together, on=record.id, how="left")
+        parts += [f"sum {number}", f"people {number}"]
+    told = pl.struct(pl.col(parts).fill_null(0)).hash(seed=0) if parts else pl.lit(0, pl.UInt64)
+    return frame.with_columns(told.alias(MEMBERS)).drop(record.id, *parts)
