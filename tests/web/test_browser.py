@@ -146,4 +146,10 @@ def test_the_demo_census_cancelled_and_resumed(browser: Browser, server: object,
     page.get_by_role("button", name="Resume run 2").click()
     expect(page.locator("#job-2")).to_have_attribute("data-state", "done", timeout=LONG)
     assert [job.state for job in JobLine(server.folder / "jobs").all()] == ["done", "done"]  # type: ignore[attr-defined]
+    page.goto(f"{origin}/compare?side=2&side=whatif-state")
+    expect(page.get_by_role("heading", name="The promises beside each other")).to_be_visible()
+    page.goto(f"{origin}/packet/2")
+    with page.expect_download() as got:
+        page.get_by_role("link", name="Download the internal part").click()
+    assert "internal/metrics.csv" in zipfile.ZipFile(got.value.path()).namelist()
     page.close()

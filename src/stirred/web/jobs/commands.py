@@ -73,6 +73,10 @@ def assess(packet: str, census: str, out: str, only: Sequence[str]) -> ShownComm
     """Hold a packet against the truth."""
     return ShownCommand(
         words=("assess", packet, "--truth", census, "--out", out, "--only", *only),
+        python="import stirred as st\n"
+        "from stirred.publish.compare.assessed import assess_packet\n\n"
+        f"found = assess_packet(st.Packet({packet!r}), st.read({census!r}), only={list(only)!r})\n"
+        "print(found.as_json())",
         note="Internal: metrics against the truth are a release.",
     )
 
@@ -91,5 +95,21 @@ def frontier(plan: str, out: str, rates: Sequence[str], rho: Sequence[str]) -> S
     """Risk against error over a family of releases."""
     more = (*(("--rates", *rates) if rates else ()), *(("--rho", *rho) if rho else ()))
     return ShownCommand(
-        words=("frontier", plan, *more, "--out", out), note="Internal: it holds releases against the truth."
+        words=("frontier", plan, *more, "--out", out),
+        python="from pathlib import Path\n\nimport stirred as st\n"
+        "from stirred.publish.frontier.drawing import draw_frontier\n"
+        "from stirred.publish.frontier.family import family\n\n"
+        f"plan = st.load({plan!r})\n"
+        f"members = family(plan, rates={list(rates)!r}, rho_squared={list(rho)!r})\n"
+        f"draw_frontier(members, plan.checked_census(), Path({out!r}), key=st.Key.fresh())",
+        note="Internal: it holds releases against the truth.",
+    )
+
+
+def verify(packet: str) -> ShownCommand:
+    """Compare every file of a packet with its checksum."""
+    return ShownCommand(
+        words=("packet", "verify", packet),
+        python="from pathlib import Path\n\nfrom stirred.publish import verify\n\n"
+        f"print(verify(Path({packet!r})))",
     )

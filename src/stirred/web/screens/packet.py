@@ -49,7 +49,7 @@ def packet(request: Request) -> Response:
                 python=again.python,
                 note="Makes the same packet again: same key, same bytes.",
             ),
-            commands.ShownCommand(words=("packet", "verify", f"packets/{number:04}")),
+            commands.verify(f"packets/{number:04}"),
         ],
         number=number,
         receipt=found.receipt(),

@@ -1,6 +1,6 @@
 """What the promise is computed on: a stand-in from the codebook, or the records once a person asked to read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 
 from stirred.census import Census
@@ -43,6 +43,7 @@ def _made(chosen: ChosenData) -> StatedGround:
 
     schema = known(census)
     figures = Figures(households=max(2, chosen.households))
+    made = Census.of(schema, stand_in(schema, figures, chosen.file.parent))
     return StatedGround(
-        census=Census.of(schema, stand_in(schema, figures, chosen.file.parent)), records=False
-    )
+        census=replace(made, folder=chosen.file.parent), records=False
+    )  # public files of areas
