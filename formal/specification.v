@@ -31,6 +31,9 @@ Qed.
 Lemma close_refl (Z : finType) (P : Z -> R) : close 1 P P.
 Proof. by move=> z; rewrite mul1r. Qed.
 
+Lemma close_sym (Z : finType) a (P Q : Z -> R) : close a P Q -> close a Q P.
+Proof. by move=> h z; case: (h z). Qed.
+
 Lemma close_le (Z : finType) a b (P Q : Z -> R) : nonneg P -> nonneg Q -> a <= b -> close a P Q -> close b P Q.
 Proof.
 by move=> p0 q0 ab h z; case: (h z) => h1 h2; split; [apply: le_trans h1 _ | apply: le_trans h2 _]; apply: ler_wpmul2r.
