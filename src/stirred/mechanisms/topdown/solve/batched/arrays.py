@@ -56,23 +56,26 @@ class Terms(NamedTuple):
 @compiled
 def gathered(terms: Terms, children: Ints, place: Ints, own: Floats, out: Floats) -> None:
     """The linear terms of children on the parent's cells, as ``Informed.linear`` looks them up."""
+    kind, position, table, rows = terms.kind, terms.position, terms.level, terms.rows
+    pattern, flat, offset, S = terms.pattern, terms.flat, terms.offset, terms.S
     for c in range(len(children)):
         node = children[c]
         for j in range(len(place)):
-            if terms.kind == OWN:
+            if kind == OWN:
                 out[c, j] = own[c * len(place) + j]
                 continue
-            at = terms.position[place[j]]
-            if terms.kind == UPPER:
-                out[c, j] = terms.level[node, at]
+            at = position[place[j]]
+            if kind == UPPER:
+                out[c, j] = table[node, at]
             else:
-                row = terms.rows[terms.pattern[node], at // terms.S]
-                out[c, j] = terms.flat[terms.offset[node] + row * terms.S + at % terms.S] if row >= 0 else 0.0
+                row = rows[pattern[node], at // S]
+                out[c, j] = flat[offset[node] + row * S + at % S] if row >= 0 else 0.0
 
 
 @compiled
 def live(level: LevelArrays, parent: int) -> tuple[Ints, Bools]:
     """The children that may hold any cell of their parent, and which they may hold."""
+    held, begin, high = level.held, level.begin, level.high
     place = level.place[level.above[parent] : level.above[parent + 1]]
     first, last = level.first_child[parent], level.first_child[parent + 1]
     n = len(place)
@@ -82,9 +85,9 @@ def live(level: LevelArrays, parent: int) -> tuple[Ints, Bools]:
         some = False
         for j in range(n):
             may = True
-            for r in range(len(level.held)):
-                g = level.held[r, place[j]]
-                if g >= 0 and level.high[child, level.begin[r] + g] <= 0:
+            for r in range(len(held)):
+                g = held[r, place[j]]
+                if g >= 0 and high[child, begin[r] + g] <= 0:
                     may = False
             allowed[size, j] = may
             some = some or may
@@ -128,50 +131,52 @@ def present(level: LevelArrays, children: Ints) -> tuple[Floats, Ints]:
 @compiled
 def families(level: LevelArrays, children: Ints, place: Ints) -> tuple[Groups, Ints, Floats, Floats]:
     """Held sums on the parent's cells: groups numbered in order (cells outside first), their number, bounds."""
-    R, n, C = len(level.held), len(place), len(children)
+    held, begin, whole = level.held, level.begin, level.whole
+    R, n, C = len(held), len(place), len(children)
     groups, size = np.zeros((R, n), np.int32), np.ones(R, np.int64)
     number = np.full((R, level.low.shape[1] + 1), -1, np.int64)  # by answer, those outside at 0
     most = 1
     for r in range(R):
-        if level.whole[r]:
+        if whole[r]:
             continue
         for j in range(n):
-            number[r, level.held[r, place[j]] + 1] = 0
+            number[r, held[r, place[j]] + 1] = 0
         size[r] = 0
         for g in range(number.shape[1]):
             if number[r, g] == 0:
                 number[r, g] = size[r]
                 size[r] += 1
         for j in range(n):
-            groups[r, j] = number[r, level.held[r, place[j]] + 1]
+            groups[r, j] = number[r, held[r, place[j]] + 1]
         most = max(most, size[r])
     low, high = np.full((R, C, most), -FREE), np.full((R, C, most), FREE)
     for r in range(R):
-        if level.whole[r]:
+        if whole[r]:
             number[r, 1] = 0
         for g in range(1, number.shape[1]):
             if number[r, g] >= 0:
                 for c in range(C):
-                    low[r, c, number[r, g]] = level.low[children[c], level.begin[r] + g - 1]
-                    high[r, c, number[r, g]] = level.high[children[c], level.begin[r] + g - 1]
+                    low[r, c, number[r, g]] = level.low[children[c], begin[r] + g - 1]
+                    high[r, c, number[r, g]] = level.high[children[c], begin[r] + g - 1]
     return groups, size, low, high
 
 
 @compiled
 def meets(level: LevelArrays, children: Ints, place: Ints, values: Ints) -> bool:
     """Check every bound again on the integers."""
-    sums = np.empty(level.low.shape[1], np.int64)
+    held, begin, low, high = level.held, level.begin, level.low, level.high
+    sums = np.empty(low.shape[1], np.int64)
     for c in range(len(children)):
         for a in range(len(sums)):
             sums[a] = 0
         for j in range(len(place)):
             if values[c, j] < 0:
                 return False
-            for r in range(len(level.held)):
-                g = level.held[r, place[j]]
+            for r in range(len(held)):
+                g = held[r, place[j]]
                 if g >= 0:
-                    sums[level.begin[r] + g] += values[c, j]
+                    sums[begin[r] + g] += values[c, j]
         for a in range(len(sums)):
-            if sums[a] < level.low[children[c], a] or sums[a] > level.high[children[c], a]:
+            if sums[a] < low[children[c], a] or sums[a] > high[children[c], a]:
                 return False
     return True

@@ -5,11 +5,14 @@ memory of every thread. A parent that the kernel refuses is solved by ``Estimato
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure.allotment import Allotment
+from stirred.mechanisms.topdown.measure.linear import Targets
+from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     LEAVES,
@@ -29,17 +32,31 @@ from stirred.mechanisms.topdown.solve.batched.solving import solve_batch
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
 
-if TYPE_CHECKING:
-    from stirred.mechanisms.topdown.solve.levels import Estimator
-
 Triples = tuple[Ints, Ints, Ints]
 CELLS = 1 << 17  # of all children in a batch: some megabytes
 CHUNK = 16  # parents that the general path solves at a time
 TASKS = 32  # batches of a level at least, where it has so many parents
 
 
+class ParentSolver(Protocol):
+    """The estimator of a run: what it knows, and its general path, which solves one parent."""
+
+    @property
+    def allotment(self) -> Allotment: ...
+    @property
+    def constraints(self) -> Constraints: ...
+    @property
+    def targets(self) -> Targets: ...
+    @property
+    def weights(self) -> dict[tuple[int, int], dict[str, float]]: ...
+    @property
+    def tolerance(self) -> float: ...
+    def batchable(self, depth: int) -> bool: ...
+    def parent(self, depth: int, parent: int, above: Sparse, certificate: Certificate) -> Triples: ...
+
+
 def tasks(
-    estimator: "Estimator", depth: int, above: Sparse, parents: Ints
+    estimator: ParentSolver, depth: int, above: Sparse, parents: Ints
 ) -> tuple[list[Ints], Callable[[Ints], tuple[Triples, Certificate]]]:
     """The parents of a level in batches, and what solves one: compiled code, or the general path parent by parent."""
     if estimator.batchable(depth):
@@ -57,7 +74,7 @@ def tasks(
     return [parents[i : i + chunk] for i in range(0, len(parents), chunk)], one_by_one
 
 
-def level_arrays(estimator: "Estimator", depth: int, above: Sparse) -> LevelArrays:
+def level_arrays(estimator: ParentSolver, depth: int, above: Sparse) -> LevelArrays:
     """The arrays of a level."""
     allotment, held = estimator.allotment, estimator.constraints.held
     spine, queries = allotment.spine, allotment.workload.queries
@@ -98,7 +115,7 @@ def own(array: Ints) -> Ints:
     return np.require(array, np.int64, ["C", "W"])
 
 
-def terms_of(estimator: "Estimator", depth: int, cells: Ints) -> Terms:
+def terms_of(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
     """Where the linear terms of a level lie."""
     targets = estimator.targets
     none, no_rows, nowhere = np.zeros(0), np.zeros((0, 0)), np.zeros(0, np.int64)
@@ -123,15 +140,23 @@ def terms_of(estimator: "Estimator", depth: int, cells: Ints) -> Terms:
 
 
 def batches(level: LevelArrays, parents: Ints) -> list[Ints]:
-    """Parents in order, as many in a batch as have CELLS cells with all their children, and enough batches for threads."""
+    """As many parents in a batch as have CELLS cells with all their children, and enough batches for threads.
+
+    The largest come first, because a large one that starts last would leave the other threads without work.
+    """
+    if not len(parents):
+        return []
     size = (level.above[parents + 1] - level.above[parents]) * np.diff(level.first_child)[parents]
     limit = max(1, min(CELLS, int(size.sum()) // TASKS))
     number = (np.cumsum(size) - size) // limit
-    return np.split(parents, np.flatnonzero(np.diff(number)) + 1) if len(parents) else []
+    cut = np.flatnonzero(np.diff(number)) + 1
+    largest = np.argsort(-np.add.reduceat(size, np.r_[0, cut]), kind="stable")
+    found = np.split(parents, cut)
+    return [found[i] for i in largest.tolist()]
 
 
 def solve_parents(
-    estimator: "Estimator", depth: int, above: Sparse, level: LevelArrays, terms: Terms, parents: Ints
+    estimator: ParentSolver, depth: int, above: Sparse, level: LevelArrays, terms: Terms, parents: Ints
 ) -> tuple[Triples, Certificate]:
     """Nodes, cells and counts of the children of some parents, in order, and the certificate of their solves."""
     drawn, first, by_column = np.zeros(0), np.zeros(len(parents) + 1, np.int64), np.ones(len(parents), bool)
@@ -163,7 +188,7 @@ def solve_parents(
 
 
 def _drawn(
-    estimator: "Estimator", depth: int, level: LevelArrays, parents: Ints
+    estimator: ParentSolver, depth: int, level: LevelArrays, parents: Ints
 ) -> tuple[Floats, Ints, Bools]:
     """Linear terms that are drawn or computed for each parent, one after the other."""
     terms, at, by_column = [np.zeros(0)], [0], []
@@ -190,8 +215,9 @@ def together(pieces: Sequence[Triples]) -> Triples:
 
 
 def joined(results: Sequence[Triples], nodes: int) -> Sparse:
-    """The histograms of a level from triples in order: nothing is left to be sorted."""
-    node, cell, count = together(results)
+    """The histograms of a level: within each batch, triples are in order already."""
+    ordered = sorted((one for one in results if len(one[0])), key=lambda one: int(one[0][0]))
+    node, cell, count = together(ordered)
     return Sparse(np.searchsorted(node, np.arange(nodes + 1)), cell, count)
 
 

@@ -21,22 +21,23 @@ from stirred.mechanisms.topdown.solve.flow import minimum_cost_flow
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Groups = NDArray[np.int32]
+Index = int | np.int64
 Bools = NDArray[np.bool_]
 TOTAL_WEIGHT = 64.0  # as in ``rounding``
 BLOCK = 128  # numbers that NumPy adds with eight sums side by side before it halves
 
 
 @compiled
-def _short(a: Floats, first: int, n: int) -> float:
+def _short(a: Floats, first: Index, n: int) -> float:
     """The sum of at most BLOCK numbers."""
     total: float = 0.0
     if n < 8:
-        for i in range(first, first + n):
-            total += a[i]
+        for k in range(n):
+            total += a[first + k]
         return total
     r0, r1, r2, r3 = a[first], a[first + 1], a[first + 2], a[first + 3]
     r4, r5, r6, r7 = a[first + 4], a[first + 5], a[first + 6], a[first + 7]
-    i = first + 8
+    i: Index = first + 8
     last = first + n - n % 8
     while i < last:
         r0 += a[i]
@@ -63,7 +64,7 @@ def pairwise(a: Floats, n: int) -> float:
     44850.0
     """
     if n <= BLOCK:
-        return _short(a, 0, n)
+        return _short(a, np.int64(0), n)  # a literal would be compiled for again
     # NumPy halves again and again (the first half a multiple of eight), so sums are added as in a tree.
     first, size, done = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     sums = np.empty(64)
@@ -91,7 +92,7 @@ def pairwise(a: Floats, n: int) -> float:
 
 
 @compiled
-def ranked(a: Floats, first: int, last: int) -> None:
+def ranked(a: Floats, first: Index, last: Index) -> None:
     """Sort a part of an array in place (Shell 1959)."""
     gap = 1
     while gap < (last - first) // 3:
@@ -141,7 +142,7 @@ def _potentials(potential: Floats, costs: Floats, columns: Ints, left: Ints) -> 
 @compiled
 def _narrow(
     x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
-    total_high: Floats, snap: float, arcs: int, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints,
+    total_high: Floats, snap: float, arcs: Index, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints,
     potential: Floats, values: Ints,
 ) -> None:  # fmt: skip
     """Arcs that take every cell to its floor or ceiling; ``values`` are the floors."""
@@ -188,7 +189,7 @@ def _narrow(
 @compiled
 def _wide(
     x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
-    total_high: Floats, arcs: int, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints, values: Ints,
+    total_high: Floats, arcs: Index, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints, values: Ints,
 ) -> None:  # fmt: skip
     """Arcs that take every cell from zero to the parent's count, with costs that rise: down, the fractional step, up."""
     C, n = x.shape
@@ -234,7 +235,7 @@ def network(
     """Whether a rounding keeps every sum, and it in ``values``."""
     C, n = x.shape
     m = low.shape[1]
-    arcs, copies = 0, 3 if wide else 1
+    arcs, copies = np.int64(0), 3 if wide else 1
     for c in range(C):
         for j in range(n):
             arcs += allowed[c, j]

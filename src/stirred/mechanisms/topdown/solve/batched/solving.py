@@ -138,7 +138,7 @@ def stiff(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
     for r in range(R):
         for a in range(m):
             size[a] = 0
-        k = 0
+        k = np.int64(0)  # a literal would be compiled for again
         for j in range(n):
             if held[r, j] >= 0:
                 size[held[r, j]] += 1
@@ -147,7 +147,7 @@ def stiff(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
         if k == 0:
             mu[r] = 1.0
             continue
-        ranked(inside, 0, k)
+        ranked(inside, np.int64(0), k)
         median = inside[k // 2] if k % 2 else (inside[k // 2 - 1] + inside[k // 2]) / 2.0
         largest = 1
         for a in range(m):
