@@ -36,6 +36,7 @@ from stirred.spec.files import save
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Errors = dict[tuple[str, str], Floats]
 EXACT = 1e4  # the weight of a sum that is kept
 
 
@@ -79,15 +80,13 @@ def linear(A: Floats, E: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return free, both
 
 
-def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], depths: range) -> None:
-    """Print the table."""
+def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], depths: range) -> Errors:
+    """The mean absolute errors by level and query: noisy, best linear, best linear with PL, released."""
+    found: Errors = {}
     workload = above.allotment.workload
     queries = [query for query in workload.queries if query.size <= FEW]
     A, E, merged = designs(above, queries)
     held = above.constraints.held[0]
-    print(
-        f"{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'out':>8s} {'out/BLUE,PL':>11s}"
-    )
     for depth in depths:
         start = int(above.allotment.start[depth][0])
         own = measurements.weights(start, depth)
@@ -109,12 +108,9 @@ def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], 
             error = [
                 float(np.abs(one - truth).mean()) for one in (y[:, part], blue[:, part], agreed[:, part], out)
             ]
-            shown = " ".join(f"{one:8.3f}" for one in error)
-            print(
-                f"{above.spine.levels[depth]:12s} {query.name:34s} {shown} {error[3] / error[2]:11.2f}",
-                flush=True,
-            )
+            found[above.spine.levels[depth], query.name] = np.array(error)
             at += query.size
+    return found
 
 
 def main() -> None:
@@ -130,6 +126,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=3, help="levels from the top in the table")
     parser.add_argument("--levels", type=int, default=99, help="levels that are solved")
     options = parser.parse_args()
+    total: dict[tuple[str, str, str], Floats] = {}
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         if options.census is None:
@@ -164,7 +161,15 @@ def main() -> None:
                         f"of processors, {memory:.2f} GB",
                         flush=True,
                     )
-                compare(above, measurements, levels, range(min(options.tables, len(levels))))
+                shown = compare(above, measurements, levels, range(min(options.tables, len(levels))))
+                for name, error in shown.items():
+                    total[product, *name] = error / options.draws + total.get((product, *name), 0.0)
+    print(
+        f"\n{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'out':>8s} {'out/BLUE,PL':>11s}"
+    )
+    for (_, level, query), error in total.items():
+        numbers = " ".join(f"{one:8.3f}" for one in error)
+        print(f"{level:12s} {query:34s} {numbers} {error[3] / error[2]:11.2f}")
 
 
 if __name__ == "__main__":

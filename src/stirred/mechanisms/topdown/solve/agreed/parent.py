@@ -44,7 +44,7 @@ class AgreedParent:
     weights: Floats  # children × queries
 
     def rows(self, targets: Targets) -> Rows:
-        """The rows of all queries: a group of one cell is part of the cell itself, unless its query comes first."""
+        """The rows of all queries; a group of one cell is part of the cell itself."""
         C, n = len(self.nodes), len(self.cells)
         d, linear = np.zeros((C, n)), np.zeros((C, n))
         index: list[NDArray[np.int32]] = []
@@ -57,10 +57,11 @@ class AgreedParent:
             group = query.of(self.cells)
             here = targets.linear(self.depth, self.nodes, self.cells, frozenset([query.name]))
             first = query.size <= FEW
+            factor = FIRST if first else 1.0
             numbers, place, count = np.unique(group, return_inverse=True, return_counts=True)
-            alone = (count[place] == 1) & (group >= 0) & (not first)
-            d[:, alone] += weight[:, None]
-            linear[:, alone] += here[:, alone]
+            alone = (count[place] == 1) & (group >= 0)
+            d[:, alone] += factor * weight[:, None]
+            linear[:, alone] += factor * here[:, alone]
             keep = np.flatnonzero((group >= 0) & ~alone)
             if not len(keep):
                 continue
@@ -70,7 +71,7 @@ class AgreedParent:
             index.append(own)
             safe = np.maximum(weight, 1e-9)[:, None]
             target.append(here[:, keep[representative]] / safe)
-            soft.append(np.broadcast_to(1.0 / (safe * (FIRST if first else 1.0)), (C, len(numbers))))
+            soft.append(np.broadcast_to(1.0 / (safe * factor), (C, len(numbers))))
             small.append(np.full(len(numbers), first))
             at += len(numbers)
         numbers, place = np.unique(self.held.query.of(self.cells), return_inverse=True)

@@ -1,0 +1,55 @@
+"""The microdata detail file: the Bureau's columns and codes, as its own file has them."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from shared_data import shared
+
+from stirred.census import ppmf
+from stirred.mechanisms.topdown.run import mdf
+from stirred.mechanisms.topdown.workload.workload import Workload
+
+REAL = (
+    Path(__file__).resolve().parents[3] / "shared" / "data" / "guernsey2010" / "ppmf_20210608_persons.parquet"
+)
+BLOCKS = ["390599771001000", "390599771001000", "390599771002005"]
+
+
+def test_persons_of_pl(tmp_path: Path):
+    records = pl.DataFrame({
+        "block": BLOCKS, "GQTYPE_PL": [0, 3, 0], "VOTING_AGE": [1, 2, 2], "CENHISP": [1, 2, 1], "CENRACE": [1, 63, 7],
+    })  # fmt: skip
+    place = mdf.write(Workload.preset("pl94-persons"), records.to_arrow(), tmp_path)
+    assert place.read_text().splitlines() == [
+        "SCHEMA_TYPE_CODE|SCHEMA_BUILD_ID|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLKGRPCE|TABBLK|EPNUM|RTYPE|GQTYPE_PL|VOTING_AGE|"
+        "CENHISP|CENRACE",
+        "MPD|stirred-1|39|059|977100|1|1000|1|3|0|1|1|01",
+        "MPD|stirred-1|39|059|977100|1|1000|2|5|3|2|2|63",
+        "MPD|stirred-1|39|059|977100|2|2005|1|3|0|2|1|07",
+    ]
+    again = ppmf(place).scan("person").collect()
+    assert again.height == 3
+
+
+def test_persons_of_dhc_and_units():
+    records = pl.DataFrame({
+        "block": BLOCKS, "RELSHIP": [0, 33, 27], "QSEX": [1, 2, 2], "QAGE": [40, 19, 85], "CENHISP": [1, 1, 2],
+        "CENRACE": [1, 2, 3],
+    })  # fmt: skip
+    made = mdf.rows("RELSHIP", records, (BLOCKS[0], 4))
+    assert made.select("EPNUM", "RTYPE", "GQTYPE", "RELSHIP", "LIVE_ALONE").rows() == [
+        ("5", "3", "000", "20", "1"), ("6", "5", "501", "38", "9"), ("1", "5", "301", "37", "9"),
+    ]  # fmt: skip
+    units = mdf.rows("HH_STATUS", pl.DataFrame({"block": BLOCKS[:2], "HH_STATUS": [1, 0]}))
+    whole = pl.concat([units, mdf.facilities({BLOCKS[2]: 2})])
+    assert whole.select("RTYPE", "HH_STATUS").rows() == [("2", "1"), ("2", "2"), ("4", "0"), ("4", "0")]
+
+
+@pytest.mark.slow
+def test_the_bureaus_own_file_comes_back_unchanged():
+    real = pl.read_parquet(shared("guernsey2010", "ppmf_20210608_persons.parquet"))
+    numbers = ("GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")
+    records = real.select(pl.col("geoid").alias("block"), *(pl.col(name).cast(pl.Int16) for name in numbers))
+    common = [name for name in real.columns if name != "geoid"]
+    assert mdf.rows("GQTYPE_PL", records).select(common).equals(real.select(common))
