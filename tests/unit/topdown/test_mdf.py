@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from shared_data import shared
 
+from shared_data import shared
 from stirred.census import ppmf
 from stirred.mechanisms.topdown.run import mdf
 from stirred.mechanisms.topdown.workload.workload import Workload

@@ -20,7 +20,7 @@ from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure import nmf
 from stirred.mechanisms.topdown.rules.checks import Findings
 from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.run import digest, output, replicates
+from stirred.mechanisms.topdown.run import digest, mdf, output, replicates
 from stirred.mechanisms.topdown.run.above import Above, whole
 from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told
 from stirred.mechanisms.topdown.run.levels import Checkpoint
@@ -84,6 +84,8 @@ def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
         task.approve(checks, above.constraints.record)
         tables = _tables(task, made)
         microdata = _microdata(task, made)
+        if task.bureau and task.out is not None:
+            mdf.write(task.workload, microdata, task.out)
         if task.replicates:
             tables |= replicates.tables(task, made, subtrees)
         if task.keep_nmf and task.out is not None:
