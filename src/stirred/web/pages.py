@@ -29,10 +29,11 @@ def environment() -> Environment:
     )
 
 
-def prepare_templates() -> None:
-    """Compile every template of the workbench, so that the first page comes as fast as the others."""
+def prepare_templates(bench: Workbench) -> None:
+    """Compile every template and draw the first page once, so that it comes as fast as the others."""
     for name in environment().list_templates(filter_func=lambda name: name.endswith(".html.j2")):
         environment().get_template(name)
+    _drawn(bench, "start.html.j2", title="", step="", shown=(), has_data=False)
 
 
 def bench_of(request: Request) -> Workbench:
@@ -59,32 +60,27 @@ def page(
 ) -> HTMLResponse:
     """A whole page with the line of steps and the equivalent commands."""
     bench = bench_of(request)
-    text = (
+    return HTMLResponse(_drawn(bench, template, title=title, step=step, shown=shown, **values), status)
+
+
+def _drawn(bench: Workbench, template: str, **values: object) -> str:
+    return (
         environment()
         .get_template(template)
-        .render(
-            title=title,
-            step=step,
-            steps=steps_of(bench),
-            shown=shown,
-            folder=str(bench.workspace.folder),
-            **_words(request),
-            **values,
-        )
+        .render(steps=steps_of(bench), folder=str(bench.workspace.folder), **_words(bench), **values)
     )
-    return HTMLResponse(text, status)
 
 
 def fragment(request: Request, template: str, **values: object) -> HTMLResponse:
     """A part of a page, for a script that replaces it."""
-    return HTMLResponse(environment().get_template(template).render(**_words(request), **values))
+    return HTMLResponse(environment().get_template(template).render(**_words(bench_of(request)), **values))
 
 
-def _words(request: Request) -> dict[str, object]:
+def _words(bench: Workbench) -> dict[str, object]:
     """What every template may say: the words of the report in English, the card, and the token of forms."""
     language = Language.of("en")
     return {
-        "csrf": bench_of(request).session.csrf,
+        "csrf": bench.session.csrf,
         "version": VERSION,
         "language": language,
         "said": language.translated,

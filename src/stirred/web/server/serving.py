@@ -69,7 +69,7 @@ def serve(
     )
     server = uvicorn.Server(config)
     workbench.line.start()
-    prepare_templates()
+    prepare_templates(workbench)
     Thread(target=workbench.warm, daemon=True).start()
     if told is not None:
         told(address(host, port, workbench.session.token))
