@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_client import BenchClient
+from bench_client import BenchClient, form_in
+from small_town import write_town
 from stirred.publish.packet import Packet
 from stirred.publish.packet.checksums import verify
 from stirred.web.jobs.line import JobLine
@@ -81,6 +82,7 @@ def test_a_run_is_made_again_by_the_command_that_is_shown(started: Workbench, cl
     assert "/run/1/cancel" not in client.get("/run").text
 
 
+@pytest.mark.skipif(not Path("/proc").exists(), reason="it looks for the child of a process in /proc")
 def test_an_interrupted_job_is_found(bench: Workbench) -> None:
     job = bench.line.add("synth", ENDLESS)
     bench.line.start()
@@ -120,3 +122,30 @@ def test_the_python_that_is_shown_runs(started: Workbench, client: BenchClient) 
             assert done.returncode == 0, (path, done.stderr)
     sums = [(folder / name / "public/checksums.txt").read_bytes() for name in ("packets/0002", "again")]
     assert sums[0] == sums[1]
+
+
+@pytest.mark.slow
+def test_files_are_uploaded_described_and_corrected(tmp_path: Path) -> None:
+    write_town(tmp_path / "town")
+    bench = Workbench.of(tmp_path / "bench")
+    client, mark = BenchClient(bench), b"--xx\r\ncontent-disposition: form-data; name="
+    parts = [mark + b'"csrf"\r\n\r\n' + bench.session.csrf.encode() + b"\r\n"]
+    for name in ("household.csv", "person.csv"):
+        head = mark + f'"files"; filename="{name}"\r\n\r\n'.encode()
+        parts.append(head + (tmp_path / "town" / name).read_bytes() + b"\r\n")
+    kind = "multipart/form-data; boundary=xx"
+    assert client.send("POST", "/data/upload", body=[*parts, b"--xx--\r\n"], kind=kind).status == 303
+    bench.line.start()
+    client.post("/data/describe")
+    wait(lambda: bench.line.job(1).ended)
+    bench.line.close()
+    text = form_in(client.get("/data").text, "/data/codebook")["text"][0]
+    assert "# each code lies in one code of the level before" in text
+    wrong = client.post("/data/codebook", {"text": text.replace("name = ", "nmae = ", 1)})
+    assert wrong.status == 422
+    assert "did you mean name?" in wrong.words
+    better = text.replace('tenure = {type = "text"}', 'tenure = {levels = ["owned", "rented"]}')
+    assert client.post("/data/codebook", {"text": better}).status == 303
+    assert (bench.workspace.own_census / "census.0001.toml").read_text() == text
+    assert bench.chosen().schema.record("household").variable("tenure").level_count == 2
+    assert not bench.chosen().read

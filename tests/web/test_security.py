@@ -87,6 +87,8 @@ def test_a_form_of_another_site_is_refused(client: BenchClient, bench: Workbench
         client.send("POST", "/data/read", body=[f"csrf={csrf}&read=yes".encode()], kind="text/plain").status
         == 415
     )
+    for path in ("/data/read", "/run/start", "/data/demo"):
+        assert client.send("POST", path, body=[b"--xx--\r\n"], kind=MULTIPART).status == 415
     assert client.send("DELETE", "/data").status == 405
     assert not bench.chosen().read
 

@@ -22,6 +22,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_FORM = 2 << 20  # bytes of a form without files
 MOST_FIELDS = 20_000
+UPLOAD = "/data/upload"  # the one handler that takes files, and asks for the token of the form itself
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -143,7 +144,7 @@ class Gate:
         if found.get(b"sec-fetch-site", b"none") not in SITES:
             raise Refused(403, "This form was sent by a page of another site.")
         kind = next((value for name, value in headers if name == b"content-type"), b"").split(b";")[0].strip()
-        if kind == b"multipart/form-data":
+        if kind == b"multipart/form-data" and scope["path"] == UPLOAD:
             return receive
         if kind != b"application/x-www-form-urlencoded":
             raise Refused(415, "Only forms are taken here.")
