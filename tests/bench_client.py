@@ -3,15 +3,17 @@
 import asyncio
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from stirred.web.server.app import create_app
 from stirred.web.workbench import Workbench
 
 PORT = 8642
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,13 @@ class BenchClient:
         return self.send("POST", path, body=[body], kind="application/x-www-form-urlencoded", **how)
 
     def send(self, method: str, path: str, **how: Any) -> Reply:
-        return asyncio.run(self.asked(method, path, **how))
+        return alone(self.asked(method, path, **how))
 
     def at_once(self, paths: Sequence[str]) -> list[Reply]:
         async def all_of_them() -> list[Reply]:
             return list(await asyncio.gather(*(self.asked("GET", path) for path in paths)))
 
-        return asyncio.run(all_of_them())
+        return alone(all_of_them())
 
     async def asked(
         self,
@@ -105,6 +107,12 @@ class BenchClient:
             b"".join(message.get("body", b"") for message in messages[1:]),
             [value for name, value in pairs if name == "set-cookie"],
         )
+
+
+def alone(call: Coroutine[None, None, T]) -> T:
+    """Run a call in a thread of its own: a browser of another test keeps a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, call).result()
 
 
 def form_in(page: str, action: str) -> dict[str, list[str]]:
