@@ -76,8 +76,9 @@ def measured(address: str, census: Path, began: float) -> dict[str, object]:
     csrf = {"csrf": found[1]}
     call("/data/folder", {**csrf, "folder": str(census)})
     call("/data/read", {**csrf, "read": "yes"})
-    call("/promise/start", {**csrf, "mechanism": "permutation-swapping"})
-    page, reading_ms = call("/promise")
+    page, reading_ms = call(
+        "/promise/start", {**csrf, "mechanism": "permutation-swapping"}
+    )  # goes on to the promise
     assert "Stated on the records." in page
     times = []
     for rate in RATES:
