@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize
 
 from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
-from stirred.mechanisms.topdown.solve.agreed.dual import Rows, solve_dual
+from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
 
 
-def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False) -> Rows:
+def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False) -> PricedRows:
     """A small one: two measured queries, a partition into two exact groups, a truth that meets every sum."""
     rng = np.random.default_rng(seed)
     C, n = children, cells
@@ -26,7 +26,7 @@ def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False)
     index.append(group + at)
     target.append(np.stack([truth[:, group == g].sum(axis=1) for g in range(2)], axis=1).astype(float))
     soft.append(np.zeros((C, 2)))
-    return Rows(
+    return PricedRows(
         index=np.stack(index).astype(np.int32),
         centre=truth + rng.normal(0, 2, (C, n)),
         inverse=np.tile(1.0 / rng.uniform(0.5, 2.0, n), (C, 1)),
@@ -38,7 +38,7 @@ def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False)
     )
 
 
-def objective(rows: Rows, x: np.ndarray) -> float:
+def objective(rows: PricedRows, x: np.ndarray) -> float:
     sums = np.empty(rows.target.shape)
     kernels.row_sums(x, rows.index, sums)
     free = rows.soft > 0

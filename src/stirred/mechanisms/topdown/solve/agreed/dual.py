@@ -26,7 +26,7 @@ EXACT = 1e-3  # how far they reduce the squared residual
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PricedRows:
     """Children × cells with their rows: the centre and 1/d of the cells, targets and 1/W of the rows (0: exact)."""
 
     index: Index  # queries × cells → row
@@ -51,7 +51,7 @@ class DualSolution:
     steps: int
 
 
-def solve_dual(rows: Rows, *, tolerance: float = 1e-3, price: Floats | None = None) -> DualSolution:
+def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3, price: Floats | None = None) -> DualSolution:
     """The optimum, to within ``tolerance`` persons in every row."""
     u = np.zeros(rows.target.shape) if price is None else price.copy()
     X, g = np.empty(rows.centre.shape), np.empty(u.shape)
@@ -83,7 +83,7 @@ def solve_dual(rows: Rows, *, tolerance: float = 1e-3, price: Floats | None = No
     return DualSolution(X, u, worst, abs(float((u * g).sum())), products, steps)
 
 
-def _at(rows: Rows, u: Floats, X: Floats, g: Floats) -> None:
+def _at(rows: PricedRows, u: Floats, X: Floats, g: Floats) -> None:
     """The best histograms at prices u, and the gradient: by how much every row is off."""
     kernels.primal(u, rows.centre, rows.inverse, rows.index, rows.parent, rows.allowed, X)
     kernels.row_sums(X, rows.index, g)
@@ -92,7 +92,13 @@ def _at(rows: Rows, u: Floats, X: Floats, g: Floats) -> None:
 
 
 def _newton(
-    rows: Rows, soft: Floats, g: Floats, child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats
+    rows: PricedRows,
+    soft: Floats,
+    g: Floats,
+    child: Index,
+    first: NDArray[np.int64],
+    slack: Floats,
+    tie: Floats,
 ) -> tuple[Floats, int]:
     """The Newton step, by conjugate gradients; preconditioned exactly among the large sums, by the diagonal elsewhere."""
     M = np.empty(g.shape)
@@ -129,7 +135,7 @@ def _newton(
 
 
 def _factors(
-    rows: Rows, child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats
+    rows: PricedRows, child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats
 ) -> Floats:
     """The factored matrix among the large sums, child by child."""
     size = int((rows.small >= 0).sum())
@@ -139,7 +145,7 @@ def _factors(
     return blocks
 
 
-def _line(rows: Rows, u: Floats, move: Floats, X: Floats, g: Floats) -> tuple[Floats, float]:
+def _line(rows: PricedRows, u: Floats, move: Floats, X: Floats, g: Floats) -> tuple[Floats, float]:
     """The point along the step where the dual's slope has fallen by half; X and g are left there."""
     start = float((g * move).sum())
     if start <= 0.0:

@@ -17,7 +17,7 @@ from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import HeldQuery
 from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
-from stirred.mechanisms.topdown.solve.agreed.dual import Rows, solve_dual
+from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
 from stirred.mechanisms.topdown.solve.problem import Solution
 from stirred.mechanisms.topdown.workload.histogram import Query
 
@@ -43,7 +43,7 @@ class AgreedParent:
     queries: tuple[Query, ...]
     weights: Floats  # children × queries
 
-    def rows(self, targets: Targets) -> Rows:
+    def rows(self, targets: Targets) -> PricedRows:
         """The rows of all queries; a group of one cell is part of the cell itself."""
         C, n = len(self.nodes), len(self.cells)
         d, linear = np.zeros((C, n)), np.zeros((C, n))
@@ -86,7 +86,7 @@ class AgreedParent:
             linear += precise * mean
         # Cells that no fine query counts have only a very weak pull to zero of their own.
         floor = 1e-3 * float(self.weights.max())
-        return Rows(
+        return PricedRows(
             index=np.stack(index),
             centre=linear / np.maximum(d, floor),
             inverse=1.0 / np.maximum(d, floor),
@@ -112,7 +112,7 @@ class AgreedParent:
         solution = Solution(found.x, found.gap, found.residual, found.products, "newton", distance)
         return self._integers(rows, found.x), solution
 
-    def _integers(self, rows: Rows, x: Floats) -> Ints:
+    def _integers(self, rows: PricedRows, x: Floats) -> Ints:
         group = rows.index[-1]
         measured = np.ascontiguousarray(rows.index[:-1])
         order = np.lexsort((*_coarse(measured, rows.small), group)).astype(np.int64)
