@@ -45,11 +45,16 @@ class CensusFiles:
     # by record type, made once and kept: files as they are, and with every column in its type
     _opened: dict[str, pl.LazyFrame] = field(default_factory=dict, repr=False, init=False)
     _scanned: dict[str, pl.LazyFrame] = field(default_factory=dict, repr=False, init=False)
+    _domains: list[Domain] = field(
+        default_factory=list, repr=False, init=False
+    )  # of these files, once asked for
 
     @property
     def domain(self) -> Domain:
         """The data sets that could have been collected, as the schema describes them."""
-        return domain_of(self.schema, self.layout)
+        if not self._domains:  # the levels of all variables, listed once
+            self._domains.append(domain_of(self.schema, self.layout))
+        return self._domains[0]
 
     def file(self, record_type: str) -> pl.LazyFrame:
         """The columns of the files, unchanged; a person file that holds households too is split."""

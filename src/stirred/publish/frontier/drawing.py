@@ -9,6 +9,7 @@ from stirred.assess.risk import RiskMeasure
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress, silent
+from stirred.errors import InputError
 from stirred.extras import require
 from stirred.file_names import file_names
 from stirred.publish.compare.assessed import AssessedPacket, Doubt, DoubtSettings, assess_packet
@@ -201,6 +202,12 @@ def _section(
                 low=risk.low,
                 high=risk.high,
             )
+        )
+    if not points:
+        raise InputError(
+            "no release of this family has both a risk and an error",
+            why="the attack or the tables found nothing to measure on a census this small or this uniform",
+            fix="take a larger census, name other tables in [assess], or ask for more members with --rates or --rho",
         )
     best = min(points, key=lambda point: (point.risk, point.error))
     least = min(points, key=lambda point: (point.error, point.risk))
