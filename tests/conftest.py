@@ -1,7 +1,10 @@
 """Which tests run in one process: those on Spark, by the kind of session that they need, and those that share work."""
 
 import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.nodeid import NodeId
@@ -9,6 +12,9 @@ from hypothesis import HealthCheck, settings
 
 from spark_sessions import KINDS, SESSIONS
 from stirred.engine import Spark
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # modules whose tests share what is slow to make: one process makes it once
 ALONE = (
@@ -74,3 +80,19 @@ def no_spark() -> None:
 def pytest_sessionfinish() -> None:
     """Stop what still runs."""
     SESSIONS.clean()
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """One real browser for all page tests of a process: a second one cannot be driven beside it."""
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    found = next(filter(None, map(shutil.which, names)), None)
+    mac = Path("/Applications/Chromium.app/Contents/MacOS/Chromium")
+    path = found or (str(mac) if mac.exists() else None)
+    assert path, "no browser: run bash tools/browser"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path)
+        yield chromium
+        chromium.close()

@@ -4,10 +4,9 @@ import contextlib
 import io
 import os
 import random
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -135,19 +134,3 @@ def packet(town: Path, command: Callable[..., subprocess.CompletedProcess[str]])
     done = command("run", town / "plan.toml", "--out", town / "packet", "--key", town / "town.key")
     assert done.returncode == 0, done.stderr
     return town / "packet"
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
-    """One real browser for all page tests."""
-    from playwright.sync_api import sync_playwright
-
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    mac = Path("/Applications/Chromium.app/Contents/MacOS/Chromium")
-    path = found or (str(mac) if mac.exists() else None)
-    assert path, "no browser: run bash tools/browser"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path)
-        yield chromium
-        chromium.close()

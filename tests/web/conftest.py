@@ -1,7 +1,6 @@
 """A small census and a workbench for it, called without a network."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from stirred.web.workbench import Workbench
 from stirred.web.workspace.data import ChosenData
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    pass
 
 
 @pytest.fixture
@@ -80,17 +79,3 @@ def server(tmp_path: Path) -> Iterator[RunningBench]:
     for job in JobLine(made.folder / "jobs").all():
         if (process := job.process()) is not None:
             os.kill(process, signal.SIGTERM)
-
-
-@pytest.fixture(scope="session")
-def browser() -> "Iterator[Browser]":
-    """One real browser for all page tests."""
-    from playwright.sync_api import sync_playwright
-
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    path = next(filter(None, map(shutil.which, names)), None)
-    assert path, "no browser: run bash tools/browser"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path)
-        yield chromium
-        chromium.close()

@@ -88,7 +88,7 @@ def checkpoint(folder: Path) -> Checkpoint:
 def test_finished_levels_are_deleted_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     levels = checkpoint(tmp_path)
     levels.begin()
-    kept = levels._kept()
+    kept = levels.kept()
     assert kept is not None
     kept.keep("level-1.parquet", b"numbers")
     with killed_deleting(monkeypatch, "level-1.parquet", "level-1.parquet.seal", "run"):

@@ -59,7 +59,7 @@ def tasks(
     estimator: ParentSolver, depth: int, above: Sparse, parents: Ints
 ) -> tuple[list[Ints], Callable[[Ints], tuple[Triples, Certificate]]]:
     """The parents of a level in batches, and what solves one: compiled code, or the general path parent by parent."""
-    if estimator.batchable(depth):
+    if len(parents) and estimator.batchable(depth):
         arrays = level_arrays(estimator, depth, above)
         terms = terms_of(estimator, depth, arrays.cells)
         return batches(arrays, parents), lambda part: solve_parents(
