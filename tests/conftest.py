@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # modules whose tests share what is slow to make: one process makes it once
 ALONE = (
     "test_1940 test_checker test_continued test_exactness test_exhaustive test_more_types test_parts test_rehearse "
-    "test_swap_promises test_synth_coherence test_topdown_tables"
+    "test_swap_promises test_synth_coherence test_topdown_batches test_topdown_tables"
 )
 GROUPS = {"test_packet": "packet", "test_report_page": "packet", **{name: name for name in ALONE.split()}}
 

@@ -15,6 +15,17 @@ from unit.topdown.runs import run
 KEY = Key.for_tests(19)
 
 
+@pytest.fixture(autouse=True)
+def _small_trees_too(monkeypatch):
+    monkeypatch.setattr(batch, "MANY", 0)
+
+
+def test_small_trees_compile_nothing(make_census, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(batch, "solve_batch", None)  # calling it would fail
+    solved(make_census(5, width=3), "pl94-persons", "gls")
+
+
 def solved(census, workload, mode, workers=1):
     made = run(
         census, Workload.preset(workload), Settings(mode=mode), key=KEY, engine=Local(workers=workers)

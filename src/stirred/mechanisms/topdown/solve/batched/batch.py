@@ -1,7 +1,8 @@
 """Solve many parents of a level in one call of compiled code, which holds no lock: threads take batches of parents.
 
 The arrays of a level are made once (``LevelArrays``); a batch is limited by the cells of its children, and so is the
-memory of every thread. A parent that the kernel refuses is solved by ``Estimator.parent``, from which no result differs.
+memory of every thread. A parent that the kernel refuses is solved by ``Estimator.parent``, from which no result differs; so
+are all parents of a small tree, for which nothing is compiled.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ from stirred.mechanisms.topdown.tree.counts import Sparse
 Triples = tuple[Ints, Ints, Ints]
 CELLS = 1 << 17  # of all children in a batch: some megabytes
 CHUNK = 16  # parents that the general path solves at a time
+MANY = 5_000  # geounits from which the kernels are worth compiling: 25 seconds, once, against 2 ms for each parent
 TASKS = 32  # batches of a level at least, where it has so many parents
 
 
@@ -59,7 +61,9 @@ def tasks(
     estimator: ParentSolver, depth: int, above: Sparse, parents: Ints
 ) -> tuple[list[Ints], Callable[[Ints], tuple[Triples, Certificate]]]:
     """The parents of a level in batches, and what solves one: compiled code, or the general path parent by parent."""
-    if len(parents) and estimator.batchable(depth):
+    spine = estimator.allotment.spine
+    many = sum(map(len, spine.codes)) >= MANY
+    if many and len(parents) and estimator.batchable(depth):
         arrays = level_arrays(estimator, depth, above)
         terms = terms_of(estimator, depth, arrays.cells)
         return batches(arrays, parents), lambda part: solve_parents(
@@ -67,7 +71,7 @@ def tasks(
         )
 
     def one_by_one(part: Ints) -> tuple[Triples, Certificate]:
-        own = Certificate(estimator.allotment.spine.levels[depth])
+        own = Certificate(spine.levels[depth])
         return together([estimator.parent(depth, int(p), above, own) for p in part]), own
 
     chunk = max(1, min(CHUNK, len(parents) // TASKS))
