@@ -156,7 +156,7 @@ def broken(
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-@pytest.mark.parametrize("drop", [(), ("kind",)])
+@pytest.mark.parametrize("drop", [("kind",), pytest.param((), marks=pytest.mark.slow)])
 def test_every_pair_of_a_declared_universe_keeps_the_promise(schema: str, drop: tuple[str, ...]) -> None:
     wrong, pairs = broken(schema, drop=drop)
     assert wrong == 0

@@ -76,9 +76,9 @@ def peopled(frame: pl.DataFrame, seed: int, *, persons: int = 3, off_spine: obje
     return Census.of(schema, {"household": homes, "person": people})
 
 
-@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("mode", ["gls", pytest.param("classic", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("states", [1, 2])
+@pytest.mark.parametrize("states", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_other_spines(cut_at, options, states, mode):
     """The published order is the ordinary one although another tree was measured; a state is cut into parts whole."""
     census = peopled(leaves(2, states, (2, 2, 2, 3)), 2)
@@ -133,7 +133,7 @@ def test_records_in_areas_that_the_file_lacks(tmp_path: Path, cut_at):
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("mode", ["gls", "classic"])
+@pytest.mark.parametrize("mode", ["gls", pytest.param("classic", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("widths", [(400, 1, 1, 1), (2, 1, 1, 400)], ids=["above the cut", "in a subtree"])
 def test_wide_parents(cut_at, widths, mode):
     _wide(cut_at, widths, mode)

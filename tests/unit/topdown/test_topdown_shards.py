@@ -54,7 +54,7 @@ def cut_at(monkeypatch):
     ("workload", "mode", "seed", "states", "every"),
     [
         ("small", "gls", 0, 1, False),
-        ("small", "classic", 1, 2, False),
+        pytest.param("small", "classic", 1, 2, False, marks=pytest.mark.slow),
         *(
             pytest.param(workload, mode, seed, seed + 1, True, marks=pytest.mark.slow)
             for workload in ("small", "pl94-persons")
@@ -79,7 +79,9 @@ def test_the_same_release_wherever_it_is_cut(
             assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 7])
+@pytest.mark.parametrize(
+    "parts", [2, *(pytest.param(parts, marks=pytest.mark.slow) for parts in (1, 7))]
+)
 def test_the_same_release_from_any_number_of_parts_and_workers(make_census, monkeypatch, parts):
     monkeypatch.setattr(shard_input, "FEWEST", 1)
     census = make_census(3, states=2)
@@ -102,7 +104,7 @@ def test_every_setting(make_census, cut_at, settings, mode):
 
 
 @pytest.mark.parametrize("mode", ["gls", pytest.param("classic", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("depth", [1, *(pytest.param(depth, marks=pytest.mark.slow) for depth in (0, 2))])
 def test_rules_above_at_and_below_the_cut(make_census, cut_at, depth, mode):
     """Totals exact by county, at least and at most in places, kinds of quarters by block."""
     census = make_census(4, states=2)
