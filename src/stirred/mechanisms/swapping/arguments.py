@@ -61,6 +61,11 @@ def require_tables(tables: Sequence[Sequence[str]], released: Sequence[str]) -> 
             )
 
 
+def held_by_tables(tables: Sequence[Sequence[str]], others: set[str]) -> tuple[str, ...]:
+    """The variables of the tables that are neither matched nor swapped, in their order."""
+    return tuple(dict.fromkeys(name for by in tables for name in by if name not in others))
+
+
 def require_inner_rate(rate: Fraction) -> None:
     """Raise an error if a rate makes some outputs impossible."""
     if rate in (0, 1):

@@ -20,7 +20,12 @@ from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.swapping import statement
-from stirred.mechanisms.swapping.arguments import require_arguments, require_inner_rate, require_tables
+from stirred.mechanisms.swapping.arguments import (
+    held_by_tables,
+    require_arguments,
+    require_inner_rate,
+    require_tables,
+)
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
 from stirred.mechanisms.swapping.budget.claim import StratumTable, bounds
 from stirred.mechanisms.swapping.budget.shapes import Shapes
@@ -29,6 +34,7 @@ from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.guards.checks import REVERSAL, identified, require_named
 from stirred.mechanisms.swapping.guards.shown import on_trial, shown_guards
 from stirred.mechanisms.swapping.guards.standing import Standing
+from stirred.mechanisms.swapping.knobs import rate_knob
 from stirred.mechanisms.swapping.numbers import tables
 from stirred.mechanisms.swapping.numbers.copies import copied, matched_by_copy
 from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, by_record, released_law
@@ -47,7 +53,6 @@ if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 TRIAL = 3_000_000  # records of any type, up to which plan check makes a trial draw
-STEPS = 400  # swap rates are tuned in steps of 1/400
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -163,11 +168,8 @@ class PermutationSwapping(Mechanism):
 
     def roles(self, census: "Census") -> Roles:
         """The role of every variable; refuses a choice that would undo the swap."""
-        hold = self.hold
-        if not self.microdata:
-            # only variables of a table are released, so only these are held
-            wanted = dict.fromkeys(name for by in self.tables for name in by)
-            hold = tuple(name for name in wanted if name not in {*self.match, *self.swap})
+        # without records only variables of a table are released, so only these are held
+        hold = self.hold if self.microdata else held_by_tables(self.tables, {*self.match, *self.swap})
         found = roles(
             census,
             record_type=self.resolution,
@@ -279,11 +281,7 @@ class PermutationSwapping(Mechanism):
         """What the budget depends on beside the invariants: all parameters, so that two functions never have equal words."""
         known = {*PermutationSwapping.parameters(self)} - {"rate"}  # these decide the invariants
         chosen = {name: value for name, value in self.parameters().items() if name not in known and value}
-        told = ", ".join(
-            f"{name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-            for name, value in chosen.items()
-        )
-        return Phrase("law.other", name=self.name, parameters=told)
+        return statement.other_law(self.name, chosen)
 
     def refuse_degenerate(self) -> None:
         """Raise an error if the rate makes some outputs impossible."""
@@ -347,14 +345,7 @@ class PermutationSwapping(Mechanism):
 
     def knobs(self) -> Sequence[Knob]:
         """The swap rate, up to one half."""
-        return (
-            Knob(
-                name="rate",
-                effect="a higher swap rate has a smaller budget and a larger error",
-                settings=tuple(Fraction(step, STEPS) for step in range(1, STEPS // 2 + 1)),
-                turned=lambda rate: type(self)(**{**self.parameters(), "rate": rate}),  # type: ignore[arg-type]
-            ),
-        )
+        return (rate_knob(lambda rate: type(self)(**{**self.parameters(), "rate": rate})),)  # type: ignore[arg-type]
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """The law of the moves of a small census; None where there are too many, or none is written down."""

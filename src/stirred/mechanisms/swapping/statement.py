@@ -1,6 +1,7 @@
 """State the promise of a swap at the realised universe, from invariants: sizes and types of strata."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -203,3 +204,12 @@ def notes(found: Shapes, rate: Fraction) -> tuple[str, ...]:
     sizes, counts = found.by_size()
     weak = weak_strata(sizes, rate, counts=counts)
     return () if weak is None else (weak.words(),)
+
+
+def other_law(name: str, chosen: Mapping[str, object]) -> str:
+    """The words for a law that depends on other parameters than the invariants, with the values of these."""
+    told = ", ".join(
+        f"{label} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for label, value in chosen.items()
+    )
+    return Phrase("law.other", name=name, parameters=told)
