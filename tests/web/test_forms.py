@@ -128,6 +128,27 @@ def test_the_records_stay_unread_until_asked(client: BenchClient, bench: Workben
     assert client.post("/run/check").status == 422  # the guards look at records
 
 
+def test_the_guards_tell_their_counts_where_the_choice_is_made(client: BenchClient, bench: Workbench) -> None:
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    codebook, records = bench.chosen().file, bench.chosen().file.with_name("household.csv")
+    codebook.write_text(codebook.read_text().replace("tenure = {", 'meter = {type = "text"}\ntenure = {'))
+    head, *lines = records.read_text().splitlines()
+    records.write_text("\n".join([f"{head},meter", *(f"{line},m{n}" for n, line in enumerate(lines))]) + "\n")
+    form = form_in(client.get("/promise").text, "/promise?part=0")
+    assert "The guards have not looked" in client.get("/promise").words
+    bench.data.change(read=True)
+    fine = client.post("/promise/answer?part=0", form)
+    assert "records published as they are none: all 5 strata have two swap values" in fine.words
+    assert "measured on the released file by the run" in fine.words
+    some = client.post("/promise/answer?part=0", {**form, "s.match": ["county", "size"], "s.swap": ["block"]})
+    assert "2 of 300 records, in 2 of 15 strata: 2 alone in their stratum" in some.words
+    refused = client.post("/promise/answer?part=0", {**form, "s.hold.default": "on"})  # all that is there
+    assert "meter would identify records in the release" in refused.words
+    assert "300 of 300 household records have a value of their own" in refused.words
+    assert "release_identifiers" in refused.words
+    assert "Check the plan on the records" in client.get("/promise").words
+
+
 def test_what_a_guard_refuses_needs_a_reason(client: BenchClient, bench: Workbench) -> None:
     client.post("/promise/start", {"mechanism": "permutation-swapping"})
     form = form_in(client.get("/promise").text, "/promise?part=0") | {"s.accept_reversal": ["tenure"]}

@@ -43,8 +43,8 @@ def _value(name: str, field: FieldInfo, form: Form, now: Mapping[str, object]) -
         return "on" in sent
     if kind == "variables":
         names = [word for text in sent for word in text.replace(",", " ").split()]
-        if (NAME + name + ALL) in form or (optional and not names):
-            return None
+        if (NAME + name + ALL) in form or (optional and sent and not names):
+            return None  # boxes of which none is ticked send nothing: that is an empty list, not the default
         before = now.get(name)
         same = isinstance(before, list) and sorted(map(str, before)) == sorted(names)
         return before if same else list(dict.fromkeys(names))

@@ -16,6 +16,7 @@ from stirred.web.forms.proposing import started
 from stirred.web.forms.reasons import accepted, require_reasons, subject, with_reason
 from stirred.web.forms.values import Form, one, settings_of
 from stirred.web.jobs import commands
+from stirred.web.jobs.job import Job
 from stirred.web.pages import bench_of, form_of, fragment, page
 from stirred.web.stating.answer import PromiseAnswer, Refusal
 from stirred.web.stating.size import size_of
@@ -72,6 +73,7 @@ def promise(
     rows = variables_of(chosen.schema)
     known = {row.name for row in rows}
     matrix = [f for f in fields if f.kind == "variables" and set(f.chosen) <= known]
+    checked, looked = checked_plan(bench)
     result = bench.stating.answer(found, bench.ground(), part=number, largest=chosen.largest)
     if refusal is not None:
         result = PromiseAnswer(records=chosen.read, refusal=refusal, turning=result.turning)
@@ -93,8 +95,18 @@ def promise(
         chosen=chosen,
         methods=_methods(),
         reasons=_reasons(found),
+        current=bench.history.current,
+        read=chosen.read,
+        checked=checked,
+        found=looked,
         status=422 if refusal else 200,
     )
+
+
+def checked_plan(bench: Workbench) -> tuple[Job | None, dict[str, object]]:
+    """The newest check of the current plan on the records, and what it found."""
+    checked = bench.latest("check-plan", plan=bench.history.current)
+    return checked, {} if checked is None or checked.state != "done" else checked.document()
 
 
 def start_plan(request: Request) -> Response:

@@ -8,9 +8,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from stirred.errors import InputError
+from stirred.web.forms.values import one
 from stirred.web.jobs import commands
 from stirred.web.jobs.job import Job
-from stirred.web.pages import bench_of, fragment, page
+from stirred.web.pages import bench_of, form_of, fragment, page
+from stirred.web.screens.promise import checked_plan
 from stirred.web.workbench import Workbench
 
 NAMED = {
@@ -42,7 +44,7 @@ def run(request: Request) -> Response:
     bench = bench_of(request)
     bench.document()
     current = bench.history.current
-    checked = bench.latest("check-plan", plan=current)
+    checked, looked = checked_plan(bench)
     number = bench.line.next_number()
     plan = f"plans/{current:04}.toml"
     return page(
@@ -54,7 +56,7 @@ def run(request: Request) -> Response:
         current=current,
         plan=bench.plan(),
         checked=checked,
-        found={} if checked is None or checked.state != "done" else checked.document(),
+        found=looked,
         read=bench.chosen().read,
         jobs=_listed(bench),
     )
@@ -77,7 +79,8 @@ def check_plan(request: Request) -> Response:
     current = bench.history.current
     words = commands.check_plan(f"plans/{current:04}.toml").words
     bench.line.add("check-plan", (*words, "--json"), plan=current, title=f"check plan {current}")
-    return RedirectResponse("/run", 303)
+    back = one(form_of(request), "back")
+    return RedirectResponse(back if back in ("/run", "/promise") else "/run", 303)
 
 
 def start_run(request: Request) -> Response:

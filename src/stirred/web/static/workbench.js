@@ -66,7 +66,11 @@ for (const box of document.querySelectorAll("[data-poll]")) {
 }
 
 const again = document.querySelector("[data-reload]");
-if (again) setTimeout(() => window.location.reload(), Number(again.dataset.reload));
+if (again) {
+  let edited = false; // what a person typed is not thrown away
+  document.addEventListener("input", () => { edited = true; });
+  setTimeout(() => { if (!edited) window.location.reload(); }, Number(again.dataset.reload));
+}
 
 for (const drop of document.querySelectorAll("form.drop")) {
   const input = drop.querySelector("input[type=file]");

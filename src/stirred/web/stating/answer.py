@@ -9,7 +9,7 @@ from typing import Any
 
 from stirred.census import Census
 from stirred.errors import StirredError
-from stirred.mechanisms.base import Knob, Mechanism
+from stirred.mechanisms.base import Guard, Knob, Mechanism
 from stirred.publish.before.promise import joined, spent, stated
 from stirred.publish.before.refusals import require_finite, require_variables
 from stirred.publish.plan.description import Plan
@@ -73,6 +73,7 @@ class PromiseAnswer:
     turning: Turning | None = None
     largest: int | None = None  # the b that the budget was computed for
     typed: bool = False  # whether a person typed it
+    guards: tuple[Guard, ...] = ()  # what they found on the records, without a trial draw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ class _Structure:
     refusal: Refusal | None
     state: Callable[[Mechanism], Specification] | None
     kept: Mapping[str, int | None]
+    guards: tuple[Guard, ...] = ()
 
 
 class Stating:
@@ -147,15 +149,17 @@ class Stating:
             require_variables(plan, census)
             if len(plan.steps) > 1 or plan.steps[0].config.linked() is not None:
                 whole = stated(plan, census).whole
-                return _Structure(refusal=None, state=None, kept=_numbers(whole, census))
+                found = _guards(plan, ground)
+                return _Structure(refusal=None, state=None, kept=_numbers(whole, census), guards=found)
             mechanism = plan.mechanisms[0]
             mechanism.refuse(census)
             state = mechanism.restated(census)
             promised = state(mechanism)
             mechanism.refuse_stated(census, promised)
+            found = _guards(plan, ground)
         except StirredError as error:
             return _Structure(refusal=Refusal.of(error), state=None, kept={})
-        return _Structure(refusal=None, state=state, kept=_numbers(promised, census))
+        return _Structure(refusal=None, state=state, kept=_numbers(promised, census), guards=found)
 
     def _stated(
         self, plan: Plan, structure: _Structure, mechanism: Mechanism, census: Census
@@ -189,6 +193,18 @@ def _turning(knob: Knob, settings: Mapping[str, Any], mechanism: Mechanism) -> T
         values=tuple(map(str, values)),
         at=values.index(now),
         value=str(now),
+    )
+
+
+def _guards(plan: Plan, ground: StatedGround) -> tuple[Guard, ...]:
+    """What the guards of all methods find on the records; a stand-in has nothing to guard."""
+    if not ground.records:
+        return ()
+    return tuple(
+        guard
+        for step in plan.steps
+        if step.config.linked() is None
+        for guard in step.mechanism.guards(ground.census, trial=False)
     )
 
 
@@ -234,4 +250,5 @@ def _shown(
         turning=turning,
         largest=b,
         typed=largest is not None and law is not None,
+        guards=structure.guards,
     )
