@@ -76,6 +76,12 @@ def target_of(
                 why="the attack was asked to use it",
                 fix=did_you_mean(name, own & there),
             )
+    if place in wanted:
+        raise InputError(
+            f"an attacker who knows {place} cannot want it",
+            why="the area of a record is what an attack starts from",
+            fix=f"take {place} out of what is wanted, or name a larger area",
+        )
     if not given or not wanted:
         return "name what an attacker knows and what he wants to learn: known=…, secret=…"
     above = schema.spine[: schema.spine.index(place)] if place in schema.spine else ()

@@ -85,6 +85,8 @@ def test_what_cannot_be_attacked_is_unknown_and_what_was_named_wrongly_is_refuse
     assert named.measure(RECALL, "all records").value is not None
     with pytest.raises(InputError, match="has no tenur"):
         attack(release, plain, known=["size"], secret=["tenur"])
+    with pytest.raises(InputError, match="an attacker who knows county cannot want it"):
+        attack(release, plain, known=["size"], secret=["county"])
     with pytest.raises(InputError, match="the release has no tract"):
         attack(release, plain, area="tract")
     with pytest.raises(InputError, match="the release has no table t"):
