@@ -3,6 +3,8 @@
 import html
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,25 +105,60 @@ def test_an_interrupted_job_is_found(bench: Workbench) -> None:
 
 
 @pytest.mark.slow
-def test_the_python_that_is_shown_runs(started: Workbench, client: BenchClient) -> None:
+def test_all_that_is_shown_runs(started: Workbench, client: BenchClient, tmp_path: Path) -> None:
+    """Every command in one copy of the workbench, and every Python in another."""
     client.post("/promise/start", {"mechanism": "permutation-swapping"})
     client.post("/data/read", {"read": "yes"})
     client.post("/run/start")
-    job = started.line.job(2)
-    wait(lambda: job.ended)
-    folder = started.workspace.folder
-    for path in ("/data", "/promise", "/run", "/look/2", "/compare?side=2&side=2", "/packet/2"):
-        texts = re.findall(r'class="python"[^>]*><code>(.*?)</code>', client.get(path).text, re.S)
-        assert texts, path
-        for text in map(html.unescape, texts):
-            if "draw_frontier" in text:
-                continue  # the town has no variables that the default attack knows and wants
-            done = subprocess.run(
-                [sys.executable, "-c", text], cwd=folder, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, (path, done.stderr)
-    sums = [(folder / name / "public/checksums.txt").read_bytes() for name in ("packets/0002", "again")]
-    assert sums[0] == sums[1]
+    form = form_in(client.get("/promise").text, "/promise?part=0")
+    client.post("/promise?part=0", {**form, "s.rate": "1/4"})
+    client.post("/run/start")
+    wait(lambda: all(job.ended for job in started.line.all()))
+    screens = ("/", "/data", "/promise", "/method", "/run", "/look/2", "/compare?side=2&side=3", "/packet/2")
+    pages = {path: client.get(path).text for path in (*screens, "/history")}
+    copies = {name: tmp_path / name for name in ("command", "python")}
+    for name, folder in copies.items():
+        shutil.copytree(started.workspace.folder, folder)
+        done: set[str] = set()
+        for path, page in pages.items():
+            texts = re.findall(rf'class="{name}"[^>]*><code>(.*?)</code>', page, re.S)
+            assert texts, (name, path)
+            for text in map(html.unescape, texts):
+                if text in done or "serve" in text:
+                    continue  # a server does not end
+                done.add(text)
+                words = [sys.executable, "-c", text] if name == "python" else shlex.split(text)
+                if words[0] == "stirred":
+                    words = [sys.executable, "-m", *words]
+                ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+                assert ended.returncode == int(words[0] == "diff"), (path, text, ended.stderr)
+        sums = [folder / packet / "public/checksums.txt" for packet in ("packets/0002", "again")]
+        assert sums[0].read_bytes() == sums[1].read_bytes()
+
+
+@pytest.mark.slow
+def test_a_packet_is_assessed_and_a_frontier_drawn(started: Workbench, client: BenchClient) -> None:
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    started.data.change(read=True)
+    client.post("/run/start")
+    wait(lambda: started.line.job(1).ended)
+    look = form_in(client.get("/look/1").text, "/look/1/assess")
+    assert (look["known"], look["secret"]) == (["size"], ["tenure"])
+    assert client.post("/look/1/assess", look).status == 422  # nobody said that the result is internal
+    assert client.post("/look/1/assess", {**look, "internal": "on", "known": "--publish"}).status == 422
+    assert client.post("/look/1/assess", {**look, "internal": "on"}).status == 303
+    frontier = form_in(client.get("/compare").text, "/compare/frontier")
+    assert client.post("/compare/frontier", {**frontier, "rates": "1/20 1/2"}).status == 303
+    assert client.post("/compare/frontier", {**frontier, "rates": "1/20", "secret": "block"}).status == 303
+    wait(lambda: all(job.ended for job in started.line.all()))
+    assert [job.state for job in started.line.all()] == ["done", "done", "done", "failed"]
+    page = client.get("/look/1")
+    assert 'src="/reports/2"' in page.text
+    assert "What attacks find" in client.get("/reports/2").words
+    assert "Risk against error" in client.get("/reports/3").words
+    compared = client.get("/compare")
+    assert 'href="/reports/3"' in compared.text
+    assert "no release of this family has both a risk and an error" in compared.words
 
 
 @pytest.mark.slow

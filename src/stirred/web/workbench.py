@@ -106,6 +106,15 @@ class Workbench:
             )
         return Packet(folder)
 
+    def next_number(self) -> int:
+        """The number of the next job; one that a command of the shell has used for a packet or a report is left out."""
+        made = [*self.workspace.packets.iterdir(), *self.workspace.reports.iterdir()]
+        used = {int(path.name[:4]) for path in made if path.name[:4].isdigit()}
+        number = self.line.next_number()
+        while number in used:
+            number += 1
+        return number
+
     def packets(self) -> list[int]:
         """The numbers of all packets, the newest first."""
         names = (path.name for path in self.workspace.packets.iterdir() if (path / "public").is_dir())

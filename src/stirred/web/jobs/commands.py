@@ -4,6 +4,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stirred.web.forms.attacker import Attacker
+
+NOBODY = Attacker()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCommand:
@@ -12,11 +16,36 @@ class ShownCommand:
     words: tuple[str, ...]
     python: str = ""
     note: str = ""
+    program: str = "stirred"
 
     @property
     def text(self) -> str:
         """The command line."""
-        return shlex.join(("stirred", *self.words))
+        return shlex.join((self.program, *self.words))
+
+
+def serve(folder: str) -> ShownCommand:
+    """Open the same workbench again."""
+    return ShownCommand(
+        words=("serve", folder),
+        python="from pathlib import Path\n\n"
+        "from stirred.web.server.serving import serve\n"
+        "from stirred.web.workbench import Workbench\n\n"
+        f'serve(Workbench.of(Path({folder!r})), host="127.0.0.1", port=8642, told=print)',
+        note="Stop it with Ctrl-C; plans, runs and packets stay in the folder.",
+    )
+
+
+def difference(before: str, after: str) -> ShownCommand:
+    """Two versions of the plan, line by line; the system's own diff ends with 1 where they differ."""
+    return ShownCommand(
+        words=("-u", before, after),
+        program="diff",
+        python="import difflib\nfrom pathlib import Path\n\n"
+        f"before, after = (Path(p).read_text().splitlines() for p in ({before!r}, {after!r}))\n"
+        'print("\\n".join(difflib.unified_diff(before, after, lineterm="")))',
+        note="Every version is a plan of its own: each can be checked and run.",
+    )
 
 
 def synth(households: int | None = None) -> ShownCommand:
@@ -69,14 +98,19 @@ def run(plan: str, out: str, *, key: str = "") -> ShownCommand:
     )
 
 
-def assess(packet: str, census: str, out: str, only: Sequence[str]) -> ShownCommand:
+def assess(
+    packet: str, census: str, out: str, only: Sequence[str], attacker: Attacker = NOBODY
+) -> ShownCommand:
     """Hold a packet against the truth."""
+    needed, settings = _doubting("assess_packet", attacker)
     return ShownCommand(
-        words=("assess", packet, "--truth", census, "--out", out, "--only", *only),
-        python="import stirred as st\n"
-        "from stirred.publish.compare.assessed import assess_packet\n\n"
-        f"found = assess_packet(st.Packet({packet!r}), st.read({census!r}), only={list(only)!r})\n"
-        "print(found.as_json())",
+        words=("assess", packet, "--truth", census, "--out", out, "--only", *only, *attacker.words),
+        python="from pathlib import Path\n\nimport stirred as st\n"
+        f"{needed}\n"
+        "from stirred.publish.compare.assessed_report import write_assessments\n\n"
+        f"packet = st.Packet({packet!r})\n"
+        f"found = assess_packet(packet, st.read({census!r}), only={list(only)!r}{settings})\n"
+        f'write_assessments([found], Path({out!r}), private=bool(packet.receipt()["private"]))',
         note="Internal: metrics against the truth are a release.",
     )
 
@@ -91,19 +125,30 @@ def compare(packets: Sequence[str], out: str) -> ShownCommand:
     )
 
 
-def frontier(plan: str, out: str, rates: Sequence[str], rho: Sequence[str]) -> ShownCommand:
+def frontier(
+    plan: str, out: str, rates: Sequence[str], rho: Sequence[str], attacker: Attacker = NOBODY
+) -> ShownCommand:
     """Risk against error over a family of releases."""
-    more = (*(("--rates", *rates) if rates else ()), *(("--rho", *rho) if rho else ()))
+    more = (*(("--rates", *rates) if rates else ()), *(("--rho", *rho) if rho else ()), *attacker.words)
+    needed, settings = _doubting("", attacker)
     return ShownCommand(
         words=("frontier", plan, *more, "--out", out),
         python="from pathlib import Path\n\nimport stirred as st\n"
+        f"{needed}{chr(10) if needed else ''}"
         "from stirred.publish.frontier.drawing import draw_frontier\n"
         "from stirred.publish.frontier.family import family\n\n"
         f"plan = st.load({plan!r})\n"
         f"members = family(plan, rates={list(rates)!r}, rho_squared={list(rho)!r})\n"
-        f"draw_frontier(members, plan.checked_census(), Path({out!r}), key=st.Key.fresh())",
+        f"draw_frontier(members, plan.checked_census(), Path({out!r}), key=st.Key.fresh(){settings})",
         note="Internal: it holds releases against the truth.",
     )
+
+
+def _doubting(name: str, attacker: Attacker) -> tuple[str, str]:
+    """The import and the argument for what an attacker knows and wants."""
+    names = [*(["DoubtSettings"] if attacker.python else []), *([name] if name else [])]
+    needed = f"from stirred.publish.compare.assessed import {', '.join(names)}" if names else ""
+    return needed, f", settings={attacker.python}" if attacker.python else ""
 
 
 def verify(packet: str) -> ShownCommand:

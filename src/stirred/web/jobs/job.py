@@ -13,6 +13,7 @@ from stirred.web.workspace.folder import kept, known
 
 State = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
 STOPPED = (130, 143, -2, -15)  # exit codes of a command that was asked to end
+LAST_LINES = 8
 LONGEST_TEXT = 200_000  # characters of an output that a page shows
 
 
@@ -105,6 +106,11 @@ class Job:
     def messages(self) -> str:
         """Its progress and its errors."""
         return self._text("stderr")
+
+    def last_words(self) -> str:
+        """The end of its messages: what, why and fix of a refusal."""
+        lines = [line for line in self.messages().splitlines() if line.strip()]
+        return "\n".join(lines[-LAST_LINES:])
 
     def document(self) -> dict[str, object]:
         """The JSON document that it printed, or nothing."""

@@ -20,7 +20,7 @@ class JobLine:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = RLock()
+        self.lock = RLock()
         self._wake = Event()
         self._closed = Event()
         self._children: list[subprocess.Popen[bytes]] = []
@@ -63,7 +63,7 @@ class JobLine:
 
     def add(self, kind: str, words: Sequence[str], *, plan: int = 0, title: str = "", number: int = 0) -> Job:
         """Let a command wait for its turn."""
-        with self._lock:
+        with self.lock:
             made = Job.new(
                 self.folder,
                 kind=kind,
@@ -77,7 +77,7 @@ class JobLine:
 
     def cancel(self, number: int) -> None:
         """Ask a job to end; what a run has finished is kept."""
-        with self._lock:
+        with self.lock:
             job = self.job(number)
             if job.state == "waiting":
                 job.withdraw()
@@ -88,7 +88,7 @@ class JobLine:
 
     def resume(self, number: int) -> None:
         """Let a job that was cancelled, interrupted or refused wait again."""
-        with self._lock:
+        with self.lock:
             job = self.job(number)
             if job.state in ("cancelled", "interrupted", "failed"):
                 job.again()
@@ -97,7 +97,7 @@ class JobLine:
     def _work(self) -> None:
         while not self._closed.is_set():
             self._children = [child for child in self._children if child.poll() is None]
-            with self._lock:
+            with self.lock:
                 states = [(job, job.state) for job in self.all()]
                 waiting = [job for job, state in states if state == "waiting"]
                 if waiting and not any(state == "running" for _, state in states):

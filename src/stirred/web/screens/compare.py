@@ -9,12 +9,14 @@ from stirred.errors import InputError
 from stirred.publish.compare.side_by_side import comparison_sections
 from stirred.spec import Specification
 from stirred.spec.files import load
+from stirred.web.forms.attacker import Attacker
 from stirred.web.forms.values import one
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
 from stirred.web.workbench import Workbench
 
 MOST = 6  # sides of a comparison
+RATES = "1/100 1/20 1/2"
 
 
 def routes() -> list[Route]:
@@ -32,14 +34,16 @@ def compare(request: Request) -> Response:
     packets = bench.packets()
     sides = _sides(bench, request.query_params.getlist("side"), packets)
     sections = comparison_sections(list(sides), list(sides.values())) if len(sides) > 1 else []
-    current = bench.history.current
-    next_job = f"reports/{bench.line.next_number():04}"
+    current, data = bench.history.current, bench.data.chosen()
+    attacker = Attacker() if data is None else Attacker.usual(data.schema)
+    report = f"reports/{bench.next_number():04}"
     own = [number for number in packets if f"packet {number}" in " ".join(sides)]
     shown = []
     if len(own) > 1:
-        shown.append(commands.compare([f"packets/{n:04}" for n in own], f"{next_job}.html"))
+        shown.append(commands.compare([f"packets/{n:04}" for n in own], f"{report}.html"))
     if current:
-        shown.append(commands.frontier(f"plans/{current:04}.toml", next_job, ["1/100", "1/20", "1/2"], []))
+        plan = f"plans/{current:04}.toml"
+        shown.append(commands.frontier(plan, f"{report}-frontier", RATES.split(), [], attacker))
     return page(
         request,
         "compare.html.j2",
@@ -51,8 +55,11 @@ def compare(request: Request) -> Response:
         chosen=request.query_params.getlist("side"),
         sections=sections,
         own=own,
+        rates=RATES,
+        attacker=attacker,
+        record_types=[] if data is None else list(data.schema.record_types),
         reports=[job for job in reversed(bench.line.all()) if job.kind in ("compare", "frontier")],
-        read=bench.data.chosen() is not None and bench.chosen().read,
+        read=data is not None and data.read,
     )
 
 
@@ -66,9 +73,11 @@ def write_report(request: Request) -> Response:
         )
     for number in numbers:
         bench.packet(number)
-    mine = bench.line.next_number()
-    asked = commands.compare([f"packets/{n:04}" for n in numbers], f"reports/{mine:04}.html")
-    bench.line.add("compare", asked.words, title=f"compare {', '.join(map(str, numbers))}", number=mine)
+    title = f"compare {', '.join(map(str, numbers))}"
+    with bench.line.lock:
+        mine = bench.next_number()
+        asked = commands.compare([f"packets/{n:04}" for n in numbers], f"reports/{mine:04}.html")
+        bench.line.add("compare", asked.words, title=title, number=mine)
     return RedirectResponse("/compare", 303)
 
 
@@ -83,9 +92,12 @@ def draw_frontier(request: Request) -> Response:
             why="it holds releases against the records, which must be open, and needs rates or budgets to try",
             fix="let the records be read in the step Data, and write rates such as 1/100 1/20 1/2",
         )
-    mine, current = bench.line.next_number(), bench.history.current
-    asked = commands.frontier(f"plans/{current:04}.toml", f"reports/{mine:04}", rates, rho)
-    bench.line.add("frontier", asked.words, plan=current, title="risk against error", number=mine)
+    attacker = Attacker.of(form, bench.chosen().schema)
+    with bench.line.lock:
+        mine, current = bench.next_number(), bench.history.current
+        plan, out = f"plans/{current:04}.toml", f"reports/{mine:04}-frontier"
+        asked = commands.frontier(plan, out, rates, rho, attacker)
+        bench.line.add("frontier", asked.words, plan=current, title="risk against error", number=mine)
     return RedirectResponse("/compare", 303)
 
 

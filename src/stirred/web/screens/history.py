@@ -5,7 +5,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from stirred.web.forms.values import one
+from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
+from stirred.web.workbench import Workbench
 
 
 def routes() -> list[Route]:
@@ -21,11 +23,22 @@ def history(request: Request) -> Response:
         request,
         "history.html.j2",
         title="History",
+        shown=_shown(bench),
         versions=[{"version": v, "lines": bench.history.difference(v.parent, v.number)} for v in versions],
         current=bench.history.current,
         undo=bench.history.undo(),
         redo=bench.history.redo(),
     )
+
+
+def _shown(bench: Workbench) -> list[commands.ShownCommand]:
+    """The last change as a diff, and the check of the current plan."""
+    current, parent = bench.history.current, bench.history.undo()
+    if not current:
+        return [commands.serve(".")]
+    plan = f"plans/{current:04}.toml"
+    changed = [commands.difference(f"plans/{parent:04}.toml", plan)] if parent else []
+    return [*changed, commands.check_plan(plan)]
 
 
 def restore(request: Request) -> Response:

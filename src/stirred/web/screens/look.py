@@ -9,6 +9,7 @@ from stirred.publish.compare.side_by_side import tables_of
 from stirred.report.document import Report
 from stirred.report.first_screen import first_screen
 from stirred.spec.files import load
+from stirred.web.forms.attacker import Attacker
 from stirred.web.forms.values import one
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
@@ -17,6 +18,8 @@ from stirred.web.workbench import Workbench
 
 DOUBTS = ("utility", "attack", "universe", "audit")
 REPORTS = {"public": "public/report.html", "internal": "internal/report.html", "card": "public/card.html"}
+
+MADE = (".html", "-assessed/report.html", "-frontier/report.html")  # after the number of a job
 
 
 def routes() -> list[Route]:
@@ -34,7 +37,7 @@ def look(request: Request) -> Response:
     bench, number = bench_of(request), int(request.path_params["number"])
     packet = bench.packet(number)
     specification = load(packet.public / "spec.json")
-    job = bench.line.job(number)
+    attacker = Attacker.usual(bench.chosen().schema)
     replies = first_screen({"": specification}, tables={"": tables_of(packet)})
     report = Report(title="", subtitle="", audience="public", sections=(), first=replies)
     return page(
@@ -43,19 +46,20 @@ def look(request: Request) -> Response:
         title=f"Packet {number}",
         step="look",
         shown=[
-            _assessing(bench, number, bench.line.next_number(), DOUBTS[:2]),
+            _assessing(bench, number, bench.next_number(), DOUBTS[:2], attacker),
         ],
         number=number,
         receipt=packet.receipt(),
         replies=report,
         checks=packet.checks(),
         tables=packet.tables(),
-        job=job,
         parts=[name for name, place in REPORTS.items() if (packet.folder / place).is_file()],
         assessed=[
             one for one in bench.line.all() if one.kind == "assess" and f"packets/{number:04}" in one.words
         ],
         doubts=DOUBTS,
+        attacker=attacker,
+        record_types=list(bench.chosen().schema.record_types),
         packets=bench.packets(),
         read=bench.chosen().read,
     )
@@ -74,8 +78,8 @@ def made_report(request: Request) -> Response:
     """The report of a comparison, an assessment or a frontier."""
     bench = bench_of(request)
     job = bench.line.job(int(request.path_params["number"]))
-    folder = bench.workspace.reports / f"{job.number:04}"
-    found = [path for path in (folder.with_suffix(".html"), folder / "report.html") if path.is_file()]
+    places = (f"{job.number:04}{place}" for place in MADE)
+    found = [path for place in places if (path := bench.workspace.reports / place).is_file()]
     if not found:
         raise InputError(
             "there is no report yet", why="the job has not ended", fix="wait for it in the step Run"
@@ -94,16 +98,19 @@ def assess(request: Request) -> Response:
             why="it reads the records: they must be open, the result is internal, and something must be asked",
             fix="let the records be read in the step Data, tick what to look into, and that the result is internal",
         )
-    mine = bench.line.next_number()
-    words = _assessing(bench, number, mine, asked).words
-    bench.line.add("assess", words, title=f"assess packet {number}", number=mine)
+    attacker = Attacker.of(form_of(request), bench.chosen().schema)
+    with bench.line.lock:
+        mine = bench.next_number()
+        words = _assessing(bench, number, mine, asked, attacker).words
+        bench.line.add("assess", words, title=f"assess packet {number}", number=mine)
     return RedirectResponse(f"/look/{number}", 303)
 
 
 def _assessing(
-    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str]
+    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str], attacker: Attacker
 ) -> commands.ShownCommand:
-    return commands.assess(f"packets/{packet:04}", bench.census_from_here(), f"reports/{job:04}", only)
+    census = bench.census_from_here()
+    return commands.assess(f"packets/{packet:04}", census, f"reports/{job:04}-assessed", only, attacker)
 
 
 def _framed(content: bytes) -> Response:

@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from starlette.requests import Request
@@ -13,6 +14,7 @@ from stirred.publish.packet.checksums import verify
 from stirred.publish.packet.walk import entries
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, page
+from stirred.web.workbench import Workbench
 
 PARTS = ("public", "internal")
 CHUNK = 1 << 18
@@ -30,9 +32,6 @@ def packet(request: Request) -> Response:
     """What the packet holds, whether every file is as it was sealed, and how it is made again."""
     bench, number = bench_of(request), int(request.path_params["number"])
     found = bench.packet(number)
-    job = bench.line.job(number)
-    key = f"packets/{number:04}.key"
-    again = commands.run(f"plans/{job.plan:04}.toml", "again", key=key)
     files = {
         part: [(entry.name, entry.path.stat().st_size) for entry in entries(found.folder / part)]
         for part in PARTS
@@ -43,14 +42,7 @@ def packet(request: Request) -> Response:
         "packet.html.j2",
         title=f"Packet {number}",
         step="packet",
-        shown=[
-            commands.ShownCommand(
-                words=again.words,
-                python=again.python,
-                note="Makes the same packet again: same key, same bytes.",
-            ),
-            commands.verify(f"packets/{number:04}"),
-        ],
+        shown=[*_again(bench, number), commands.verify(f"packets/{number:04}")],
         number=number,
         receipt=found.receipt(),
         findings=verify(found.folder),
@@ -58,6 +50,15 @@ def packet(request: Request) -> Response:
         packets=bench.packets(),
         has_key=(bench.workspace.packets / f"{number:04}.key").is_file(),
     )
+
+
+def _again(bench: Workbench, number: int) -> list[commands.ShownCommand]:
+    """How the packet is made again; one that a command of the shell made has no run here."""
+    job = next((job for job in bench.line.all() if job.number == number and job.kind == "run"), None)
+    if job is None:
+        return []
+    again = commands.run(f"plans/{job.plan:04}.toml", "again", key=f"packets/{number:04}.key")
+    return [replace(again, note="Makes the same packet again: same key, same bytes.")]
 
 
 def download(request: Request) -> Response:

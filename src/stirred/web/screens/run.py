@@ -45,7 +45,7 @@ def run(request: Request) -> Response:
     bench.document()
     current = bench.history.current
     checked, looked = checked_plan(bench)
-    number = bench.line.next_number()
+    number = bench.next_number()
     plan = f"plans/{current:04}.toml"
     return page(
         request,
@@ -87,9 +87,11 @@ def start_run(request: Request) -> Response:
     """Let the current plan run; a second run waits for the first."""
     bench = bench_of(request)
     bench.document()
-    current, number = bench.history.current, bench.line.next_number()
-    asked = commands.run(f"plans/{current:04}.toml", f"packets/{number:04}")
-    bench.line.add("run", asked.words, plan=current, title=bench.plan().title, number=number)
+    current, title = bench.history.current, bench.plan().title
+    with bench.line.lock:
+        number = bench.next_number()
+        asked = commands.run(f"plans/{current:04}.toml", f"packets/{number:04}")
+        bench.line.add("run", asked.words, plan=current, title=title, number=number)
     return RedirectResponse("/run", 303)
 
 
@@ -117,7 +119,7 @@ def _listed(bench: Workbench) -> list[dict[str, object]]:
                 "state": state,
                 "seconds": f"{job.seconds:.0f} s" if state != "waiting" else "",
                 "steps": _steps(bench, job, running=state == "running"),
-                "error": _error(job) if state in ("failed", "cancelled") else "",
+                "error": job.last_words() if state in ("failed", "cancelled") else "",
                 "has_packet": job.kind == "run" and state == "done",
                 "text": commands.ShownCommand(words=job.words).text,
             }
@@ -148,9 +150,3 @@ def _steps(bench: Workbench, job: Job, *, running: bool) -> list[dict[str, str]]
         {"name": name, "state": state if running and name == last else "done"}
         for name, state in steps.items()
     ]
-
-
-def _error(job: Job) -> str:
-    """The end of what the command said: what, why and fix."""
-    lines = [line for line in job.messages().splitlines() if line.strip()]
-    return "\n".join(lines[-8:])

@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, page
 
 
@@ -15,4 +16,6 @@ def routes() -> list[Route]:
 def start(request: Request) -> Response:
     """The steps, the demo one click away, and the calculators."""
     bench = bench_of(request)
-    return page(request, "start.html.j2", title="Workbench", has_data=bench.data.chosen() is not None)
+    has_data = bench.data.chosen() is not None
+    shown = [commands.serve(".")] if has_data else [commands.serve("."), commands.synth()]
+    return page(request, "start.html.j2", title="Workbench", shown=shown, has_data=has_data)

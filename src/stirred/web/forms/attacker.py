@@ -1,0 +1,75 @@
+"""What an attacker is supposed to know and to want: asked for by assessments and frontiers."""
+
+from dataclasses import dataclass
+
+from stirred.census import Schema
+from stirred.errors import InputError, did_you_mean
+from stirred.web.forms.fields import variables_of
+from stirred.web.forms.values import Form, one
+
+USUAL = (("sex", "age"), ("race", "hispanic"))  # the defaults of the command: known, and wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacker:
+    """The records that are attacked, what is known of them, and what is wanted; empty: as the command has it."""
+
+    record: str = ""
+    known: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
+
+    @staticmethod
+    def usual(schema: Schema) -> "Attacker":
+        """A start: nothing where a codebook has the usual variables of persons, else two variables of one record type."""
+        there = {variable.name for record in schema.records for variable in record.variables}
+        if all(there & set(names) for names in USUAL):
+            return Attacker()
+        for record in schema.records:
+            own = (record.id, record.household, record.household_from, *schema.spine)
+            names = [
+                variable.name
+                for variable in record.variables
+                if variable.name not in own and variable.level_count is not None
+            ]
+            if len(names) > 1:
+                return Attacker(record=record.name, known=(names[0],), secret=(names[-1],))
+        return Attacker()
+
+    @staticmethod
+    def of(form: Form, schema: Schema) -> "Attacker":
+        """The attacker of a form; refused where it names what the codebook does not have."""
+        record = one(form, "record")
+        if record and record not in schema.record_types:
+            raise _unknown(record, schema.record_types)
+        names = [row.name for row in variables_of(schema) if not row.name.startswith("-")]
+        found = [one(form, field).replace(",", " ").split() for field in ("known", "secret")]
+        for name in (*found[0], *found[1]):
+            if name not in names:
+                raise _unknown(name, names)
+        return Attacker(record=record, known=tuple(found[0]), secret=tuple(found[1]))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of a command."""
+        record = ("--record", self.record) if self.record else ()
+        known = ("--known", *self.known) if self.known else ()
+        return (*record, *known, *(("--secret", *self.secret) if self.secret else ()))
+
+    @property
+    def python(self) -> str:
+        """The same in Python; empty where nothing was chosen.
+
+        >>> Attacker(known=("size",)).python
+        "DoubtSettings(known=('size',))"
+        """
+        chosen = {"record_type": self.record, "known": self.known, "secret": self.secret}
+        told = ", ".join(f"{name}={value!r}" for name, value in chosen.items() if value)
+        return f"DoubtSettings({told})" if told else ""
+
+
+def _unknown(name: str, names: list[str] | tuple[str, ...]) -> InputError:
+    return InputError(
+        "the attacker is asked about something that the codebook does not have",
+        why="records and variables are named as in the codebook",
+        fix=did_you_mean(name, names),
+    )
