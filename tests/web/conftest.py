@@ -2,16 +2,14 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bench_client import BenchClient
+from bench_server import RunningBench
 from small_town import write_town
 from stirred.web.jobs.line import JobLine
 from stirred.web.workbench import Workbench
@@ -34,38 +32,6 @@ def bench(tmp_path: Path) -> Workbench:
 def client(bench: Workbench) -> BenchClient:
     """A browser that has the cookie."""
     return BenchClient(bench)
-
-
-@dataclass
-class RunningBench:
-    """A real server in a process of its own."""
-
-    folder: Path
-    roots: Path
-    port: int = 0
-    process: subprocess.Popen[str] | None = None
-    address: str = ""
-
-    def start(self) -> str:
-        words = [sys.executable, "-m", "stirred", "serve", str(self.folder)]
-        self.process = subprocess.Popen(
-            [*words, "--port", str(self.port), "--data", str(self.roots)], stdout=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
-        lines = [self.process.stdout.readline() for _ in range(2)]
-        self.address = lines[1].split()[1]
-        self.port = int(self.address.split(":")[2].split("/")[0])
-        return self.address
-
-    @property
-    def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        if self.process is not None:
-            self.process.send_signal(number)
-            self.process.communicate(timeout=30)
-            self.process = None
 
 
 @pytest.fixture

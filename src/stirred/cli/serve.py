@@ -6,15 +6,18 @@
 
 It listens on this machine alone and asks for a token, which is in the address that is printed. Plans, their history,
 runs and packets lie in the folder: a server that is stopped or killed goes on where it was. Every screen shows the
-command and the Python that do the same. With --host others can reach it: the connection is not encrypted, so put a
-proxy with TLS before it, and give the name that browsers use with --name.
+command and the Python that do the same. Ctrl-C or SIGTERM closes it, with exit code 0. With --host others can reach it:
+the connection is not encrypted, so put a proxy with TLS before it, and give the name that browsers use with --name.
 """
 
 import argparse
 import os
+import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+from stirred.cli.process.signals import StoppedBySignal
 from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
 
@@ -76,7 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
             out.print(f"open {address}")
         sys.stdout.flush()
 
-    serve(bench, host=arguments.host, port=arguments.port, names=arguments.name, told=told)
+    with suppress(KeyboardInterrupt, StoppedBySignal):
+        serve(bench, host=arguments.host, port=arguments.port, names=arguments.name, told=told)
+    print("the workbench is closed; a run that was under way goes on", file=sys.stderr)
+    print(f"stirred serve {shlex.quote(str(arguments.folder))} opens it again", file=sys.stderr)
     return 0
 
 

@@ -79,6 +79,8 @@ class Gate:
                 named = [(name.lower(), value) for name, value in message.get("headers", [])]
                 there = {name for name, _ in named}
                 more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in there]
+                if scope["method"] == "POST" and status >= 400:
+                    more.append((b"connection", b"close"))  # what is still being sent is not waited for
                 message = {**message, "headers": [*named, *more]}
             await send(message)
 

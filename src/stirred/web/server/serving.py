@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import sys
 from collections.abc import Callable, Iterable
 from threading import Thread
 
@@ -75,8 +74,6 @@ def serve(
         told(address(host, port, workbench.session.token))
     try:
         asyncio.run(server.serve(sockets=[place]))
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
     finally:
         workbench.line.close()
         place.close()
