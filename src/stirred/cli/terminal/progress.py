@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from stirred.engine import Progress as ProgressEvents
 
 
+LINE_AFTER = 5.0  # seconds after which a line says how far a step is
+LOG_AFTER = 1.0
+
+
+def percent(done: int, total: int) -> int:
+    """How far a step is; the numbers themselves, such as those of strata, are not told.
+
+    >>> percent(1, 3), percent(7, 0)
+    (33, 100)
+    """
+    return 100 if total <= 0 else min(100, max(0, 100 * done // total))
+
+
 @contextmanager
 def bars(*, quiet: bool = False) -> "Iterator[ProgressEvents]":
     """Bars on standard error while the block runs, or lines where it is not a terminal; nothing when it is quiet."""
@@ -49,17 +62,21 @@ def _nothing(step: str, done: int, total: int) -> None:
 
 
 def _line_a_step() -> "ProgressEvents":
-    """Print the name of each step when it begins, with the seconds since the start."""
-    began, under_way = time.monotonic(), set[str]()
+    """Print the name of each step when it begins, with the seconds since the start; a long one says how far it is."""
+    began, told = time.monotonic(), dict[str, float]()  # when a step under way was last told
 
     def report(step: str, done: int, total: int) -> None:
-        begins = step not in under_way
-        under_way.add(step)
+        now = time.monotonic()
+        begins, last = step not in told, told.get(step, now)
+        told[step] = last
         if done >= total:
-            under_way.discard(step)  # a later release has the same steps
-        if begins and (done < total or total == 0):
+            told.pop(step)  # a later release has the same steps
+        far = "" if begins or done >= total or now - last < LINE_AFTER else f" {percent(done, total)} %"
+        if far or (begins and (done < total or total == 0)):
+            if step in told:
+                told[step] = now
             try:
-                print(f"{time.monotonic() - began:6.1f} s  {step}", file=sys.stderr, flush=True)
+                print(f"{now - began:6.1f} s  {step}{far}", file=sys.stderr, flush=True)
             except OSError:  # nobody reads: the run goes on
                 settled(sys.stderr)
 
@@ -69,18 +86,24 @@ def _line_a_step() -> "ProgressEvents":
 @contextmanager
 def logged(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvents]":
     """Write each step to a JSON-lines log beside the packet; it holds times, and no value of a record."""
-    began = time.monotonic()
+    began = last = time.monotonic()
     with os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
     ) as file:
 
         def report(step: str, done: int, total: int) -> None:
-            if done in (0, total):
-                event = {
+            nonlocal last
+            now = time.monotonic()
+            whole = done in (0, total)
+            if whole or now - last >= LOG_AFTER:
+                last = now
+                event: dict[str, object] = {
                     "step": step,
-                    "state": "done" if done == total else "begun",
-                    "seconds": round(time.monotonic() - began, 3),
+                    "state": "done" if done == total else "begun" if whole else "under way",
+                    "seconds": round(now - began, 3),
                 }
+                if not whole:
+                    event["percent"] = percent(done, total)
                 file.write(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **event}) + "\n")
                 file.flush()
             inner(step, done, total)
