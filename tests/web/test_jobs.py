@@ -1,5 +1,6 @@
 """Jobs: one at a time, cancelled and taken up, and found again by another server."""
 
+import fcntl
 import html
 import os
 import re
@@ -16,9 +17,11 @@ import pytest
 
 from bench_client import BenchClient, form_in
 from small_town import write_town
+from stirred.cli.terminal.progress import logged
 from stirred.publish.packet import Packet
 from stirred.publish.packet.checksums import verify
 from stirred.web.jobs.line import JobLine
+from stirred.web.jobs.progress import steps_of_job
 from stirred.web.workbench import Workbench
 
 ENDLESS = ("data", "synth", "demo", "--households", "90000000", "--out", "big")
@@ -105,6 +108,31 @@ def test_an_interrupted_job_is_found(bench: Workbench) -> None:
     assert job.state == "waiting"
     bench.line.cancel(job.number)
     assert job.state == "cancelled"
+
+
+def test_steps_have_percentages_where_a_command_tells_them(bench: Workbench, client: BenchClient) -> None:
+    client.post("/promise/start", {"mechanism": "permutation-swapping"})
+    run, drawn = bench.line.add("run", ("run",)), bench.line.add("frontier", ("frontier",))
+    with logged(bench.workspace.packets / "0001.log", lambda *_: None) as say:
+        say("read", 0, 4)
+        say("read", 4, 4)
+        say("swap", 0, 4)
+    log = bench.workspace.packets / "0001.log"
+    log.write_text(log.read_text() + '{"step": "swap", "state": "under way", "percent": 25}\n{"st')
+    (drawn.folder / "stderr").write_text("   0.0 s  releases\n  12.0 s  releases 66 %\nerror: a table 5 %\n")
+    steps = steps_of_job(run, bench.workspace.packets, running=True)
+    assert [(step.name, step.done, step.percent) for step in steps] == [
+        ("read", True, None),
+        ("swap", False, 25),
+    ]
+    assert [step.percent for step in steps_of_job(drawn, log.parent, running=True)] == [66]
+    assert all(step.done for step in steps_of_job(run, log.parent, running=False))
+    for job in (run, drawn):
+        (job.folder / "started").touch()
+    with (run.folder / "lock").open("w") as lock:  # as the process of the job holds it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "swap 25 %" in client.get("/run/jobs").words
+        assert 'max="100" value="25"' in client.get("/run/jobs").text
 
 
 @pytest.mark.slow

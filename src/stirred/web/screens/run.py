@@ -1,8 +1,5 @@
 """Run: what the plan promises on the records, then the run itself with its progress, cancelled and taken up."""
 
-import json
-from pathlib import Path
-
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -10,7 +7,7 @@ from starlette.routing import Route
 from stirred.errors import InputError
 from stirred.web.forms.values import one
 from stirred.web.jobs import commands
-from stirred.web.jobs.job import Job
+from stirred.web.jobs.progress import steps_of_job
 from stirred.web.pages import bench_of, form_of, fragment, page
 from stirred.web.screens.promise import checked_plan
 from stirred.web.workbench import Workbench
@@ -118,35 +115,10 @@ def _listed(bench: Workbench) -> list[dict[str, object]]:
                 "named": NAMED.get(job.kind, job.kind),
                 "state": state,
                 "seconds": f"{job.seconds:.0f} s" if state != "waiting" else "",
-                "steps": _steps(bench, job, running=state == "running"),
+                "steps": steps_of_job(job, bench.workspace.packets, running=state == "running"),
                 "error": job.last_words() if state in ("failed", "cancelled") else "",
                 "has_packet": job.kind == "run" and state == "done",
                 "text": commands.ShownCommand(words=job.words).text,
             }
         )
     return found
-
-
-def _steps(bench: Workbench, job: Job, *, running: bool) -> list[dict[str, str]]:
-    """The steps of a run from its log, without any value of a record; the last one that began may be under way."""
-    if job.kind != "run":
-        return []
-    path = Path(bench.workspace.packets / f"{job.number:04}.log")
-    steps: dict[str, str] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()[-2000:]
-    except OSError:
-        return []
-    for line in lines:
-        try:
-            event = json.loads(line)
-            name, told = str(event["step"]), str(event["state"])
-            steps.pop(name, None)
-            steps[name] = told
-        except (ValueError, KeyError, TypeError):
-            continue
-    last = next(reversed(steps), "")
-    return [
-        {"name": name, "state": state if running and name == last else "done"}
-        for name, state in steps.items()
-    ]

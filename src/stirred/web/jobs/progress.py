@@ -1,0 +1,61 @@
+"""How far a job is, from the lines that its command writes: names of steps and percentages, no value of a record."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from stirred.web.jobs.job import Job
+
+MOST_LINES = 2000
+TOLD = re.compile(r" *[\d.]+ s  (?P<step>[^\d%]+?)(?: (?P<percent>\d+) %)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStep:
+    """One step of a job: whether it has ended, and how far it is where that is known."""
+
+    name: str
+    done: bool
+    percent: int | None = None
+
+
+def steps_of_job(job: Job, packets: Path, *, running: bool) -> list[JobStep]:
+    """The steps in the order in which they were last heard of; the last one may be under way."""
+    found = _logged(packets / f"{job.number:04}.log") if job.kind == "run" else _told(job)
+    last = next(reversed(found), "")
+    return [
+        JobStep(name=name, done=True)
+        if not running or name != last or percent == 100
+        else JobStep(name=name, done=False, percent=percent)
+        for name, percent in found.items()
+    ]
+
+
+def _logged(path: Path) -> dict[str, int | None]:
+    """The steps of a run from the log beside its packet."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()[-MOST_LINES:]
+    except OSError:
+        return {}
+    found: dict[str, int | None] = {}
+    for line in lines:
+        try:
+            event = json.loads(line)
+            name, state, percent = str(event["step"]), event["state"], event.get("percent")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # a line that is being written
+        found.pop(name, None)
+        found[name] = 100 if state == "done" else percent if isinstance(percent, int) else None
+    return found
+
+
+def _told(job: Job) -> dict[str, int | None]:
+    """The steps of another command from what it says on standard error."""
+    found: dict[str, int | None] = {}
+    for line in job.messages().splitlines()[-MOST_LINES:]:
+        told = TOLD.fullmatch(line)
+        if told:
+            found.pop(told["step"], None)
+            found[told["step"]] = int(told["percent"]) if told["percent"] else None
+    return found
