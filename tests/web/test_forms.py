@@ -1,7 +1,8 @@
 """Forms from the settings of mechanisms, and the promise that they change."""
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 from pydantic import Field
@@ -13,6 +14,7 @@ from stirred.mechanisms.registry import Registration, registered
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.spec import SizeLaw
 from stirred.web.forms.document import document_of, text_of
+from stirred.web.forms.edited import edited
 from stirred.web.forms.fields import NAME, fields_of
 from stirred.web.forms.values import ALL, SHOWN, settings_of
 from stirred.web.workbench import Workbench
@@ -98,6 +100,69 @@ def test_a_plan_comes_back_from_its_document() -> None:
     )
     document = document_of(text)
     assert document_of(text_of(document)) == document
+
+
+EDITED = """# of the office
+title = "t"            # named
+census = "c#1"
+
+[[mechanism]]
+name = "x"
+match = [
+  "state",  # first
+  "size",
+]
+hold = ["a#b"]         # stays
+rate = "1/20"          # a start
+# [[reason]]
+[[table]]
+name = "a"
+by = ["b"]
+
+# of the second
+[[table]]
+name = "d"
+by = ["e"]
+[assess]
+utility = true         # or not
+[[assess.regression]]
+outcome = "s"
+on = ["t"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "gone", "there"),
+    [
+        (lambda d: d["mechanism"][0].update(rate="1/4"), ["1/20"], ['rate = "1/4"          # a start']),
+        (lambda d: d["mechanism"][0].update(match=["size"]), ["# first"], ['match = ["size"]']),
+        (lambda d: d["mechanism"][0].pop("hold"), ["# stays"], ["# a start"]),
+        (lambda d: d.update(title="u", language="de"), [], ['title = "u"            # named', "language"]),
+        (lambda d: d["table"].pop(), [], ["# of the second"]),
+        (lambda d: d["table"].append({"name": "n", "by": ["b"]}), [], ["# of the second"]),
+        (
+            lambda d: d.update(reason=[{"invariant": "i", "text": "w"}], budget={"owner": "o"}),
+            [],
+            ["# first"],
+        ),
+        (lambda d: d["assess"].update(utility=False), [], ["utility = false         # or not"]),
+        (
+            lambda d: d["assess"]["regression"][0].update(on=["z"]),
+            ["# or not"],
+            ['on = ["z"]'],
+        ),  # written anew
+    ],
+)
+def test_a_change_keeps_the_comments_of_a_plan(
+    change: Callable[[dict[str, Any]], object], gone: list[str], there: list[str]
+) -> None:
+    document = document_of(EDITED)
+    change(document)
+    made = edited(EDITED, document)
+    assert document_of(made) == document
+    assert all(text not in made for text in gone)
+    assert all(text in made for text in there)
+    assert edited(EDITED, document_of(EDITED)) == EDITED
 
 
 def test_the_slider_says_what_the_formula_says(client: BenchClient, bench: Workbench) -> None:
@@ -191,6 +256,7 @@ def test_history_is_undone_and_shown_as_a_diff(client: BenchClient, bench: Workb
     client.post("/promise?part=0", {**form, "s.rate": "1/4"})
     page = client.get("/history")
     assert '+ rate = "1/4"' in page.words
+    assert "# a start, not a choice" in bench.history.text()  # the comments of the proposed plan stay
     assert (
         client.post("/history/restore", {"number": str(bench.history.undo()), "back": "history"}).status
         == 303

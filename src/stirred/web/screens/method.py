@@ -12,7 +12,8 @@ from stirred.file_names import file_name
 from stirred.languages.catalog import CODES
 from stirred.mechanisms.registry import registration
 from stirred.publish.before.check import same_invariant
-from stirred.web.forms.document import Document, document_of, text_of
+from stirred.web.forms.document import Document, document_of
+from stirred.web.forms.edited import edited
 from stirred.web.forms.fields import fields_of
 from stirred.web.forms.reasons import accepted, require_reasons, subject, with_reason
 from stirred.web.forms.values import Form, one
@@ -90,7 +91,7 @@ def save_method(request: Request) -> Response:
         bench.stating.read(found)
     except StirredError as error:
         return method(request, before, Refusal.of(error))
-    bench.history.add(text_of(found), _words(before, found))
+    bench.history.add(edited(bench.history.text(), found), _words(before, found))
     return RedirectResponse("/run" if one(form, "next") else "/method", 303)
 
 

@@ -10,7 +10,8 @@ from starlette.routing import Route
 from stirred.errors import StirredError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.registry import registered, registration
-from stirred.web.forms.document import Document, text_of
+from stirred.web.forms.document import Document
+from stirred.web.forms.edited import edited
 from stirred.web.forms.fields import FormField, fields_of, variables_of
 from stirred.web.forms.proposing import started
 from stirred.web.forms.reasons import accepted, require_reasons, subject, with_reason
@@ -127,7 +128,7 @@ def save_promise(request: Request) -> Response:
     try:
         found = changed(before, form, part)
         require_reasons(found)
-        text = text_of(found)
+        text = edited(bench.history.text(), found)
         bench.stating.read(found)
     except StirredError as error:
         return promise(request, _safe(before, form, part), Refusal.of(error), part)
