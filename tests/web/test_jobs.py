@@ -58,6 +58,21 @@ def test_one_job_runs_and_others_wait(started: Workbench) -> None:
     assert second.output().strip()
 
 
+def test_a_job_is_cancelled_before_its_process_is_known(bench: Workbench) -> None:
+    job = bench.line.add("synth", ENDLESS)
+    (job.folder / "started").touch()
+    with (job.folder / "lock").open("w") as lock:  # as a process that has only begun
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        bench.line.cancel(job.number)
+        assert job.state == "running"
+        words = [sys.executable, "-m", "stirred.web.jobs.runner", str(job.folder)]
+        subprocess.run(words, check=True, timeout=60)
+    assert job.state == "cancelled"
+    bench.line.resume(job.number)
+    assert job.state == "waiting"
+    assert not (job.folder / "cancel").exists()
+
+
 def test_a_run_is_made_again_by_the_command_that_is_shown(started: Workbench, client: BenchClient) -> None:
     client.post("/promise/start", {"mechanism": "permutation-swapping"})
     text = started.history.text().replace(

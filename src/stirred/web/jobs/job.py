@@ -122,7 +122,7 @@ class Job:
 
     def again(self) -> None:
         """Let it wait again; a run goes on from what is finished."""
-        for name in ("result.json", "started", "pid"):
+        for name in ("result.json", "started", "pid", "cancel"):
             (self.folder / name).unlink(missing_ok=True)
 
     def withdraw(self) -> None:

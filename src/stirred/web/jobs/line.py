@@ -82,6 +82,9 @@ class JobLine:
             if job.state == "waiting":
                 job.withdraw()
                 return
+            if job.state != "running":
+                return
+            (job.folder / "cancel").touch()  # for a process that has not told its number yet
             process = job.process()
             if process is not None:
                 os.kill(process, signal.SIGTERM)

@@ -37,7 +37,7 @@ def main(folder: Path) -> int:
             stdout=out,
             stderr=err,
         )
-        if asked:
+        if asked or (folder / "cancel").exists():  # asked before the number of this process was known
             child.terminate()
         code = child.wait()
     told = {"code": code, "seconds": round(time.monotonic() - began, 2)}
