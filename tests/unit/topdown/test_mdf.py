@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 
 from shared_data import shared
-from stirred.census import ppmf
+from stirred.census import Census, ppmf
+from stirred.chance import Key
+from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.run import mdf
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -42,7 +44,7 @@ def test_persons_of_dhc_and_units():
         ("5", "3", "000", "20", "1"), ("6", "5", "501", "38", "9"), ("1", "5", "301", "37", "9"),
     ]  # fmt: skip
     units = mdf.rows("HH_STATUS", pl.DataFrame({"block": BLOCKS[:2], "HH_STATUS": [1, 0]}))
-    whole = pl.concat([units, mdf.facilities({BLOCKS[2]: 2})])
+    whole = pl.concat([units, mdf.facilities(pl.DataFrame({"block": BLOCKS[2:], "count": [2]}))])
     assert whole.select("RTYPE", "HH_STATUS").rows() == [("2", "1"), ("2", "2"), ("4", "0"), ("4", "0")]
 
 
@@ -53,3 +55,26 @@ def test_the_bureaus_own_file_comes_back_unchanged():
     records = real.select(pl.col("geoid").alias("block"), *(pl.col(name).cast(pl.Int16) for name in numbers))
     common = [name for name in real.columns if name != "geoid"]
     assert mdf.rows("GQTYPE_PL", records).select(common).equals(real.select(common))
+
+
+@pytest.mark.parametrize(("workload", "facilities"), [("pl94", 3), ("pl94-units", 0)])
+def test_facilities_have_rows_where_the_release_states_them(workload: str, facilities: int, tmp_path: Path):
+    schema = {
+        "geography": {"spine": ["state", "block"]},
+        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+    }
+    blocks = ["390599771002005", "390599771001000"]
+    homes = pl.DataFrame({
+        "household_id": range(5), "state": ["39"] * 5, "block": [blocks[i] for i in (0, 0, 1, 1, 0)],
+        "kind": [1, 3, 2, 3, 3], "gq_type": [0, 5, 0, 1, 5],
+    })  # fmt: skip
+    persons = pl.DataFrame(
+        {"household_id": [0, 1, 3, 4], "age": [30] * 4, "hispanic": [1] * 4, "race": [1] * 4}
+    )
+    census = Census.of(schema, {"household": homes, "person": persons})
+    TopDown(workload=workload, names="bureau").release(census, key=Key.for_tests(1), out=tmp_path)
+    rows = pl.read_csv(tmp_path / "mdf-household.txt", separator="|", infer_schema_length=0)
+    quarters = rows.filter(RTYPE="4")
+    assert quarters["TABBLK"].to_list() == ["1000", "2005", "2005"][:facilities]
+    assert quarters["HH_STATUS"].unique().to_list() == ["0"] * min(facilities, 1)
+    assert rows.filter(RTYPE="2").height == 2

@@ -165,7 +165,7 @@ class TopDown(TopDownSettings):
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
                 progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
                 replicates=self.replicates, keep_nmf=self.keep_nmf,
-                approve=partial(statement.approve, specification),
+                approve=partial(statement.approve, specification), beside=self.workloads,
             )  # fmt: skip
             made = run(task)
             microdata[workload.record] = made.microdata

@@ -105,6 +105,16 @@ class Record:
         result[inside["number"].to_numpy(), inside["kind"].to_numpy()] = inside["count"].to_numpy()
         return result
 
+    def occupied(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
+        """How many units that always hold somebody are in each leaf that has one, in the order of the leaves."""
+        self.used.add(invariant(rule, workload, leaf))
+        lower = [answer for answer, least in enumerate(rule.lower) if least > 0]
+        frame = census.scan(rule.units, [leaf, *rule.unit_source.columns])
+        axis = HistogramAxis(name="kind", size=workload.query(rule.query).size, source=rule.unit_source)
+        kinds = axis_expression(axis, frame.collect_schema()).alias("kind")
+        inside = frame.select(leaf, kinds).filter(pl.col("kind").is_in(lower))
+        return cells(inside.select(leaf), [leaf]).collect().sort(leaf)
+
     @property
     def multiverse(self) -> Multiverse:
         """The multiverse of the numbers that were used; what a listed margin determines is not listed again."""

@@ -4,13 +4,14 @@ Columns after the layouts of the 2020 redistricting file and the person file of 
 person has or which build a file is of: persons are numbered within their block, and the build is Stirred's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
 from stirred.arrow import pads
+from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 BUILD = "stirred-1"
@@ -81,10 +82,13 @@ def rows(found: str, records: pl.DataFrame, before: tuple[str, int] = ("", 0)) -
     return frame.select(pl.col(name).cast(pl.String) for name in columns)
 
 
-def facilities(counts: Mapping[str, int]) -> pl.DataFrame:
-    """The rows of group-quarters facilities in the file of units: record type 4, status 0, one row for each facility."""
-    blocks = [block for block, count in counts.items() for _ in range(count)]
-    frame = pl.DataFrame({"block": pl.Series(blocks, dtype=pl.String)})
+def facilities(counts: pl.DataFrame) -> pl.DataFrame:
+    """The rows of group-quarters facilities in the file of units: record type 4, status 0, one row for each facility.
+
+    >>> facilities(pl.DataFrame({"block": ["390599771001000"], "count": [2]})).select("TABBLK", "RTYPE", "HH_STATUS").rows()
+    [('1000', '4', '0'), ('1000', '4', '0')]
+    """
+    frame = counts.select(pl.col("block").cast(pl.String).repeat_by("count")).explode("block").drop_nulls()
     block = pl.col("block")
     return frame.select(
         SCHEMA_TYPE_CODE=pl.lit("MUD"),
@@ -95,8 +99,21 @@ def facilities(counts: Mapping[str, int]) -> pl.DataFrame:
     )
 
 
-def write(workload: Workload, records: "pa.Table | pads.Dataset", folder: Path) -> Path | None:
-    """Write ``mdf-RECORD.txt`` beside the records; None where there is no layout or blocks have other codes."""
+def counted(workload: Workload, beside: Sequence[Workload]) -> tuple[Workload, Rule] | None:
+    """The rule of another workload of the release that counts the facilities among these units; None where there is none."""
+    if layout(workload) != "HH_STATUS":
+        return None
+    found = ((one, rule) for one in beside for rule in one.rules if rule.kind == "facilities")
+    return next(((one, rule) for one, rule in found if rule.units == workload.record), None)
+
+
+def write(
+    workload: Workload, records: "pa.Table | pads.Dataset", folder: Path, quarters: pl.DataFrame | None = None
+) -> Path | None:
+    """Write ``mdf-RECORD.txt`` beside the records; None where there is no layout or blocks have other codes.
+
+    ``quarters`` (block, count) are facilities, which have rows after those of the records.
+    """
     found = layout(workload)
     if found is None or "block" not in records.schema.names:
         return None
@@ -113,6 +130,8 @@ def write(workload: Workload, records: "pa.Table | pads.Dataset", folder: Path) 
             first = False
             if "EPNUM" in made.columns and made.height:
                 before = (str(block[-1]), int(made["EPNUM"][-1]))
+        if quarters is not None:
+            facilities(quarters).write_csv(file, separator="|", include_header=first)
     return place
 
 

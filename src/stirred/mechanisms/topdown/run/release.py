@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 
 from stirred.arrow import pads
@@ -85,7 +86,7 @@ def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
         tables = _tables(task, made)
         microdata = _microdata(task, made)
         if task.bureau and task.out is not None:
-            mdf.write(task.workload, microdata, task.out)
+            mdf.write(task.workload, microdata, task.out, _quarters(task))
         if task.replicates:
             tables |= replicates.tables(task, made, subtrees)
         if task.keep_nmf and task.out is not None:
@@ -175,6 +176,18 @@ def _microdata(task: Task, made: Estimation) -> "pa.Table | pads.Dataset":
     schema = made.subtrees.row_schema(bureau=task.bureau)
     rows = made.subtrees.parts.map(ReleasedRows(made.subtrees.division, schema, task.bureau), schema)
     return rows.gathered() if out is None else rows.write(out, workload.record, task.steps("write"))
+
+
+def _quarters(task: Task) -> pl.DataFrame | None:
+    """Facilities by block where the release states them as an invariant: a rule of its persons counts them."""
+    found = mdf.counted(task.workload, task.beside)
+    if found is None:
+        return None
+    workload, rule = found
+    record = Record()
+    counts = record.occupied(task.census, rule, workload, task.census.schema.spine[-1])
+    task.approve((), record)
+    return counts
 
 
 def _write_measurements(out: Path, made: Estimation, counted: Subtrees | None) -> None:

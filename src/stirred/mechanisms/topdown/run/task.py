@@ -54,6 +54,9 @@ class Task:
     bureau: bool = False  # columns named as the published files name them
     replicates: int = 0
     keep_nmf: bool = False
+    beside: tuple[
+        Workload, ...
+    ] = ()  # all workloads of the same release, whose invariants hold for it as well
 
     @property
     def mode(self) -> Mode:
