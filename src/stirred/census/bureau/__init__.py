@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stirred.census.bureau import phsafe, safetab
+from stirred.census.bureau import mdf, phsafe, safetab
 from stirred.census.codebook.schema import Schema
 from stirred.errors import InputError
 
@@ -26,6 +26,7 @@ FORMATS: tuple[BureauFormat, ...] = (
     BureauFormat("SafeTab-P", (safetab.PERSONS, safetab.AREAS), safetab.schema),
     BureauFormat("SafeTab-H", (safetab.HOUSEHOLDS, safetab.AREAS), safetab.schema),
     BureauFormat("PHSafe", (phsafe.PERSONS, phsafe.UNITS, phsafe.AREAS), phsafe.schema),
+    BureauFormat("DHC microdata", (mdf.PERSONS, mdf.UNITS), mdf.schema),
 )  # fmt: skip
 
 

@@ -22,6 +22,8 @@ FORMATS: dict[str, str] = {
     "grf-c": "bureau.grf",
     "phsafe-units": "bureau.phsafe",
     "phsafe-persons": "bureau.phsafe",
+    "mdf-units": "bureau.mdf",
+    "mdf-persons": "bureau.mdf",
 }
 ENDINGS: dict[str, str] = {
     ".parquet": "parquet",
