@@ -72,9 +72,29 @@ def test_facilities_have_rows_where_the_release_states_them(workload: str, facil
         {"household_id": [0, 1, 3, 4], "age": [30] * 4, "hispanic": [1] * 4, "race": [1] * 4}
     )
     census = Census.of(schema, {"household": homes, "person": persons})
-    TopDown(workload=workload, names="bureau").release(census, key=Key.for_tests(1), out=tmp_path)
+    TopDown(workload=workload, names="bureau", keep_nmf=True).release(
+        census, key=Key.for_tests(1), out=tmp_path
+    )
     rows = pl.read_csv(tmp_path / "mdf-household.txt", separator="|", infer_schema_length=0)
     quarters = rows.filter(RTYPE="4")
     assert quarters["TABBLK"].to_list() == ["1000", "2005", "2005"][:facilities]
     assert quarters["HH_STATUS"].unique().to_list() == ["0"] * min(facilities, 1)
     assert rows.filter(RTYPE="2").height == 2
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("nmf-*/*/*/part-0.parquet")}
+    assert not files  # every level is in folders by state
+    constraint = pl.read_parquet(tmp_path / "nmf-pl94-units/Block.parquet/Constraint/State=39/part-0.parquet")
+    assert set(constraint["query_name"]) == {"total_con"}
+    assert constraint["geocode"].to_list() == ["3905997710011000", "3905997710022005"]
+    if facilities:
+        place = tmp_path / "nmf-pl94-persons/Block.parquet"
+        answers = pl.read_parquet(place / "DPQuery/State=39/part-0.parquet")
+        whole = answers.filter(query_name="detailed_dpq").row(0, named=True)
+        assert (whole["query_shape"], whole["cenrace"], len(whole["value"])) == (
+            [8, 2, 2, 63],
+            "detailed",
+            2016,
+        )
+        total = answers.filter(query_name="total_dpq").row(0, named=True)
+        assert (total["query_shape"], total["hhgq"]) == ([1, 1, 1, 1], "*")
+        bounds = pl.read_parquet(place / "Constraint/State=39/part-0.parquet")
+        assert set(bounds["query_name"]) == {"hhgq_total_lb_con", "hhgq_total_ub_con"}

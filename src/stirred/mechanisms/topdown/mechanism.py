@@ -286,7 +286,7 @@ class TopDown(TopDownSettings):
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
         """From the noisy measurement files of this run and of one without noise."""
-        noisy = replace(self, keep_nmf=True, replicates=0)
+        noisy = replace(self, keep_nmf=True, replicates=0, names="own")
         names = [workload.name for workload in self.workloads]
         return noise_of_runs(noisy, replace(noisy, rho_squared="inf"), census, names, key=key, engine=engine)
 

@@ -18,6 +18,7 @@ from stirred.errors import InputError
 from stirred.file_names import file_name, path_in
 from stirred.mechanisms.base import Check
 from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.measure import bureau as names
 from stirred.mechanisms.topdown.measure import nmf
 from stirred.mechanisms.topdown.rules.checks import Findings
 from stirred.mechanisms.topdown.rules.record import Record
@@ -90,7 +91,7 @@ def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
         if task.replicates:
             tables |= replicates.tables(task, made, subtrees)
         if task.keep_nmf and task.out is not None:
-            _write_measurements(task.out, made, subtrees)
+            _write_measurements(task.out, made, subtrees, bureau=task.bureau)
     finally:
         made.drop()
     return Made(
@@ -190,7 +191,7 @@ def _quarters(task: Task) -> pl.DataFrame | None:
     return counts
 
 
-def _write_measurements(out: Path, made: Estimation, counted: Subtrees | None) -> None:
+def _write_measurements(out: Path, made: Estimation, counted: Subtrees | None, *, bureau: bool) -> None:
     """Write the noisy measurement file: measurements from here, then those of the subtrees, level by level."""
     above, measurements = made.above, made.targets.measurements
     workload = above.allotment.workload
@@ -214,3 +215,5 @@ def _write_measurements(out: Path, made: Estimation, counted: Subtrees | None) -
         folder = out / f"nmf-{workload.name}"
         held = above.constraints.held
         nmf.write(folder, above.spine.levels, workload, held, above.equal, rows)
+    if bureau:
+        names.rename(folder, above.spine.levels, workload)
