@@ -65,6 +65,34 @@ def test_semantics_of_the_units_certificate(line: str, epsilon: float) -> None:
     assert abs(float(got) - epsilon) < 0.0051
 
 
+@pytest.mark.parametrize(
+    ("line", "epsilon"),
+    [
+        ("all", 17.14),
+        ("hhgq", 8.69),
+        ("votingage", 9.49),
+        ("hispanic", 11.65),
+        ("cenrace", 11.69),
+        ("block within block_group", 2.93),
+        ("block within tract", 11.18),
+        ("block within county", 13.51),
+        ("block within state", 15.41),
+    ],
+)
+def test_semantics_of_puerto_ricos_certificate(line: str, epsilon: float) -> None:
+    _, got = accounting.semantics(Workload.preset("pl94-pr-persons"))[line]
+    assert abs(float(got) - epsilon) < 0.0051
+
+
+def test_puerto_rico_spends_the_same_totals_without_a_nation() -> None:
+    persons, units = (Workload.preset(f"pl94-pr-{kind}") for kind in ("persons", "units"))
+    assert (persons.rho_squared, units.rho_squared) == (PERSONS.rho_squared, UNITS.rho_squared)
+    assert persons.levels == units.levels == PERSONS.levels[1:]
+    assert persons.histogram == PERSONS.histogram
+    assert persons.query_shares["block"] == PERSONS.query_shares["block"]
+    assert "total" not in persons.query_shares["state"]
+
+
 def test_noise_standard_deviations() -> None:
     sd = accounting.standard_deviations(PERSONS)
     levels = PERSONS.levels

@@ -31,7 +31,8 @@ RULES = {"exact": "total", "facilities": "hhgq_total"}
 def level_name(level: str, levels: tuple[str, ...]) -> str:
     """The Bureau's name of a level.
 
-    >>> [level_name(name, ("state", "state_part", "block_group_optimized")) for name in ("state", "state_part", "block_group_optimized")]
+    >>> levels = ("state", "state_part", "block_group_optimized")
+    >>> [level_name(level, levels) for level in levels]
     ['State_Total', 'State', 'Block_Group']
     """
     if f"{level}{ENDINGS[0]}" in levels:

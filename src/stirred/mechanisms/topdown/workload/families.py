@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "pl94": ("pl94-persons", "pl94-units"),
+    "pl94-pr": ("pl94-pr-persons", "pl94-pr-units"),
     "dhc": ("dhc-persons", "dhc-units"),
     "dhc-light": ("dhc-light-persons", "dhc-light-units"),
     "pl94-stirred": ("pl94-stirred-persons", "pl94-stirred-units"),
