@@ -1,5 +1,6 @@
 """Other trees for the same geography: exact budgets on every path, only whole states are exact, ordinary tables come out."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 
@@ -9,6 +10,7 @@ import pytest
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.measure.allotment import Allotment
@@ -23,7 +25,24 @@ OPTIONS = [
     SpineOptions(block_groups=("place",)),
     SpineOptions(aian="aiannh", block_groups=("place", "aiannh")),
     SpineOptions(block_groups=()),
+    SpineOptions(primitives=("place",)),
+    SpineOptions(aian="aiannh", block_groups=("place",), primitives=("place", "aiannh")),
 ]
+
+
+def measured(options: SpineOptions, name: str) -> Workload:
+    """A preset; where primitive areas are asked for, they have a part of the share of tracts."""
+    workload = Workload.preset(name)
+    if options.primitives is None:
+        return workload
+    place = workload.levels.index("tract")
+    new = ("prim", "tract_subset_group")
+    shares, queries = dict(workload.level_shares), dict(workload.query_shares)
+    for level in new:
+        shares[level], queries[level] = shares["tract"] / 3, queries["tract"]
+    shares["tract"] /= 3
+    levels = (*workload.levels[:place], *new, *workload.levels[place:])
+    return replace(workload, levels=levels, level_shares=shares, query_shares=queries)
 
 
 def leaves(seed: int, *, states: int = 2, width: int = 4) -> pl.DataFrame:
@@ -69,7 +88,7 @@ def census(seed: int, *, states: int = 2) -> Census:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_path_spends_exactly_the_total(options, preset):
     """Summed here again in Fractions, leaf by leaf, from what each geounit on its path spends."""
-    workload = Workload.preset(preset)
+    workload = measured(options, preset)
     for seed in range(6):
         for states in (1, 2):
             frame, levels, adapted = split(options, leaves(seed, states=states), SPINE, workload)
@@ -124,11 +143,11 @@ def test_groups_share_entities_and_obey_the_square_root_rule():
 
 
 @pytest.mark.parametrize("mode", ["gls", "classic"])
-@pytest.mark.parametrize("options", OPTIONS[:3], ids=str)
+@pytest.mark.parametrize("options", [*OPTIONS[:3], OPTIONS[5]], ids=str)
 @pytest.mark.parametrize("states", [1, 2])
 def test_without_noise_the_ordinary_tables_come_back(options, mode, states):
     data = census(2, states=states)
-    mechanism = TopDown(workload="small", mode=mode, rho_squared="inf", spine=options)
+    mechanism = TopDown(workload=measured(options, "small"), mode=mode, rho_squared="inf", spine=options)
     release = mechanism.release(data, key=KEY)
     made = pl.DataFrame(release.microdata["person"])
     assert made.columns == [*SPINE, "race", "votingage"]
@@ -188,8 +207,6 @@ def test_only_declared_geography_shapes_the_tree():
 
 
 def test_rules_about_areas_that_are_cut_are_refused():
-    from dataclasses import replace
-
     from stirred.mechanisms.topdown.workload.rule import Rule
 
     small = Workload.preset("small")
@@ -270,3 +287,100 @@ def test_production_presets_measure_the_parts_of_states_where_the_census_has_the
     assert TopDown(workload="small").tree(Workload.preset("small"), data.schema) is None
     own = TopDown(workload="pl94-stirred-persons")
     assert own.tree(own.workloads[0], data.schema) is None
+
+
+def test_county_subdivisions_stand_for_places_in_strong_states():
+    source = pl.DataFrame({
+        "state": ["09"] * 4 + ["08"] * 4, "tract": ["09t"] * 4 + ["08t"] * 4, "block": [f"b{i}" for i in range(8)],
+        "place": ["p", "q"] * 4, "mcd": ["m", "m", "n", "n"] * 2,
+    })  # fmt: skip
+    options = SpineOptions(block_groups=("place",), strong_mcd="mcd")
+    frame, levels, _ = split(options, source, ("state", "tract", "block"), Workload.preset("small"))
+    groups = frame.join(source.select("block", "place", "mcd"), on="block").group_by("state", levels[-2])
+    found = groups.agg(pl.col("place", "mcd").n_unique()).group_by("state").max().sort("state")
+    assert found.select("place", "mcd").rows() == [(1, 2), (2, 1)]
+    with pytest.raises(InputError, match="do not respect places"):
+        SpineOptions(block_groups=(), strong_mcd="mcd")
+
+
+def test_primitive_areas_lie_between_county_and_tract():
+    """Pieces of a county in one place; tracts are cut by them, groups of subsets obey the square-root rule."""
+    n = 1600
+    source = pl.DataFrame({
+        "state": ["s"] * n, "county": ["c"] * n, "tract": [f"t{i // 2:04}" for i in range(n)],
+        "block": [f"b{i:04}" for i in range(n)], "place": ["p", "q"] * (n // 2),
+    })  # fmt: skip
+    spine = ("state", "county", "tract", "block")
+    frame, levels, adapted = split(
+        SpineOptions(primitives=("place",)), source, spine, Workload.preset("dhc-persons")
+    )
+    added = ("prim", "tract_subset_group", "tract_subset", "block_group_optimized")
+    assert levels == ("state", "county", *added, "block")
+    assert adapted.levels == ("us", "state", "county", *added, "block")
+    assert [frame[level].n_unique() for level in added] == [2, 2 * -(-800 // (isqrt(800) + 13)), 1600, 1600]
+    sizes = frame.group_by("tract_subset_group").len()["len"]
+    assert sizes.max() <= isqrt(800) + 13
+    Tree.of(frame, levels)
+    with pytest.raises(InputError, match="tracts in counties"):
+        split(SpineOptions(primitives=()), source, ("state", "tract", "block"), Workload.preset("small"))
+    with pytest.raises(InputError, match="no share for level prim"):
+        split(SpineOptions(primitives=()), source, spine, Workload.preset("pl94-persons"))
+
+
+def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
+    from stirred.mechanisms.topdown.run.above import whole
+    from stirred.mechanisms.topdown.run.task import Settings, Task
+
+    data = census(3, states=1)
+    homes = data.scan("household").collect().sort("household_id")
+    blocks = homes["block"].unique().sort()
+    kinds = {blocks[0]: 5, blocks[3]: 1, blocks[4]: 5}
+    gq = pl.col("block").replace_strict(kinds, default=0)
+    first = (pl.col("household_id") == pl.col("household_id").min().over("block")) & (gq > 0)
+    homes = homes.with_columns(
+        kind=pl.when(first).then(3).otherwise(pl.col("kind")), gq_type=pl.when(first).then(gq).otherwise(0)
+    )
+    people = data.scan("person", ["household_id", "age", "hispanic", "race"]).collect()
+    residents = pl.DataFrame({"household_id": homes.filter(pl.col("kind") == 3)["household_id"]})
+    more = residents.with_columns(age=pl.lit(30), hispanic=pl.lit(1), race=pl.lit(1)).select(
+        pl.all().cast(pl.Int64)
+    )
+    schema = {
+        "geography": {"spine": list(SPINE)},
+        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+    }
+    data = Census.of(
+        schema,
+        {
+            "household": homes.drop("place", "aiannh"),
+            "person": pl.concat([people.select(more.columns), more]),
+        },
+    )
+    options = SpineOptions(block_groups=(), quarters=True)
+    for name, kept_apart in (("pl94-persons", True), ("pl94-units", False)):
+        mechanism = TopDown(workload=name, spine=options)
+        task = Task(
+            census=data,
+            workload=Workload.preset(name),
+            settings=Settings(spine=options),
+            key=KEY,
+            engine=Local(),
+        )
+        above = whole(task)
+        spine = above.spine
+        group = dict(zip(spine.codes[-1].to_list(), spine.parent[-1].tolist(), strict=True))
+        mixed = {
+            group[block]: {kinds.get(b, 0) for b in group if group[b] == group[block]} for block in kinds
+        }
+        assert all(len(types) == 1 for types in mixed.values()) == kept_apart
+        assert set(above.constraints.record.multiverse) <= set(mechanism.specification(data).multiverse)
+    with pytest.raises(InputError, match="none are asked for"):
+        SpineOptions(quarters=True)
+
+
+def test_the_key_knows_no_option_that_is_not_used():
+    from stirred.mechanisms.topdown.workload.workload import canonical
+
+    assert canonical(SpineOptions(aian="a")) == "SpineOptions(aian='a', block_groups=None, split_at='state')"
+    assert SpineOptions(aian="a").document() == {"aian": "a", "block_groups": None, "split_at": "state"}
+    assert "quarters=True" in canonical(SpineOptions(block_groups=(), quarters=True))

@@ -1,5 +1,6 @@
 """TopDown by subtrees on other trees: a file of areas, the AIAN split, optimized block groups, wide parents, DHC."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.spec.files import save
@@ -55,7 +56,9 @@ def leaves(seed: int, states: int, widths: tuple[int, ...]) -> pl.DataFrame:
     )
 
 
-def peopled(frame: pl.DataFrame, seed: int, *, persons: int = 3, off_spine: object = None) -> Census:
+def peopled(
+    frame: pl.DataFrame, seed: int, *, persons: int = 3, off_spine: object = None, quarters: bool = False
+) -> Census:
     """People in those blocks; the geographies beside the spine stand with the households."""
     rng = np.random.default_rng(seed)
     homes = frame.with_row_index("household_id").with_columns(
@@ -68,6 +71,15 @@ def peopled(frame: pl.DataFrame, seed: int, *, persons: int = 3, off_spine: obje
         "hispanic": rng.integers(1, 3, count),
         "race": rng.choice([1, 2, 4, 63], count),
     })  # fmt: skip
+    if quarters:  # a facility with one resident in every third block
+        count = homes.height
+        more = homes.gather_every(3).with_columns(pl.col("household_id") + count, kind=pl.lit(3))
+        more = more.with_columns(gq_type=1 + 4 * (pl.col("household_id") % 2).cast(pl.Int32))
+        homes = pl.concat([homes, more])
+        resident = {
+            name: pl.lit(value, pl.Int64) for name, value in (("age", 30), ("hispanic", 1), ("race", 1))
+        }
+        people = pl.concat([people, more.select("household_id", **resident)])
     beside = {"place": {"of": "block"}, "aiannh": {"of": "block"}} if off_spine is None else off_spine
     schema = {
         "geography": {"spine": SPINE, "off_spine": beside},
@@ -85,6 +97,35 @@ def test_other_spines(cut_at, options, states, mode):
     mechanism = TopDown(workload="small", mode=mode, spine=options)
     whole = mechanism.release(census, key=KEY)
     for depth in range(4):
+        cut_at(depth)
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+def test_primitive_areas(cut_at):
+    census = peopled(leaves(2, 1, (2, 2, 2, 3)), 2)
+    small = Workload.preset("small")
+    shares, queries, place = dict(small.level_shares), dict(small.query_shares), small.levels.index("tract")
+    for level in ("prim", "tract_subset_group"):
+        shares[level], queries[level] = shares["tract"] / 3, queries["tract"]
+    shares["tract"] /= 3
+    levels = (*small.levels[:place], "prim", "tract_subset_group", *small.levels[place:])
+    workload = replace(small, levels=levels, level_shares=shares, query_shares=queries)
+    mechanism = TopDown(workload=workload, spine=SpineOptions(primitives=("place",)))
+    whole = mechanism.release(census, key=KEY)
+    for depth in (1, 3):
+        cut_at(depth)
+        assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
+
+
+def test_types_of_group_quarters(cut_at):
+    """Subtrees take the types from the counts of units that their rule reads."""
+    census = peopled(leaves(2, 1, (2, 2, 2, 6)), 2, quarters=True)
+    options = SpineOptions(block_groups=(), quarters=True)
+    mechanism = TopDown(workload="pl94-persons", spine=options)
+    whole = mechanism.release(census, key=KEY)
+    others = replace(mechanism, spine=SpineOptions(block_groups=())).release(census, key=KEY)
+    assert whole.microdata["person"] != others.microdata["person"]
+    for depth in (1, 2):
         cut_at(depth)
         assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 

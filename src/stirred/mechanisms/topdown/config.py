@@ -71,6 +71,24 @@ class TopDownConfig(MechanismConfig):
         examples=[["place"]],
         json_schema_extra={"nargs": "*"},
     )
+    strong_mcd: str | None = Field(
+        default=None,
+        description="the off-spine geography of county subdivisions that block groups made anew respect instead of place in "
+        "the twelve states where these are strong",
+        examples=["mcd"],
+    )
+    group_quarters_bits: bool = Field(
+        default=False,
+        description="whether block groups made anew also keep blocks with other types of group quarters apart, where these "
+        "are an invariant (persons)",
+    )
+    primitives: list[str] | None = Field(
+        default=None,
+        description="a list of off-spine geographies whose pieces of a county (prims) are measured between county and "
+        "tract; tracts are cut by them, as in the spine of DHC",
+        examples=[["mcd", "place"]],
+        json_schema_extra={"nargs": "*"},
+    )
     bypass: bool = Field(
         default=True,
         description="whether a geounit with one child is measured once, with both parts of ρ²",

@@ -71,7 +71,7 @@ def _in_parts(workload: Workload, level: str, options: SpineOptions | None) -> b
         return False
     split = levels.index(options.split_at) if options.split_at in levels else 0
     cut = options.aian is not None and levels.index(level) >= split
-    return cut or (options.block_groups is not None and level == "block_group")
+    return cut or level in options.added or (options.primitives is not None and level == "tract")
 
 
 def determined(query: Query, given: Sequence[Query]) -> bool:

@@ -112,7 +112,7 @@ class TopDown(TopDownSettings):
     def _added(self, workload: Workload, schema: "Schema") -> tuple[str, ...]:
         """Levels of the measured spine that the census may not have."""
         options = self.tree(workload, schema)
-        return ("block_group",) if options and options.block_groups is not None else ()
+        return options.added if options else ()
 
     def _notes(self, workload: Workload, schema: "Schema") -> tuple[str, ...]:
         name, options = workload.name, self.tree(workload, schema)

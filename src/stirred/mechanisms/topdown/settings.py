@@ -49,10 +49,17 @@ class TopDownSettings(Mechanism):
         """The mechanism with these settings; two of them describe the tree."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
         settings["mode"] = None if settings["mode"] == "workload" else settings["mode"]
-        aian, groups = settings.pop("aian"), settings.pop("optimized_block_groups")
-        if aian is not None or groups is not None:
+        aian, groups, primitives, mcd, bits = (
+            settings.pop(name)
+            for name in ("aian", "optimized_block_groups", "primitives", "strong_mcd", "group_quarters_bits")
+        )
+        if any(one is not None for one in (aian, groups, primitives, mcd)) or bits:
             settings["spine"] = SpineOptions(
-                aian=None if aian == WHOLE else aian, block_groups=None if groups is None else tuple(groups)
+                aian=None if aian == WHOLE else aian,
+                block_groups=None if groups is None else tuple(groups),
+                strong_mcd=mcd,
+                quarters=bits,
+                primitives=None if primitives is None else tuple(primitives),
             )
         if settings["given"] is not None:
             settings["given"] = Path(settings["given"])
@@ -117,6 +124,7 @@ class TopDownSettings(Mechanism):
         """The keys of a [[mechanism]]; a workload made in Python is named only, and a plan cannot make it again."""
         named = self.workload.name if isinstance(self.workload, Workload) else str(self.workload)
         groups = self.spine.block_groups if self.spine else None
+        primitives = self.spine.primitives if self.spine else None
         return {
             "workload": named,
             "mode": self.mode or "workload",
@@ -128,5 +136,8 @@ class TopDownSettings(Mechanism):
             "emphasis": self.emphasis,
             "aian": None if self.spine is None else self.spine.aian or (None if self.spine else WHOLE),
             "optimized_block_groups": None if groups is None else list(groups),
+            "strong_mcd": self.spine.strong_mcd if self.spine else None,
+            "group_quarters_bits": bool(self.spine and self.spine.quarters),
+            "primitives": None if primitives is None else list(primitives),
             "bypass": self.bypass,
         }

@@ -19,7 +19,7 @@ from stirred.mechanisms.topdown.tree import leaves as areas
 from stirred.mechanisms.topdown.tree.counts import Sparse, answers
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.workload.histogram import HistogramAxis, axis_expression
-from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.rule import Rule, occupied
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Custom, Invariant, Margin, Multiverse
 
@@ -105,14 +105,13 @@ class Record:
         result[inside["number"].to_numpy(), inside["kind"].to_numpy()] = inside["count"].to_numpy()
         return result
 
-    def occupied(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
+    def quarters(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
         """How many units that always hold somebody are in each leaf that has one, in the order of the leaves."""
         self.used.add(invariant(rule, workload, leaf))
-        lower = [answer for answer, least in enumerate(rule.lower) if least > 0]
         frame = census.scan(rule.units, [leaf, *rule.unit_source.columns])
         axis = HistogramAxis(name="kind", size=workload.query(rule.query).size, source=rule.unit_source)
         kinds = axis_expression(axis, frame.collect_schema()).alias("kind")
-        inside = frame.select(leaf, kinds).filter(pl.col("kind").is_in(lower))
+        inside = frame.select(leaf, kinds).filter(pl.col("kind").is_in(occupied(rule)))
         return cells(inside.select(leaf), [leaf]).collect().sort(leaf)
 
     @property

@@ -33,8 +33,9 @@ from stirred.mechanisms.topdown.run.task import Task
 from stirred.mechanisms.topdown.tree.counts import Sparse, histograms, ordinary, stacked, upward
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.tree.leaves import leaf_table
-from stirred.mechanisms.topdown.tree.splits import split, with_entities
-from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.tree.splits import QUARTERS, split, with_entities
+from stirred.mechanisms.topdown.workload.rule import Rule, occupied
+from stirred.mechanisms.topdown.workload.workload import quarters_rule
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -117,12 +118,28 @@ class Above:
         return upward(self.published, ordinary(self.published, self.spine, levels[-1], cells), cells)
 
 
+def _with_quarters(task: Task, leaves: pl.DataFrame, record: Record) -> pl.DataFrame:
+    """The leaves with the types of group quarters that they have, where a rule makes these counts an invariant."""
+    rule = quarters_rule(task.workload)
+    if rule is None:
+        return leaves
+    leaf = task.census.schema.spine[-1]
+    counts = record.units(task.census, rule, task.workload, leaf, leaves[leaf])
+    bits = np.zeros(len(counts), np.int64)
+    for answer in occupied(rule):
+        bits |= (counts[:, answer] > 0).astype(np.int64) << answer
+    return leaves.with_columns(pl.Series(QUARTERS, bits, pl.Int64))
+
+
 def whole(task: Task) -> Above:
     """The tree of a census with its histograms and constraints; raises an error if a constraint cannot hold."""
     census, workload, settings = task.census, task.workload, task.settings
     geography = leaf_table(census, workload)
     spine = published = Tree.of(geography, census.schema.spine, root=workload.levels[0])
+    record = Record()
     if settings.spine:
+        if settings.spine.quarters:
+            geography = _with_quarters(task, geography, record)
         beside = [name for name in settings.spine.entities if name not in census.schema.spine]
         geography = with_entities(census, geography, beside)
         geography, levels, workload = split(settings.spine, geography, census.schema.spine, workload)
@@ -133,6 +150,7 @@ def whole(task: Task) -> Above:
     if workload.given and task.given is not None:
         earlier = agreement(census, workload, spine, task.given)
     constraints = compiled_rules(census, workload, spine, truth, earlier)
+    constraints.record.used.update(record.used)
     return Above(
         depth=len(spine.levels) - 1,
         height=len(published.levels),

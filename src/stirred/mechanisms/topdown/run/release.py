@@ -186,7 +186,7 @@ def _quarters(task: Task) -> pl.DataFrame | None:
         return None
     workload, rule = found
     record = Record()
-    counts = record.occupied(task.census, rule, workload, task.census.schema.spine[-1])
+    counts = record.quarters(task.census, rule, workload, task.census.schema.spine[-1])
     task.approve((), record)
     return counts
 

@@ -9,10 +9,11 @@ stays above them as a node that is not measured, so that *its* population is the
 groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
 
 Both use the leaves of the tree and the areas in which these lie, never a confidential count: the areas are public
-geography, and the leaves are public or declared as an invariant (``leaves``). The
-production rule also used which kinds of group quarters are in a block, which is an invariant but not public
-geography; that is left out. Microdata and tables still have the ordinary geography (``ordinary``), and every
-root-to-leaf path spends exactly the total (checked where the budget is allotted).
+geography, and the leaves are public or declared as an invariant (``leaves``). One option is no public geography:
+which types of group quarters a block has. It is taken only from counts that a rule of the workload has made
+an invariant, so that the tree is the same for every data set of the multiverse. Microdata and tables still have the
+ordinary geography (``ordinary``), and every root-to-leaf path spends exactly the total (checked where the budget is
+allotted).
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,8 @@ import polars as pl
 from stirred.census.geography import attach, deciding
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
-from stirred.mechanisms.topdown.workload.options import CUTOFF, SpineOptions
+from stirred.mechanisms.topdown.tree.primitives import require_shares, with_primitives
+from stirred.mechanisms.topdown.workload.options import CUTOFF, PLACE, STRONG, SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 PART = "_part"
 OPTIMIZED = "_optimized"
+QUARTERS = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number
 
 
 def split(
@@ -44,6 +47,8 @@ def split(
     The frame has a row per leaf; its columns are the spine's levels and the entities of the options.
     """
     frame, levels, renamed = extended(options, frame, spine)
+    if options.primitives is not None:
+        require_shares(workload)
     _refuse_rules(workload, spine, levels)
     return frame.select(levels), tuple(levels), _renamed(workload, spine, renamed)
 
@@ -70,7 +75,9 @@ def extended(
             renamed[level] = level + PART
             frame = frame.with_columns(pl.format("{}|{}", flag, pl.col(level)).alias(level + PART))
         levels = [*spine[:top], whole, *(renamed[level] for level in spine[top:-1]), leaf]
-    if options.block_groups is not None:
+    if options.primitives is not None:
+        frame, levels = with_primitives(options.primitives, frame, levels, renamed)
+    if options.regrouped:
         frame, levels = _grouped(options, frame, spine, levels, renamed)
     return frame, levels, renamed
 
@@ -93,10 +100,12 @@ def _grouped(
         )
     tract, name = above[-1], "block_group" + OPTIMIZED
     renamed["block_group"] = name
-    keys = [f"entity {entity}" for entity in options.block_groups or ()]
+    entities = [*(options.block_groups or ())]
+    if options.quarters and QUARTERS in frame.columns:
+        entities.append(QUARTERS)
+    keys = [f"entity {entity}" for entity in entities]
     table = frame.with_columns(
-        pl.col(entity).cast(pl.String).fill_null("").alias(key)
-        for entity, key in zip(options.block_groups or (), keys, strict=True)
+        _entity(options, spine, entity).alias(key) for entity, key in zip(entities, keys, strict=True)
     ).sort([tract, *keys, leaf])
     table = table.with_columns(
         limit=(pl.len().over(tract).sqrt().floor() + CUTOFF + 1).cast(pl.Int64),
@@ -107,6 +116,21 @@ def _grouped(
     table = table.with_columns(piece=pl.col("place") * pieces // pl.col("size"))
     number = pl.struct(*keys, "piece").rank("dense").over(tract).cast(pl.String).str.zfill(4)
     return table.with_columns(pl.format("{}.{}", pl.col(tract), number).alias(name)), [*above, name, leaf]
+
+
+def _entity(options: SpineOptions, spine: tuple[str, ...], name: str) -> pl.Expr:
+    """The area of an entity that a leaf lies in; in some states a county subdivision stands for the place."""
+    own = pl.col(name).cast(pl.String).fill_null("")
+    if name != PLACE or options.strong_mcd is None:
+        return own
+    if options.split_at not in spine:
+        raise InputError(
+            f"the census has no level {options.split_at}",
+            why="in some states county subdivisions stand for places",
+            fix="leave out the county subdivisions, or name the state in the census's spine",
+        )
+    strong = pl.col(options.split_at).cast(pl.String).str.zfill(2).is_in(STRONG)
+    return pl.when(strong).then(pl.col(options.strong_mcd).cast(pl.String).fill_null("")).otherwise(own)
 
 
 def beside(census: "Census", name: str) -> "OffSpine":

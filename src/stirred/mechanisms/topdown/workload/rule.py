@@ -40,3 +40,8 @@ class Rule:
                 fix="give it kinds, the source of the kind of a unit: kinds = { column = … }",
             )
         return self.kinds
+
+
+def occupied(rule: Rule) -> tuple[int, ...]:
+    """The answers of a rule about facilities whose units always hold somebody: group quarters."""
+    return tuple(answer for answer, least in enumerate(rule.lower) if least > 0)

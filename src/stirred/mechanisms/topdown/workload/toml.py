@@ -92,9 +92,19 @@ class _Spine(_Model):
     aian: str | None = None
     optimized_block_groups: tuple[str, ...] | None = None
     split_at: str = "state"
+    strong_mcd: str | None = None
+    group_quarters_bits: bool = False
+    primitives: tuple[str, ...] | None = None
 
     def plain(self) -> SpineOptions:
-        return SpineOptions(aian=self.aian, block_groups=self.optimized_block_groups, split_at=self.split_at)
+        return SpineOptions(
+            aian=self.aian,
+            block_groups=self.optimized_block_groups,
+            split_at=self.split_at,
+            strong_mcd=self.strong_mcd,
+            quarters=self.group_quarters_bits,
+            primitives=self.primitives,
+        )
 
 
 class _Workload(_Model):

@@ -10,7 +10,7 @@ from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
 from stirred.mechanisms.topdown.workload import toml
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Query
 from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.rule import Rule, occupied
 from stirred.toml_text import plain_text
 
 Mode = Literal["classic", "gls", "guided"]
@@ -129,13 +129,21 @@ def canonical(value: object) -> str:
     "Axis(name='sex', size=2, labels=(), recodes={}, source=None)"
     """
     if is_dataclass(value):
-        inner = (f"{f.name}={canonical(getattr(value, f.name))}" for f in fields(value))
+        bound = (
+            f for f in fields(value) if not f.metadata.get("later") or getattr(value, f.name) != f.default
+        )
+        inner = (f"{f.name}={canonical(getattr(value, f.name))}" for f in bound)
         return f"{NOUNS.get(type(value), type(value).__name__)}({', '.join(inner)})"
     if isinstance(value, tuple):
         return f"({', '.join(canonical(one) for one in value)}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{canonical(k)}: {canonical(v)}' for k, v in value.items())}}}"
     return repr(value)
+
+
+def quarters_rule(workload: Workload) -> Rule | None:
+    """The rule that counts group quarters by type in every leaf; None where no rule does."""
+    return next((rule for rule in workload.rules if rule.kind == "facilities" and occupied(rule)), None)
 
 
 def presets() -> tuple[str, ...]:

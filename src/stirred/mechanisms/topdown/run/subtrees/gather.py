@@ -36,7 +36,8 @@ from stirred.mechanisms.topdown.tree.counts import no_area, no_cell
 from stirred.mechanisms.topdown.tree.geounits import Tree, root_name
 from stirred.mechanisms.topdown.tree.splits import mixed_areas, split
 from stirred.mechanisms.topdown.workload.histogram import column
-from stirred.mechanisms.topdown.workload.workload import TREE, Workload
+from stirred.mechanisms.topdown.workload.rule import occupied
+from stirred.mechanisms.topdown.workload.workload import TREE, Workload, quarters_rule
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -139,7 +140,9 @@ def gather(task: Task) -> Subtrees | None:
         structural(measured)
         schema = prepared_schema(spine, columns, areas.schema)
         flows = _flows(engine, census, division, areas, found, earlier)
-        kernel = Preparation(spine, columns, schema, options, beside)
+        shaping = quarters_rule(measured) if options and options.quarters else None
+        quarters = None if shaping is None else (UNITS + measured.rules.index(shaping), occupied(shaping))
+        kernel = Preparation(spine, columns, schema, options, beside, quarters)
         prepared = engine.exchange(*flows, by=PART, parts=found.parts).map(kernel, schema).kept()
     finally:
         areas.parts.drop()

@@ -27,7 +27,7 @@ from stirred.mechanisms.topdown.run.subtrees.rows import (
     spread,
 )
 from stirred.mechanisms.topdown.tree.geounits import two_parents
-from stirred.mechanisms.topdown.tree.splits import extended
+from stirred.mechanisms.topdown.tree.splits import QUARTERS, extended
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 
 STRANGERS, LOST, MIXED = 0, 1, 2  # faults of rows: no cell, no area, two areas beside the spine
@@ -51,11 +51,16 @@ class Preparation:
     beside: tuple[
         tuple[str, str], ...
     ] = ()  # geographies beside the spine and the level whose areas lie in one each
+    quarters: tuple[int, tuple[int, ...]] | None = (
+        None  # the kind of rows that count units, and the types that shape the tree
+    )
 
     def __call__(self, part: int, areas: pa.Table, *counts: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         frame = frame_of(areas).drop(PART)
         mixed = sum(frame.select(of, name).unique().height - frame[of].n_unique() for name, of in self.beside)
         frame = frame.unique([SHARD, *self.spine], keep="first", maintain_order=True)
+        if self.quarters is not None:
+            frame = self._with_quarters(frame, pl.concat([frame_of(table) for table in counts]))
         if self.options:
             frame, _, _ = extended(self.options, frame, self.spine)
         frame = frame.sort(SHARD, *self.levels).with_columns(
@@ -76,6 +81,18 @@ class Preparation:
         ready = found.drop_nulls(LEAF).select(KIND, SHARD, LEAF, NUMBER, COUNT)
         whole = pl.concat([frame, ready, trouble], how="diagonal")
         return whole.select(self.schema.names).to_arrow().cast(self.schema)
+
+    def _with_quarters(self, frame: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+        """The areas with the types of group quarters that they have, as the bits of a number."""
+        kind, types = self.quarters or (0, ())
+        found = counts.filter((pl.col(KIND) == kind) & pl.col(NUMBER).is_in(types) & (pl.col(COUNT) > 0))
+        found = found.select(SHARD, pl.col(LEAF).alias("_code"), NUMBER).unique()
+        bits = found.group_by(SHARD, "_code").agg(
+            pl.lit(2, pl.Int64).pow(pl.col(NUMBER)).sum().alias(QUARTERS)
+        )
+        areas = frame.with_columns(pl.col(self.spine[-1]).cast(pl.String).alias("_code"))
+        joined = areas.join(bits, on=[SHARD, "_code"], how="left", maintain_order="left").drop("_code")
+        return joined.with_columns(pl.col(QUARTERS).cast(pl.Int64).fill_null(0))
 
 
 def prepared_schema(spine: tuple[str, ...], levels: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
