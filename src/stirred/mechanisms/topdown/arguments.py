@@ -32,7 +32,12 @@ def require_settings(
     require_kind("emphasis", emphasis, int, wanted="a whole number", fix="emphasis=1")
     require_kind("replicates", replicates, int, wanted="a whole number", fix="replicates=20")
     _require_budget(rho_squared)
-    known = {"names": ("own", "bureau"), "solver": SOLVERS, "mode": (*get_args(Mode), None)}
+    known = {
+        "names": ("own", "bureau"),
+        "solver": SOLVERS,
+        "rounder": ("own", "production"),
+        "mode": (*get_args(Mode), None),
+    }
     for name, value in choices.items():
         if value not in known[name]:
             words = [word for word in known[name] if word is not None]

@@ -150,6 +150,7 @@ class TopDown(TopDownSettings):
             bypass=self.bypass,
             noiseless=self.noiseless,
             solver=self.solver,
+            rounder=self.rounder,
             emphasis=self.emphasis,
         )
         microdata: dict[str, pa.Table | pads.Dataset] = {}

@@ -28,6 +28,7 @@ class TopDownSettings(Mechanism):
     given: Path | None = None
     names: str = "own"  # or "bureau": the columns of the published microdata files
     solver: str = "fast"
+    rounder: str = "own"  # or "production": with the query sets of 2020
     emphasis: int = 1  # on the totals of leaves: less bias from non-negativity, more error (mode gls)
     spine: SpineOptions | None = None  # the tree that is measured, where it is not the census's own
     replicates: int = 0  # runs on its own output, for the uncertainty of tables; no privacy cost
@@ -41,6 +42,7 @@ class TopDownSettings(Mechanism):
             replicates=self.replicates,
             names=self.names,
             solver=self.solver,
+            rounder=self.rounder,
             mode=self.mode,
         )
 
@@ -111,6 +113,8 @@ class TopDownSettings(Mechanism):
         """
         chosen = self.spine or tree
         own: dict[str, object] = {"spine": chosen.document()} if chosen else {}
+        if self.rounder != "own":
+            own["rounder"] = self.rounder
         return own | {
             "workloads": {w.name: hashlib.sha256(canonical(w).encode()).hexdigest() for w in self.workloads},
             "mode": self.mode or "of each workload",
@@ -134,6 +138,7 @@ class TopDownSettings(Mechanism):
             "given": None if self.given is None else str(self.given),
             "names": self.names,
             "emphasis": self.emphasis,
+            "rounder": self.rounder,
             "aian": None if self.spine is None else self.spine.aian or (None if self.spine else WHOLE),
             "optimized_block_groups": None if groups is None else list(groups),
             "strong_mcd": self.spine.strong_mcd if self.spine else None,

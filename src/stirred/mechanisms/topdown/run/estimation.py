@@ -110,7 +110,10 @@ def estimate(
     guide = None
     if guided and isinstance(targets, Informed):
         guide = Guidance.of(targets, above.constraints, scatter)
-    estimator = agreeing(Estimator.of(targets, above.constraints, solver=task.settings.solver, guide=guide))
+    solver, rounder = task.settings.solver, task.settings.rounder
+    estimator = agreeing(
+        Estimator.of(targets, above.constraints, solver=solver, guide=guide, rounder=rounder)
+    )
     levels, certificates = descend(
         estimator, (), above.depth, task.engine,
         progress=task.progress, checkpoint=checkpoint,
@@ -118,9 +121,7 @@ def estimate(
     if subtrees is None or measured is None:
         return Estimation(above, targets, levels, certificates, None, None)
     schema = solved_schema(subtrees.schema)
-    solve = Solve(
-        measured, task.settings.solver, _tops(above, targets, levels[-1], scatter), schema, summarised
-    )
+    solve = Solve(measured, solver, _tops(above, targets, levels[-1], scatter), schema, summarised, rounder)
     kernel = resumed(solve, checkpoint, subtrees.parts.number, task.engine)
     solved = subtrees.parts.map(kernel, schema).kept(task.steps("solve"))
     return Estimation(above, targets, levels, certificates, subtrees.with_parts(solved, schema), solve)

@@ -29,6 +29,7 @@ class Settings:
     bypass: bool = True
     noiseless: bool = False
     solver: str = "fast"
+    rounder: str = "own"
     emphasis: int = 1
     spine: SpineOptions | None = None  # the tree that is measured; None: the census's own
 

@@ -27,6 +27,7 @@ from stirred.mechanisms.topdown.solve.problem import (
 )
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
 from stirred.mechanisms.topdown.solve.rounding import network, rounded
+from stirred.mechanisms.topdown.solve.sets import chain, network_of_sets
 from stirred.mechanisms.topdown.tree.counts import Sparse
 
 Floats = NDArray[np.float64]
@@ -47,16 +48,24 @@ class Estimator:
     tolerance: float = 5e-3
     solver: str = "fast"  # or "piqp": the generic path, for comparison
     guide: SolveGuide | None = None
+    rounder: str = "own"  # or "production": with the query sets of 2020
 
     @staticmethod
     def of(
-        targets: Targets, constraints: Constraints, *, solver: str = "fast", guide: SolveGuide | None = None
+        targets: Targets,
+        constraints: Constraints,
+        *,
+        solver: str = "fast",
+        guide: SolveGuide | None = None,
+        rounder: str = "own",
     ) -> "Estimator":
         """The estimator that weighs queries as the measurements of its targets do."""
         measurements = targets.measurements
         allotment = measurements.allotment
         weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
-        return Estimator(allotment, constraints, targets, weights, solver=solver, guide=guide)
+        return Estimator(
+            allotment, constraints, targets, weights, solver=solver, guide=guide, rounder=rounder
+        )
 
     def root(self) -> tuple[Sparse, Certificate]:
         """The histogram of the root."""
@@ -135,7 +144,7 @@ class Estimator:
         """Whether compiled code solves the parents of a level: one pass, and no earlier product that is held."""
         passes = self.allotment.workload.passes.get(self.allotment.spine.levels[depth], ())
         one = isinstance(self.targets, Informed) or len(passes) < 2 or "*" in passes[0]
-        plain = self.guide is None
+        plain = self.guide is None and self.rounder == "own"
         return self.solver == "fast" and plain and one and not self._crowded(depth)
 
     def parent(
@@ -177,16 +186,25 @@ class Estimator:
             self._check(depth, children, cells, values)
             return values
         values = self._rounded(
-            depth, problem, solution.x, counts, partition, low, high, total_low, total_high
+            depth, problem, solution.x, counts, cells, partition, low, high, total_low, total_high
         )
         self._check(depth, children, cells, values)
         return values
 
     def _rounded(
-        self, depth: int, problem: ParentProblem, x: Floats, counts: Ints, partition: NDArray[np.int32], low: Floats,
-        high: Floats, total_low: Floats | None, total_high: Floats | None,
+        self, depth: int, problem: ParentProblem, x: Floats, counts: Ints, cells: Ints, partition: NDArray[np.int32],
+        low: Floats, high: Floats, total_low: Floats | None, total_high: Floats | None,
     ) -> Ints:  # fmt: skip
         """The network, with more room if it must be; an integer programme where the sums cross."""
+        if self.rounder == "production":
+            workload = self.allotment.workload
+            one = network_of_sets(
+                x, counts, problem.allowed, chain(workload.histogram, cells), partition, low, high, total_low=total_low,
+                total_high=total_high, first=len(workload.passes.get(self.allotment.spine.levels[depth], ())) > 1,
+            )  # fmt: skip
+            found = rounded(one) if one is not None and (one.capacity >= 0).all() else None
+            if found is not None:
+                return found
         if problem.aims is not None:
             net = nested(x, counts, problem, partition, low, high, total_low=total_low, total_high=total_high)
             aimed = rounded(net) if (net.capacity >= 0).all() else None

@@ -52,6 +52,7 @@ class Solve:
     tops: Mapping[int, bytes]
     schema: pa.Schema
     summarised: bool = True  # whether totals, estimates, certificates and findings are wanted
+    rounder: str = "own"
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         pieces = [self.of(grove) for grove in self.measured.division.groves(table)]
@@ -65,7 +66,9 @@ class Solve:
         guide = None
         if self.measured.guided and isinstance(targets, Informed):
             guide = Guidance.of(targets, constraints, UnitSpread(*told[0]["scatter"]))
-        estimator = agreeing(Estimator.of(targets, constraints, solver=self.solver, guide=guide))
+        estimator = agreeing(
+            Estimator.of(targets, constraints, solver=self.solver, guide=guide, rounder=self.rounder)
+        )
         division = self.measured.division
         above = [unknown()] * division.depth
         above.append(stacked([(top["cells"], top["counts"]) for top in told]))
