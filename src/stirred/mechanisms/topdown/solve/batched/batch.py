@@ -129,7 +129,8 @@ def terms_of(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
     algebra = targets.algebra
     position = algebra.position[cells]
     if depth < len(targets.upper):
-        table = targets.upper[depth].reshape(len(targets.upper[depth]), -1)
+        upper = targets.upper[depth]  # a census without areas has none here
+        table = upper.reshape(len(upper), int(np.prod(upper.shape[1:])))
         return Terms(UPPER, np.ascontiguousarray(table), position, none, nowhere, rows, nowhere, 1)
     return Terms(
         LEAVES,
