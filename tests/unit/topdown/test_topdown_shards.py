@@ -94,7 +94,7 @@ def test_the_same_release_from_any_number_of_parts_and_workers(make_census, monk
 @pytest.mark.parametrize("mode", ["gls", "classic"])
 @pytest.mark.parametrize("settings", [
     {"bypass": False}, {"emphasis": 3}, {"names": "bureau"}, {"rho_squared": "inf"}, {"solver": "piqp"},
-    {"rounder": "production"},
+    pytest.param({"rounder": "production"}, marks=pytest.mark.slow),
 ], ids=str)  # fmt: skip
 def test_every_setting(make_census, cut_at, settings, mode):
     cut_at(2)
