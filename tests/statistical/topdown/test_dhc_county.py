@@ -11,6 +11,7 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)
@@ -108,3 +109,30 @@ def test_without_noise_dhc_is_the_census(tmp_path):
         .select("block", "tenvac", "household")
     )
     assert text(got).equals(text(want))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rho_squared", ["inf", None])
+def test_dhc_on_its_own_spine(tmp_path, rho_squared):
+    """Primitive areas and subsets of tracts are measured; the published geography is the ordinary one."""
+    census = county(tmp_path / "census", 300, None)
+    packet = published(census, tmp_path / "pl", rho_squared=rho_squared)
+    spine = SpineOptions(primitives=("place",), block_groups=("place",))
+    mechanism = TopDown(workload="dhc-persons", given=packet, rho_squared=rho_squared, spine=spine)
+    release = mechanism.release(census, key=KEY)
+    assert all(check.kept for check in release.checks)
+    levels = release.tables["dhc-persons-solves"]["level"].to_pylist()
+    assert levels[1:] == [
+        "county",
+        "prim",
+        "tract_subset_group",
+        "tract_subset",
+        "block_group_optimized",
+        "block",
+    ]
+    assert not [note for note in release.specification.notes if "no level prim" in note]
+    columns = [*SPINE, "relationship", "sex", "age", "hispanic", "race"]
+    made = pl.DataFrame(release.microdata["person"])
+    assert max(release.tables["dhc-persons-solves"]["violation"].to_pylist()) <= 0.001
+    if rho_squared == "inf":
+        assert text(made.select(columns)).equals(text(census.scan("person", columns).collect()))
