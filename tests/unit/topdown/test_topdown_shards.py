@@ -79,9 +79,7 @@ def test_the_same_release_wherever_it_is_cut(
             assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
 
-@pytest.mark.parametrize(
-    "parts", [2, *(pytest.param(parts, marks=pytest.mark.slow) for parts in (1, 7))]
-)
+@pytest.mark.parametrize("parts", [2, *(pytest.param(parts, marks=pytest.mark.slow) for parts in (1, 7))])
 def test_the_same_release_from_any_number_of_parts_and_workers(make_census, monkeypatch, parts):
     monkeypatch.setattr(shard_input, "FEWEST", 1)
     census = make_census(3, states=2)
