@@ -11,7 +11,7 @@ USUAL = (("sex", "age"), ("race", "hispanic"))  # the defaults of the command: k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attacker:
+class AskedAttacker:
     """The records that are attacked, what is known of them, and what is wanted; empty: as the command has it."""
 
     record: str = ""
@@ -19,11 +19,11 @@ class Attacker:
     secret: tuple[str, ...] = ()
 
     @staticmethod
-    def usual(schema: Schema) -> "Attacker":
+    def usual(schema: Schema) -> "AskedAttacker":
         """A start: nothing where a codebook has the usual variables of persons, else two variables of one record type."""
         there = {variable.name for record in schema.records for variable in record.variables}
         if all(there & set(names) for names in USUAL):
-            return Attacker()
+            return AskedAttacker()
         for record in schema.records:
             own = (record.id, record.household, record.household_from, *schema.spine)
             names = [
@@ -32,11 +32,11 @@ class Attacker:
                 if variable.name not in own and variable.level_count is not None
             ]
             if len(names) > 1:
-                return Attacker(record=record.name, known=(names[0],), secret=(names[-1],))
-        return Attacker()
+                return AskedAttacker(record=record.name, known=(names[0],), secret=(names[-1],))
+        return AskedAttacker()
 
     @staticmethod
-    def of(form: Form, schema: Schema) -> "Attacker":
+    def of(form: Form, schema: Schema) -> "AskedAttacker":
         """The attacker of a form; refused where it names what the codebook does not have."""
         record = one(form, "record")
         if record and record not in schema.record_types:
@@ -46,7 +46,7 @@ class Attacker:
         for name in (*found[0], *found[1]):
             if name not in names:
                 raise _unknown(name, names)
-        return Attacker(record=record, known=tuple(found[0]), secret=tuple(found[1]))
+        return AskedAttacker(record=record, known=tuple(found[0]), secret=tuple(found[1]))
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Attacker:
     def python(self) -> str:
         """The same in Python; empty where nothing was chosen.
 
-        >>> Attacker(known=("size",)).python
+        >>> AskedAttacker(known=("size",)).python
         "DoubtSettings(known=('size',))"
         """
         chosen = {"record_type": self.record, "known": self.known, "secret": self.secret}

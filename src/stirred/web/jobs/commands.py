@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stirred.web.forms.attacker import Attacker
+from stirred.web.forms.attacker import AskedAttacker
 
-NOBODY = Attacker()
+NOBODY = AskedAttacker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def run(plan: str, out: str, *, key: str = "") -> ShownCommand:
 
 
 def assess(
-    packet: str, census: str, out: str, only: Sequence[str], attacker: Attacker = NOBODY
+    packet: str, census: str, out: str, only: Sequence[str], attacker: AskedAttacker = NOBODY
 ) -> ShownCommand:
     """Hold a packet against the truth."""
     needed, settings = _doubting("assess_packet", attacker)
@@ -126,7 +126,7 @@ def compare(packets: Sequence[str], out: str) -> ShownCommand:
 
 
 def frontier(
-    plan: str, out: str, rates: Sequence[str], rho: Sequence[str], attacker: Attacker = NOBODY
+    plan: str, out: str, rates: Sequence[str], rho: Sequence[str], attacker: AskedAttacker = NOBODY
 ) -> ShownCommand:
     """Risk against error over a family of releases."""
     more = (*(("--rates", *rates) if rates else ()), *(("--rho", *rho) if rho else ()), *attacker.words)
@@ -144,7 +144,7 @@ def frontier(
     )
 
 
-def _doubting(name: str, attacker: Attacker) -> tuple[str, str]:
+def _doubting(name: str, attacker: AskedAttacker) -> tuple[str, str]:
     """The import and the argument for what an attacker knows and wants."""
     names = [*(["DoubtSettings"] if attacker.python else []), *([name] if name else [])]
     needed = f"from stirred.publish.compare.assessed import {', '.join(names)}" if names else ""

@@ -9,7 +9,7 @@ from stirred.errors import InputError
 from stirred.publish.compare.side_by_side import comparison_sections
 from stirred.spec import Specification
 from stirred.spec.files import load
-from stirred.web.forms.attacker import Attacker
+from stirred.web.forms.attacker import AskedAttacker
 from stirred.web.forms.values import one
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
@@ -35,7 +35,7 @@ def compare(request: Request) -> Response:
     sides = _sides(bench, request.query_params.getlist("side"), packets)
     sections = comparison_sections(list(sides), list(sides.values())) if len(sides) > 1 else []
     current, data = bench.history.current, bench.data.chosen()
-    attacker = Attacker() if data is None else Attacker.usual(data.schema)
+    attacker = AskedAttacker() if data is None else AskedAttacker.usual(data.schema)
     report = f"reports/{bench.next_number():04}"
     own = [number for number in packets if f"packet {number}" in " ".join(sides)]
     shown = []
@@ -92,7 +92,7 @@ def draw_frontier(request: Request) -> Response:
             why="it holds releases against the records, which must be open, and needs rates or budgets to try",
             fix="let the records be read in the step Data, and write rates such as 1/100 1/20 1/2",
         )
-    attacker = Attacker.of(form, bench.chosen().schema)
+    attacker = AskedAttacker.of(form, bench.chosen().schema)
     with bench.line.lock:
         mine, current = bench.next_number(), bench.history.current
         plan, out = f"plans/{current:04}.toml", f"reports/{mine:04}-frontier"

@@ -9,7 +9,7 @@ from stirred.publish.compare.side_by_side import tables_of
 from stirred.report.document import Report
 from stirred.report.first_screen import first_screen
 from stirred.spec.files import load
-from stirred.web.forms.attacker import Attacker
+from stirred.web.forms.attacker import AskedAttacker
 from stirred.web.forms.values import one
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
@@ -37,7 +37,7 @@ def look(request: Request) -> Response:
     bench, number = bench_of(request), int(request.path_params["number"])
     packet = bench.packet(number)
     specification = load(packet.public / "spec.json")
-    attacker = Attacker.usual(bench.chosen().schema)
+    attacker = AskedAttacker.usual(bench.chosen().schema)
     replies = first_screen({"": specification}, tables={"": tables_of(packet)})
     report = Report(title="", subtitle="", audience="public", sections=(), first=replies)
     return page(
@@ -98,7 +98,7 @@ def assess(request: Request) -> Response:
             why="it reads the records: they must be open, the result is internal, and something must be asked",
             fix="let the records be read in the step Data, tick what to look into, and that the result is internal",
         )
-    attacker = Attacker.of(form_of(request), bench.chosen().schema)
+    attacker = AskedAttacker.of(form_of(request), bench.chosen().schema)
     with bench.line.lock:
         mine = bench.next_number()
         words = _assessing(bench, number, mine, asked, attacker).words
@@ -107,7 +107,7 @@ def assess(request: Request) -> Response:
 
 
 def _assessing(
-    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str], attacker: Attacker
+    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str], attacker: AskedAttacker
 ) -> commands.ShownCommand:
     census = bench.census_from_here()
     return commands.assess(f"packets/{packet:04}", census, f"reports/{job:04}-assessed", only, attacker)
