@@ -68,6 +68,7 @@ def line_chart(title: str, x: ChartAxis, y: ChartAxis, lines: Sequence[ChartLine
     ]
     for number, line in enumerate(lines):
         parts += _drawn(line, number, at)
+    parts += [_named(line, number, at) for number, line in enumerate(lines)]  # above all lines
     if here is not None:
         across, down = at(here)
         parts.append(
@@ -100,14 +101,16 @@ def _ticks(x: ChartAxis, y: ChartAxis) -> list[str]:
     return parts
 
 
+def _named(line: ChartLine, number: int, at: Callable[[Point], tuple[float, float]]) -> str:
+    kind = "strong" if line.strong else f"line-{number % 8}"
+    across, down = at(line.points[len(line.points) // (2 if line.strong else 8)])
+    return f'<text class="{kind} name" x="{across + 4:.1f}" y="{down - 5:.1f}">{escape(line.name)}</text>'
+
+
 def _drawn(line: ChartLine, number: int, at: Callable[[Point], tuple[float, float]]) -> list[str]:
     kind = "strong" if line.strong else f"line-{number % 8}"
     shown = " ".join(f"{across:.1f},{down:.1f}" for across, down in map(at, line.points))
     parts = [f'<polyline class="{kind}" points="{shown}"><title>{escape(line.name)}</title></polyline>']
-    across, down = at(line.points[len(line.points) // (2 if line.strong else 8)])
-    parts.append(
-        f'<text class="{kind} name" x="{across + 4:.1f}" y="{down - 5:.1f}">{escape(line.name)}</text>'
-    )
     if line.marked is not None:
         across, down = at(line.marked)
         diamond = f"{across:.1f},{down - 6:.1f} {across + 6:.1f},{down:.1f} {across:.1f},{down + 6:.1f}"
