@@ -173,7 +173,7 @@ def _areas(census: CensusFiles) -> Iterator[Problem]:
 def _chains(pairs: pl.DataFrame) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
     """How many areas lead into a cycle, and the depth of all others (the top has depth 0)."""
     count = pairs.height
-    index = pl.DataFrame({"parent": pairs["code"], "at": np.arange(count, dtype=np.int64)})
+    index = pl.DataFrame({"parent": pairs["code"], "at": pl.int_range(count, dtype=pl.Int64(), eager=True)})
     at = pairs.join(index, on="parent", how="left", maintain_order="left")["at"].fill_null(count).to_numpy()
     # Pointer doubling: after k rounds each area has followed 2^k parents; an area still below the top is in a cycle.
     jump = np.append(at, count)

@@ -16,6 +16,7 @@ from stirred.assess.attack.result import AttackResult
 from stirred.assess.log_gamma import log_gamma
 from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.errors import InputError
+from stirred.frames import series_of
 
 Floats = NDArray[np.float64]
 REACH = 9  # standard deviations of noise that are weighed
@@ -104,7 +105,7 @@ def posterior_counts(
     ]
     likeliest, chance, mean, exact = (np.concatenate(found) for found in zip(*parts, strict=True))
     columns = {"noisy": x, "low": least, "high": most, "likeliest": likeliest, "chance": chance, "mean": mean}
-    return pl.DataFrame({**columns, "implied": exact})
+    return pl.DataFrame({name: series_of(values) for name, values in {**columns, "implied": exact}.items()})
 
 
 def _posterior(
@@ -114,13 +115,23 @@ def _posterior(
     centre = np.clip(np.round(x), least, most)
     counts = centre[:, None] + offsets[None, :]
     allowed = (counts >= least[:, None]) & (counts <= most[:, None])
-    weights = noise.log_weight(x[:, None] - counts) + prior.log_weight(np.maximum(counts, 0))
+    weights = noise.log_weight(x[:, None] - counts) + _believed(prior, counts)
     weights = np.where(allowed, weights, -np.inf)
     chances = np.exp(weights - _log_sum(weights)[:, None])
     best = chances.argmax(axis=1)
     rows = np.arange(x.size)
     mean = (chances * np.where(allowed, counts, 0)).sum(axis=1)
     return counts[rows, best], chances[rows, best], mean, least == most
+
+
+def _believed(prior: Prior, counts: Floats) -> Floats:
+    """The prior's weight of each count; windows overlap, so each whole number is weighed once where that is less work."""
+    first, last = counts.min(initial=np.inf), counts.max(initial=-np.inf)
+    if not last - first < counts.size or not np.array_equal(counts[:, 0], np.rint(counts[:, 0])):
+        return prior.log_weight(np.maximum(counts, 0))
+    once = prior.log_weight(np.maximum(np.arange(first, last + 1), 0))
+    found: Floats = once[(counts - first).astype(np.int64)]
+    return found
 
 
 def prior_to_posterior(

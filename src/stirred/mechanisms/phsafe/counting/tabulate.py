@@ -142,14 +142,11 @@ class PlacedByText:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The table without dictionaries, as flows have it."""
+    """The table without dictionaries, as flows have it; by way of Polars, because casting in Arrow loads its functions."""
     if not any(pa.types.is_dictionary(field.type) for field in table.schema):
         return table
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(fields))
+    texts = pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String)
+    return arrow_of(frame_of(table).with_columns(texts))
 
 
 def regions(census: "Census", columns: CensusColumns) -> tuple[str, ...]:
