@@ -109,6 +109,8 @@ def test_the_slider_moves_the_budget_as_the_formula_says(
         assert page.locator('[name="s.rate"]').input_value() == rate
         expected = SizeLaw("by-size", Fraction(rate)).at(264331)
         expect(page.locator("#budget")).to_have_text(f"ε = {expected}")
+    page.locator('input[name="s.match"]').first.click()  # other invariants: the universe is counted again
+    expect(page.locator("#universe")).to_have_attribute("data-answers", "1")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     axe(page, "/promise on a phone, dark")
     page.close()

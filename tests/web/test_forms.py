@@ -181,7 +181,16 @@ def test_the_slider_says_what_the_formula_says(client: BenchClient, bench: Workb
     assert "Way out:" in refused.words
     broken = client.post("/promise/answer?part=0", {**form, "s.rate": "many"})
     assert "it is not an exact number" in broken.words
-    assert "bits per record" in client.get("/promise/universe").words
+    kept = client.get("/promise/universe").words
+    assert "bits per record" in kept
+    assert client.post("/promise/universe?part=0", {**form, "s.rate": "1/2"}).words == kept  # not of the rate
+    finer = client.post(
+        "/promise/universe?part=0", {**form, "s.match": ["county", "size"], "s.swap": ["block"]}
+    )
+    assert "bits per record" in finer.words
+    assert finer.words != kept
+    wrong = client.post("/promise/universe?part=0", {**form, "s.rate": "many"})
+    assert "not counted" in wrong.words
 
 
 def test_the_records_stay_unread_until_asked(client: BenchClient, bench: Workbench) -> None:

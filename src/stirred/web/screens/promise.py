@@ -10,7 +10,7 @@ from starlette.routing import Route
 from stirred.errors import StirredError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.registry import registered, registration
-from stirred.web.forms.document import Document
+from stirred.web.forms.document import Document, text_of
 from stirred.web.forms.edited import edited
 from stirred.web.forms.fields import FormField, fields_of, variables_of
 from stirred.web.forms.proposing import started
@@ -20,7 +20,7 @@ from stirred.web.jobs import commands
 from stirred.web.jobs.job import Job
 from stirred.web.pages import bench_of, form_of, fragment, page
 from stirred.web.stating.answer import PromiseAnswer, Refusal
-from stirred.web.stating.size import size_of
+from stirred.web.stating.size import not_counted, size_of
 from stirred.web.workbench import Workbench
 
 BUDGETS = ("rho_squared", "epsilon", "total", "rate")
@@ -35,6 +35,7 @@ def routes() -> list[Route]:
         Route("/promise/start", start_plan, methods=["POST"]),
         Route("/promise/answer", answer, methods=["POST"]),
         Route("/promise/universe", universe_size),
+        Route("/promise/universe", universe_of_form, methods=["POST"]),
     ]
 
 
@@ -155,6 +156,17 @@ def universe_size(request: Request) -> Response:
     """How many data sets agree on the invariants: it does not depend on the slider."""
     bench = bench_of(request)
     return fragment(request, "universe.html.j2", sizes=size_of(bench.plan(), bench.ground()))
+
+
+def universe_of_form(request: Request) -> Response:
+    """The same for the form as it is ticked; nothing is kept."""
+    bench, form = bench_of(request), form_of(request)
+    now = bench.document()
+    try:
+        asked = bench.plan_of(text_of(changed(now, form, _part(request, now))))
+    except StirredError as error:
+        return fragment(request, "universe.html.j2", sizes=[not_counted(error)])
+    return fragment(request, "universe.html.j2", sizes=size_of(asked, bench.ground()))
 
 
 def changed(document: Document, form: Form, part: int) -> Document:

@@ -39,7 +39,25 @@ if (form && place) {
       soon();
     });
   }
-  form.addEventListener("input", (event) => { if (event.target !== slider) soon(); });
+  const universe = document.getElementById("universe");
+  let counted = 0;
+  const count = async () => {
+    const mine = ++counted;
+    const part = new URL(form.action).searchParams.get("part") || "0";
+    const reply = await fetch("/promise/universe?part=" + encodeURIComponent(part), {
+      method: "POST", body: new URLSearchParams(new FormData(form)), credentials: "same-origin",
+    });
+    const text = await reply.text();
+    if (mine !== counted || !reply.ok) return;
+    universe.innerHTML = text;
+    universe.dataset.answers = String(Number(universe.dataset.answers || "0") + 1);
+  };
+  const later_count = later(count, 300);
+  form.addEventListener("input", (event) => {
+    if (event.target === slider) return;
+    soon();
+    if (universe) later_count();
+  });
 }
 
 for (const box of document.querySelectorAll("[data-load]")) {

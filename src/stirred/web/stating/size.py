@@ -20,6 +20,11 @@ class UniverseSize:
     reason: str = ""
 
 
+def not_counted(error: StirredError) -> UniverseSize:
+    """What stands in the place of a number that cannot be had."""
+    return UniverseSize(name="not counted", about="", value="–", reason=error.what)
+
+
 def size_of(plan: Plan, ground: StatedGround) -> list[UniverseSize]:
     """The measures of the universe that a plan leaves; an error is told in the place of a number."""
     from stirred.assess.universe import universe  # slow to import, and the first page does not need it
@@ -35,7 +40,7 @@ def size_of(plan: Plan, ground: StatedGround) -> list[UniverseSize]:
                 variables[record_type] = list(dict.fromkeys([*variables.get(record_type, []), *names]))
         found = universe(whole, ground.census, variables=variables).measures
     except StirredError as error:
-        return [UniverseSize(name="not counted", about="", value="–", reason=error.what)]
+        return [not_counted(error)]
     return [
         UniverseSize(
             name=one.name,
