@@ -11,28 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from small_town import CENSUS
 from stirred.cli.main import main
 
 STIRRED = Path(sys.executable).with_name("stirred")
-CENSUS = """name = "town"
-largest_household = 9
-[geography]
-spine = ["state", "county", "block"]
-[record.household]
-files = ["household.csv"]
-id = "household_id"
-size = "size"
-[record.household.variables]
-size = {type = "integer", range = "1..9"}
-tenure = {levels = ["owned", "rented"]}
-[record.person]
-files = ["person.csv"]
-id = "person_id"
-household = "household_id"
-of = "household"
-[record.person.variables]
-sex = {levels = ["f", "m"]}
-"""
 PLAN = """title = "Town"
 census = "census.toml"
 [[mechanism]]

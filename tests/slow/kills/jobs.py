@@ -7,26 +7,10 @@ from pathlib import Path
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+import small_town
+
 MARK = "ZQ7391"  # in every identifier and in the column memo, which no plan releases
-CENSUS = """name = "town"
-largest_household = 9
-[geography]
-spine = ["state", "county", "block"]
-[record.household]
-files = ["household.FORMAT"]
-id = "household_id"
-size = "size"
-[record.household.variables]
-size = {type = "integer", range = "1..9"}
-tenure = {levels = ["owned", "rented"]}
-[record.person]
-files = ["person.FORMAT"]
-id = "person_id"
-household = "household_id"
-of = "household"
-[record.person.variables]
-sex = {levels = ["f", "m"]}
-"""
+CENSUS = small_town.CENSUS.replace(".csv", ".FORMAT")
 SWAP = """title = "Town"
 census = "census.toml"
 [[mechanism]]
