@@ -66,15 +66,14 @@ class Answers:
         cells, codes = BY_NAME[measured.table].cells, CODES[measured.level]
         regions = (NATION,) if measured.region_type == USA else tuple(states)
         found = np.zeros((len(regions), len(codes), len(cells)), np.int64)
-        own = counts.filter(pl.col(TABLE) == measured.table)
-        group = {RACES: pl.col(RACE), ORIGINS: pl.col(ORIGIN)}.get(measured.level, pl.lit(0))
-        own = own.with_columns(group.alias("code")).drop_nulls("code")
+        code = {RACES: RACE, ORIGINS: ORIGIN}.get(measured.level)
+        kept = (pl.col(TABLE) == measured.table) & pl.col(STATE.lower()).is_in(states)
+        wanted = counts.filter(kept if code is None else kept & pl.col(code).is_not_null())
         place = {cell: position for position, cell in enumerate(cells)}
-        row = {state: 0 if measured.region_type == USA else i for i, state in enumerate(states)}
-        wanted = own.filter(pl.col(STATE.lower()).is_in(list(row)))
+        row = {name: 0 if measured.region_type == USA else i for i, name in enumerate(states)}
         at = (
-            np.array([row[state] for state in wanted[STATE.lower()]], np.int64),
-            wanted["code"].to_numpy().astype(np.int64),
+            np.array([row[name] for name in wanted[STATE.lower()]], np.int64),
+            np.zeros(wanted.height, np.int64) if code is None else wanted[code].to_numpy().astype(np.int64),
             np.array([place[cell] for cell in wanted[CELL]], np.int64),
         )
         np.add.at(found, at, wanted[COUNT].to_numpy())
@@ -138,23 +137,20 @@ def _rows(answer: Answers, noisy: Ints, table: str, cells: Mapping[int, int]) ->
     reach = [margin(wanted.noise, len(part)) for part in parts]
     shape = counts.shape
     region, code, cell = (axis.ravel() for axis in np.indices(shape))
-    frame = pl.DataFrame(
+    estimate, wide = counts.ravel().astype(np.float64), np.array(reach)[cell]
+    return pl.DataFrame(
         {
-            REGION_TYPE: pl.repeat(wanted.region_type, counts.size, dtype=pl.String(), eager=True),
+            REGION_TYPE: series_of(np.full(counts.size, wanted.region_type, object), pl.String()),
             REGION: series_of(np.array(answer.regions, object)[region], pl.String()),
             ITERATION: series_of(np.array(codes, object)[code], pl.String()),
             cell_column(table): series_of(np.array(targets, np.int64)[cell]),
             COUNT: series_of(counts.ravel()),
             VARIANCE: series_of(np.array(variance)[cell]),
-            "reach": series_of(np.array(reach)[cell]),
+            "estimate": series_of(estimate),
+            "standard_error": series_of(np.sqrt(np.array(variance))[cell]),
+            "low": series_of(estimate - wide),
+            "high": series_of(estimate + wide),
         }
-    )
-    estimate = pl.col(COUNT).cast(pl.Float64)
-    return frame.with_columns(
-        estimate=estimate,
-        standard_error=pl.col(VARIANCE).sqrt(),
-        low=estimate - pl.col("reach"),
-        high=estimate + pl.col("reach"),
     )
 
 
