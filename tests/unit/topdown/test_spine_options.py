@@ -17,6 +17,7 @@ from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.tree.splits import split
 from stirred.mechanisms.topdown.workload.options import SpineOptions
+from unit.topdown.shard_engines import Narrow, assert_same
 
 SPINE = ("state", "county", "tract", "block_group", "block")
 KEY = Key.for_tests(11)
@@ -384,3 +385,40 @@ def test_the_key_knows_no_option_that_is_not_used():
     assert canonical(SpineOptions(aian="a")) == "SpineOptions(aian='a', block_groups=None, split_at='state')"
     assert SpineOptions(aian="a").document() == {"aian": "a", "block_groups": None, "split_at": "state"}
     assert "quarters=True" in canonical(SpineOptions(block_groups=(), quarters=True))
+
+
+def test_the_populations_of_parts_bound_them_and_are_stated():
+    """Without group quarters a part has households alone, so that its bounds are its population, as in production."""
+    data, options = census(4), SpineOptions(aian="aiannh", bounds=True)
+    mechanism = TopDown(workload="pl94-persons", rho_squared="1/100", spine=options)
+    stated = mechanism.specification(data).multiverse
+    more = set(stated) - set(
+        TopDown(workload="pl94-persons", spine=OPTIONS[0]).specification(data).multiverse
+    )
+    assert [one.words() for one in more] == ["persons inside and outside aiannh by state"]
+    aian = data.scan("household", ["block", "aiannh"]).unique().collect()
+    truth = data.scan("person", ["state", "block"]).collect()
+
+    def parts(frame: pl.DataFrame) -> dict[tuple[object, ...], int]:
+        inside = frame.join(aian, on="block").select("state", inside=pl.col("aiannh") != "9999")
+        return dict(sorted(inside.group_by("state", "inside").len().rows_by_key(["state", "inside"]).items()))
+
+    release = mechanism.release(data, key=KEY)
+    made = pl.DataFrame(release.microdata["person"])
+    assert parts(made.with_columns(pl.col("state", "block").cast(pl.String))) == parts(truth)
+    assert all(check.kept for check in release.checks)
+    assert_same(mechanism.release(data, key=KEY, engine=Narrow(workers=1)), release)
+    with pytest.raises(InputError, match="no area is split"):
+        SpineOptions(bounds=True)
+
+
+def test_bounds_from_a_total_are_those_of_production():
+    from stirred.mechanisms.topdown.rules.constraints import HeldQuery, tightened
+
+    workload = Workload.preset("pl94-persons")
+    query = workload.query("hhgq")
+    low = np.array([[0, 2, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 3, 0, 0, 0, 0]])
+    high = np.array([[90, 200, 0, 0, 0, 100, 0, 0], [90, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 300, 0, 0, 0, 0]])
+    made = tightened(HeldQuery("facilities", query, (low,), (high,)), np.array([50, 7, 40]), 0)
+    assert made.high[0].tolist() == [[47, 49, 0, 0, 0, 48, 0, 0], [7, *[0] * 7], [0, 0, 0, 40, 0, 0, 0, 0]]
+    assert made.low[0].tolist() == [low[0].tolist(), [7, *[0] * 7], [0, 0, 0, 40, 0, 0, 0, 0]]

@@ -197,8 +197,8 @@ def test_the_cluster_declares_and_reads_the_same_tree(spark, tmp_path: Path):
 def test_a_run_that_reads_an_undeclared_tree_stops(engine, monkeypatch):
     declared = statement.declared
 
-    def forgetful(data: Census, workload: Workload) -> Multiverse:
-        kept = declared(data, workload)
+    def forgetful(data: Census, workload: Workload, options: SpineOptions | None) -> Multiverse:
+        kept = declared(data, workload, options)
         return Multiverse(frozenset(i for i in kept if "quarters" not in str(i)))
 
     monkeypatch.setattr(statement, "declared", forgetful)

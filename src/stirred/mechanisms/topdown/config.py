@@ -71,6 +71,11 @@ class TopDownConfig(MechanismConfig):
         "use aiannh where the census has it, and none asks for whole states",
         examples=["aiannh"],
     )
+    part_bounds: bool = Field(
+        default=False,
+        description="whether the population of each part (aian) bounds its persons by type of quarters, as in the code of "
+        "the 2020 production; the populations of parts are then stated as an invariant",
+    )
     optimized_block_groups: list[str] | None = Field(
         default=None,
         description="a list of off-spine geographies that block groups made anew respect, at most √n + 13 in a tract of n",

@@ -88,7 +88,7 @@ class TopDown(TopDownSettings):
                 w,
                 None if self.noiseless else w.rho_squared,
                 self._notes(w, census.schema),
-                added=self._added(w, census.schema),
+                options=self.tree(w, census.schema),
             )
             for w in self.workloads
         ]
@@ -108,11 +108,6 @@ class TopDown(TopDownSettings):
                     why="its microdata must agree with what was published",
                     fix="--given a packet that stirred topdown --workload pl94 wrote",
                 )
-
-    def _added(self, workload: Workload, schema: "Schema") -> tuple[str, ...]:
-        """Levels of the measured spine that the census may not have."""
-        options = self.tree(workload, schema)
-        return options.added if options else ()
 
     def _notes(self, workload: Workload, schema: "Schema") -> tuple[str, ...]:
         name, options = workload.name, self.tree(workload, schema)

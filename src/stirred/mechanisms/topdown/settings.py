@@ -15,6 +15,10 @@ from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonic
 if TYPE_CHECKING:
     from stirred.census import Schema
 
+TREE_SETTINGS = (
+    "aian", "part_bounds", "optimized_block_groups", "primitives", "strong_mcd", "group_quarters_bits",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopDownSettings(Mechanism):
@@ -51,17 +55,15 @@ class TopDownSettings(Mechanism):
         """The mechanism with these settings; two of them describe the tree."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
         settings["mode"] = None if settings["mode"] == "workload" else settings["mode"]
-        aian, groups, primitives, mcd, bits = (
-            settings.pop(name)
-            for name in ("aian", "optimized_block_groups", "primitives", "strong_mcd", "group_quarters_bits")
-        )
-        if any(one is not None for one in (aian, groups, primitives, mcd)) or bits:
+        aian, part_bounds, groups, primitives, mcd, bits = (settings.pop(name) for name in TREE_SETTINGS)
+        if any(one is not None for one in (aian, groups, primitives, mcd)) or bits or part_bounds:
             settings["spine"] = SpineOptions(
                 aian=None if aian == WHOLE else aian,
                 block_groups=None if groups is None else tuple(groups),
                 strong_mcd=mcd,
                 quarters=bits,
                 primitives=None if primitives is None else tuple(primitives),
+                bounds=part_bounds,
             )
         if settings["given"] is not None:
             settings["given"] = Path(settings["given"])
@@ -140,6 +142,7 @@ class TopDownSettings(Mechanism):
             "emphasis": self.emphasis,
             "rounder": self.rounder,
             "aian": None if self.spine is None else self.spine.aian or (None if self.spine else WHOLE),
+            "part_bounds": bool(self.spine and self.spine.bounds),
             "optimized_block_groups": None if groups is None else list(groups),
             "strong_mcd": self.spine.strong_mcd if self.spine else None,
             "group_quarters_bits": bool(self.spine and self.spine.quarters),

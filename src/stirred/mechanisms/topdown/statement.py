@@ -30,9 +30,10 @@ def specification(
     rho_squared: Fraction | None,
     notes: tuple[str, ...],
     *,
-    added: tuple[str, ...] = (),
+    options: SpineOptions | None = None,
 ) -> Specification:
-    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``added`` are levels that its own spine adds."""
+    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``options`` is the tree, if not the census's own."""
+    added = options.added if options else ()
     unit = unit_of(workload, census.schema)
     if unit == workload.record:
         evidence = Evidence(status="proved", source=Phrase("topdown.source.proved"))
@@ -40,7 +41,7 @@ def specification(
         evidence = Evidence(status="published", source=Phrase("topdown.source.published"))
     return Specification(
         domain=census.domain,
-        multiverse=declared(census, workload),
+        multiverse=declared(census, workload, options),
         input_premetric=Hamming(unit),
         output_premetric=NormalizedRenyi(),
         budget=budget(rho_squared),

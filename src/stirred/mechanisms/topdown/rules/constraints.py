@@ -98,12 +98,31 @@ def rules_of(
             continue
         low, high = bounds(rule, workload, spine, truth, record, units)
         held.append(summed(rule.name, workload.query(rule.query), low, high, spine, depth, first=first))
+    for rule in (rule for rule in workload.rules if rule.kind == "parts"):
+        totals = record.truth(rule.level, rule, workload, truth[depth_of(rule, spine)])
+        held = [tightened(one, totals[:, 0], depth_of(rule, spine)) for one in held]
     return Constraints(tuple(held), structural(workload), record, workload.histogram)
 
 
+def tightened(held: HeldQuery, totals: Ints, depth: int) -> HeldQuery:
+    """Bounds of one level with the exact totals of its geounits, where every record is in one answer.
+
+    As in production: $u_k \\le t - \\sum_{j \\ne k} l_j$, and $l_k = t$ where no other answer is possible.
+    """
+    if held.query.size < 2 or depth >= len(held.low) or any(min(factor) < 0 for factor in held.query.factors):
+        return held
+    low, high = held.low[depth], held.high[depth]
+    others = low.sum(axis=1, keepdims=True) - low
+    alone = (high > 0) & ((high > 0).sum(axis=1, keepdims=True) == 1)
+    least = np.where(alone, totals[:, None], low)
+    most = np.minimum(high, totals[:, None] - others)
+    lows = (*held.low[:depth], least, *held.low[depth + 1 :])
+    return HeldQuery(held.name, held.query, lows, (*held.high[:depth], most, *held.high[depth + 1 :]))
+
+
 def bounding(workload: Workload) -> tuple[Rule, ...]:
-    """The rules that bound numbers, in their order; the others declare cells empty."""
-    return tuple(rule for rule in workload.rules if rule.kind != "zero")
+    """The rules that bound numbers by themselves, in their order."""
+    return tuple(rule for rule in workload.rules if rule.kind not in {"zero", "parts"})
 
 
 def structural(workload: Workload) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:

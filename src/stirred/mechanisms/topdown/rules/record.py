@@ -19,6 +19,7 @@ from stirred.mechanisms.topdown.tree import leaves as areas
 from stirred.mechanisms.topdown.tree.counts import Sparse, answers
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.workload.histogram import HistogramAxis, axis_expression
+from stirred.mechanisms.topdown.workload.options import PART, SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule, occupied
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Custom, Invariant, Margin, Multiverse
@@ -33,6 +34,8 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
     """The statistic a rule reads: a margin, or what is determined by one when the query coarsens its columns."""
     if rule.kind == "facilities":
         return Margin(rule.units, (level, *rule.unit_source.columns))
+    if rule.kind == "parts":
+        return totals_of_parts(workload.record, rule.level.removesuffix(PART), rule.areas)
     query = workload.query(rule.query)
     kept = [axis for axis, keep in zip(workload.histogram.axes, query.kept, strict=True) if keep]
     columns = [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
@@ -48,13 +51,27 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
     return margin
 
 
-def declared(census: "Census", workload: Workload) -> Multiverse:
+def totals_of_parts(record_type: str, level: str, areas: str) -> Invariant:
+    """How many records lie inside and outside the areas that cut those of a level."""
+    ones = unit(record_type, "ones")
+    words = Phrase("topdown.parts", ones=ones, level=level, areas=areas)
+    return Custom(words, (Margin(record_type, (level, areas)),), words)
+
+
+def declared(census: "Census", workload: Workload, options: SpineOptions | None = None) -> Multiverse:
     """The multiverse a run will use, from its rules and its tree; the run checks that it used no more than this."""
     record = Record()
     record.tree(census)
     for rule in workload.rules:
         if rule.kind in {"exact", "facilities"}:
             record.used.add(invariant(rule, workload, level_of(census, rule.level)))
+    if (
+        options
+        and options.bounds
+        and options.aian
+        and any(rule.kind == "facilities" for rule in workload.rules)
+    ):
+        record.used.add(totals_of_parts(workload.record, options.split_at, options.aian))
     return record.multiverse
 
 

@@ -249,6 +249,8 @@ def _constraints(
         else:
             low, high = bounds(rule, division.workload, spine, truth, record, units)
             held.append(summed(rule.name, query, low, high, spine, depth))
+    for rule in (rule for rule in division.workload.rules if rule.kind == "parts"):
+        record.told(rule, division.workload, rule.level)  # parts lie in subtrees, which take bounds from them
     result = Constraints(tuple(held), structural(division.workload), record, division.workload.histogram)
     equal = equalities(result, len(division.levels), range(division.depth + 1))
     equal &= np.all([shard["equal"] for shard in survey], axis=0)

@@ -3,7 +3,7 @@ r"""Other trees for the same geography: the AIAN split and optimized block group
 **AIAN split.** Each state has at most two parts, its American Indian, Alaska Native and Native Hawaiian areas and the
 remainder; every lower level is cut by that border. The parts take the state's place in the budget; the state itself
 stays above them as a node that is not measured, so that *its* population is the invariant and not that of the parts.
-(The production code plausibly fixed the parts' totals too; this does not.)
+(The production code also took bounds from the parts' exact totals; ``bounds`` does so, and states them as an invariant.)
 
 **Optimized block groups.** Within a tract, leaves in the same off-spine entities (place, school district, …) form
 groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
@@ -16,7 +16,7 @@ ordinary geography (``ordinary``), and every root-to-leaf path spends exactly th
 allotted).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,8 @@ from stirred.census.geography import attach, deciding
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.tree.primitives import require_shares, with_primitives
-from stirred.mechanisms.topdown.workload.options import CUTOFF, PLACE, STRONG, SpineOptions
+from stirred.mechanisms.topdown.workload.options import CUTOFF, PART, PLACE, STRONG, SpineOptions
+from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from stirred.census.codebook.schema import OffSpine
 
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
-PART = "_part"
 OPTIMIZED = "_optimized"
 QUARTERS = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number
 
@@ -50,7 +50,25 @@ def split(
     if options.primitives is not None:
         require_shares(workload)
     _refuse_rules(workload, spine, levels)
-    return frame.select(levels), tuple(levels), _renamed(workload, spine, renamed)
+    workload = _renamed(workload, spine, renamed)
+    return frame.select(levels), tuple(levels), with_part_bounds(workload, options)
+
+
+def with_part_bounds(workload: Workload, options: SpineOptions) -> Workload:
+    """The workload with the rule that bounds facilities by the totals of parts, where it is asked for."""
+    totals = (
+        query.name for query in workload.queries if query.size == 1 and all(map(_keeps_all, query.factors))
+    )
+    total = next(totals, None)
+    counted = any(rule.kind == "facilities" for rule in workload.rules)
+    if not options.bounds or options.aian is None or total is None or not counted:
+        return workload
+    rule = Rule(name="parts", kind="parts", query=total, level=options.split_at + PART, areas=options.aian)
+    return replace(workload, rules=(*workload.rules, rule))
+
+
+def _keeps_all(factor: Sequence[int]) -> bool:
+    return min(factor) >= 0
 
 
 def extended(

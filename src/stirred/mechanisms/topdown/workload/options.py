@@ -22,6 +22,7 @@ STRONG = (
     "55",
 )  # states with strong county subdivisions
 CUTOFF = 12  # the production system's allowance above √n
+PART = "_part"  # ends the name of a level whose areas are cut by the border of AIAN areas
 WHOLE = "none"  # asks for no split, also where production had one
 
 
@@ -30,7 +31,8 @@ class SpineOptions:
     """Which tree is measured: ``aian`` names the geography that marks AIAN areas, ``block_groups`` the entities.
 
     ``strong_mcd`` names the county subdivisions that stand for places in twelve states, ``quarters`` keeps blocks with other
-    types of group quarters apart, ``primitives`` are the entities whose pieces lie between county and tract.
+    types of group quarters apart, ``primitives`` are the entities whose pieces lie between county and tract. ``bounds``
+    takes bounds from the exact population of each AIAN part, as the code of the production did.
 
     >>> SpineOptions(aian="aiannh").words()
     ('spine: states are split into AIAN areas (aiannh) and the remainder; a state itself is not measured',)
@@ -42,6 +44,7 @@ class SpineOptions:
     strong_mcd: str | None = field(default=None, metadata=LATER)
     quarters: bool = field(default=False, metadata=LATER)
     primitives: tuple[str, ...] | None = field(default=None, metadata=LATER)
+    bounds: bool = field(default=False, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.quarters and not self.regrouped:
@@ -49,6 +52,12 @@ class SpineOptions:
                 "types of group quarters shape optimized block groups, and none are asked for",
                 why="the blocks of a tract are grouped by them",
                 fix="name the geographies that block groups made anew respect as well (an empty list: none)",
+            )
+        if self.bounds and self.aian is None:
+            raise InputError(
+                "bounds of parts are asked for, and no area is split into parts",
+                why="the parts are the AIAN areas of a state and the remainder",
+                fix="name the geography of AIAN areas (aian), or leave out the bounds of parts",
             )
         if self.strong_mcd is not None and PLACE not in (self.block_groups or ()):
             raise InputError(
@@ -76,6 +85,8 @@ class SpineOptions:
         notes = []
         if self.aian is not None:
             notes.append(Phrase("topdown.spine.aian", level=self.split_at, areas=self.aian))
+        if self.bounds:
+            notes.append(Phrase("topdown.spine.bounds"))
         if self.primitives is not None:
             notes.append(Phrase("topdown.spine.primitives", entities=", ".join(self.primitives)))
         if self.regrouped:
@@ -101,6 +112,8 @@ class SpineOptions:
             later["quarters"] = True
         if self.primitives is not None:
             later["primitives"] = list(self.primitives)
+        if self.bounds:
+            later["bounds"] = True
         return {"aian": self.aian, "block_groups": groups, "split_at": self.split_at} | later
 
     @property

@@ -1,6 +1,6 @@
 """One constraint of a workload, as it is declared."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from stirred.errors import InputError
@@ -16,11 +16,12 @@ class Rule:
 
     ``exact``: the query's answers at the level equal the census's. ``facilities``: the answers lie between the number
     of units of each kind and ``largest`` times it. ``zero``: the listed cells are empty in any census.
-    ``at-least``, ``at-most``: a public number per answer.
+    ``at-least``, ``at-most``: a public number per answer. ``parts``: the exact answers of a total bound the answers of
+    facilities in the same geounits, as in the code of the 2020 production; the tree that is cut by ``areas`` has this rule.
     """
 
     name: str
-    kind: Literal["exact", "facilities", "zero", "at-least", "at-most"]
+    kind: Literal["exact", "facilities", "zero", "at-least", "at-most", "parts"]
     query: str = ""
     level: str = ""
     cells: tuple[tuple[str, tuple[int, ...]], ...] = ()
@@ -29,6 +30,7 @@ class Rule:
     lower: tuple[int, ...] = ()  # by answer, 1 if every facility has at least one resident
     units: str = ""  # the record type of the facilities
     kinds: AxisSource | None = None  # how a unit's own columns sort it by answer
+    areas: str = field(default="", metadata={"later": True})  # the geography whose border makes parts
 
     @property
     def unit_source(self) -> AxisSource:

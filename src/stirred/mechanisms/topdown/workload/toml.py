@@ -95,6 +95,7 @@ class _Spine(_Model):
     strong_mcd: str | None = None
     group_quarters_bits: bool = False
     primitives: tuple[str, ...] | None = None
+    part_bounds: bool = False
 
     def plain(self) -> SpineOptions:
         return SpineOptions(
@@ -104,6 +105,7 @@ class _Spine(_Model):
             strong_mcd=self.strong_mcd,
             quarters=self.group_quarters_bits,
             primitives=self.primitives,
+            bounds=self.part_bounds,
         )
 
 
