@@ -29,13 +29,13 @@ from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, m
 from stirred.mechanisms.cell_key.tables.perturbed import ShownCells
 from stirred.mechanisms.cell_key.tables.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
 from stirred.mechanisms.cell_key.tables.totals import TotalledCells, totalled
-from stirred.mechanisms.chains.earlier import earlier_promise, earlier_records
+from stirred.mechanisms.chains.earlier import earlier_records
 from stirred.mechanisms.chains.tables import RecordTables, table_name
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
-from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Multiverse, Specification
+from stirred.spec import Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -178,17 +178,11 @@ class CellKey(RecordTables):
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """No finite budget; on the records of an earlier release, the promise of that release."""
         require_inputs(census, engine)
-        if self.given is not None:
-            first = earlier_promise(self.given)
-            return replace(first, notes=(*first.notes, Phrase("cell_key.note.chained"), *self.reason()))
-        return Specification(
-            domain=census.domain,
-            multiverse=Multiverse.none(),
-            input_premetric=Hamming(self.record),
-            output_premetric=Multiplicative(),
-            budget=Budget.infinite(),
-            evidence=Evidence(status="proved", source=Phrase("cell_key.source")),
-            notes=(Phrase("cell_key.note.witness"), *self.reason(), *census.notes),
+        return self.without_budget(
+            census,
+            source=Phrase("cell_key.source"),
+            witness=Phrase("cell_key.note.witness"),
+            chained=Phrase("cell_key.note.chained"),
         )
 
     def release(

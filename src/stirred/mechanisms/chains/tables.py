@@ -1,7 +1,7 @@
 """What mechanisms that publish tables of counts share: their settings, where the records come from, their release."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -15,8 +15,8 @@ from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted
 from stirred.mechanisms.base import Check, Mechanism, MechanismConfig, Release
-from stirred.mechanisms.chains.earlier import earlier_counts
-from stirred.spec import Ledger, Specification
+from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
+from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -95,6 +95,23 @@ class RecordTables(Mechanism):
         if not self.without_guarantee:
             return ()
         return (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
+
+    def without_budget(
+        self, census: "Census", *, source: Phrase, witness: Phrase, chained: Phrase
+    ) -> Specification:
+        """No finite budget, with its witness; on the records of an earlier release, the promise of that release."""
+        if self.given is not None:
+            first = earlier_promise(self.given)
+            return replace(first, notes=(*first.notes, chained, *self.reason()))
+        return Specification(
+            domain=census.domain,
+            multiverse=Multiverse.none(),
+            input_premetric=Hamming(self.record),
+            output_premetric=Multiplicative(),
+            budget=Budget.infinite(),
+            evidence=Evidence(status="proved", source=source),
+            notes=(witness, *self.reason(), *census.notes),
+        )
 
     def admitted(self, census: "Census", key: Key, engine: Engine | None) -> "Census":
         """The census of a release: checked, and where the engine reads it."""

@@ -1,7 +1,7 @@
 """Special tabulations as an optional step: small counts and areas left out, counts rounded; without a guarantee."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,7 +15,6 @@ from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
-from stirred.mechanisms.chains.earlier import earlier_promise
 from stirred.mechanisms.chains.tables import RecordTables, table_name
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
@@ -23,7 +22,7 @@ from stirred.mechanisms.released import finished, own_table
 from stirred.mechanisms.special_tabulations.config import SpecialTabulationsConfig
 from stirred.mechanisms.special_tabulations.proposal import propose
 from stirred.mechanisms.special_tabulations.rules import CountRule
-from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Multiverse, Specification
+from stirred.spec import Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -73,17 +72,11 @@ class SpecialTabulations(RecordTables):
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """No finite budget; on the records of an earlier release, the promise of that release."""
         require_inputs(census, engine)
-        if self.given is not None:
-            first = earlier_promise(self.given)
-            return replace(first, notes=(*first.notes, Phrase("special.note.chained"), *self.reason()))
-        return Specification(
-            domain=census.domain,
-            multiverse=Multiverse.none(),
-            input_premetric=Hamming(self.record),
-            output_premetric=Multiplicative(),
-            budget=Budget.infinite(),
-            evidence=Evidence(status="proved", source=Phrase("special.source")),
-            notes=(Phrase("special.note.witness"), *self.reason(), *census.notes),
+        return self.without_budget(
+            census,
+            source=Phrase("special.source"),
+            witness=Phrase("special.note.witness"),
+            chained=Phrase("special.note.chained"),
         )
 
     def release(
