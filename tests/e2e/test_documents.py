@@ -1,83 +1,83 @@
-"""Every code block of the README and the docs runs as it is shown.
+"""Every code block of the README and the docs runs as it is shown (e2e/pages.py says how)."""
 
-``python`` blocks of a page share one namespace (lines with ``>>>`` are doctests); in ``console`` blocks each line that
-starts with ``$ stirred`` runs and must succeed, in one folder per page. It runs in this process, which saves starting Python
-seventy times (test_packet.py starts the installed command), and in its own one on Spark. ``$ cp -r A B`` copies a folder. A
-block after the comment ``<!-- file: NAME -->`` is a file that the reader writes. A block that needs what a test machine
-lacks (a cluster, a full-size run) stands after the comment ``<!-- not run: reason -->``.
-"""
-
-import contextlib
-import doctest
-import io
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
+import tomllib
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
-from stirred.census.synthetic import write_preset
-from stirred.cli.main import main
+from e2e.pages import BLOCK, PAGES, ROOT, RUN, SHOWN, Block, blocks, called, commands, run_page
 from stirred.spec.files import parts
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(
-    r"(?:<!-- (not run|file): ([^>]+?) -->\s*)?^(`{3,})(\w+)\n(.*?)^\3$", re.MULTILINE | re.DOTALL
-)
-STIRRED = Path(sys.executable).with_name("stirred")
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
-def blocks(page: Path) -> list[tuple[str, str]]:
-    """What runs, in order: the kind of a block and its text; of a file its name stands in the place of the kind."""
-    found = []
-    for mark, words, _, kind, text in BLOCK.findall(page.read_text()):
-        if mark == "file":
-            found.append((words, text))
-        elif kind in ("python", "console") and not mark:
-            found.append((kind, text))
-    return found
-
-
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
-def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the commands of a page run in, with the examples."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(parts, "KINDS", dict(parts.KINDS))  # what a page registers is forgotten after it
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for kind, text in blocks(page):
-        if kind == "console":
-            run_commands(text)
-        elif kind != "python":
-            Path(kind).parent.mkdir(parents=True, exist_ok=True)
-            Path(kind).write_text(text)
-        elif ">>>" in text:
-            test = doctest.DocTestParser().get_doctest(text, namespace, page.name, str(page), 0)
-            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-            output: list[str] = []
-            runner.run(test, out=output.append, clear_globs=False)
-            namespace = dict(test.globs)
-            assert not runner.failures, "".join(output)
-        else:
-            exec(compile(text, str(page), "exec"), namespace)
+    return tmp_path
 
 
-def run_commands(text: str) -> None:
-    joined = text.replace("\\\n", " ")
-    for line in joined.splitlines():
-        if line.startswith("$ cp -r "):
-            shutil.copytree(*line.split()[3:])
-        if not line.startswith("$ stirred"):
-            continue
-        words = shlex.split(line.removeprefix("$ "), comments=True)[1:]
-        if words == ["demo"]:  # takes the census that it finds: a small one here, the whole in make test-slow
-            write_preset("demo", Path("demo/census"), households=2_000)
-        code, told = started(words) if "spark" in words else called(words)
-        assert code == 0, f"{line}\n{told}"
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if any(b.runs and b.mark != "slow" for b in blocks(p))], ids=name
+)
+def test_code_blocks_run(page: Path, folder: Path) -> None:
+    run_page(page, slow=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.mark == "slow" for b in blocks(p))], ids=name)
+def test_all_code_blocks_run(page: Path, folder: Path) -> None:
+    shutil.copytree(ROOT / "benchmarks", folder / "benchmarks")
+    run_page(page, slow=True)
+
+
+def faults(block: Block) -> list[str]:
+    """What is wrong with a block as it is written."""
+    found = []
+    if block.kind not in RUN + SHOWN and block.mark != "file":
+        found.append("no known language")
+    if block.kind == "console" and not commands(block.text):
+        found.append("no line begins with '$ '")
+    if block.kind == "toml":
+        try:
+            tomllib.loads(block.text)
+        except tomllib.TOMLDecodeError as wrong:
+            found.append(str(wrong))
+    if block.instead:
+        for shown, used in zip_longest(commands(block.text), commands(block.instead), fillvalue=""):
+            words = iter(shlex.split(used))
+            if not all(word in words for word in shlex.split(shown)):
+                found.append(f"another command runs instead: {used}")
+    return found
+
+
+def test_blocks_say_what_they_are() -> None:
+    found = [f"{name(p)}: {fault}: {b.text[:60]}" for p in PAGES for b in blocks(p) for fault in faults(b)]
+    for page in PAGES:
+        comments = re.findall(
+            r"^<!-- (?:before|instead|slow|file|not run|ends with)", page.read_text(), re.MULTILINE
+        )
+        seen = sum(bool(b.before) + bool(b.instead) + bool(b.mark) for b in blocks(page))
+        if len(comments) != seen:
+            found.append(f"{name(page)}: a comment stands before no block")
+    assert not found
+
+
+def test_a_block_is_read_with_its_comments(tmp_path: Path) -> None:
+    text = "<!-- before\n$ a\n-->\n<!-- slow: long -->\n```console\n$ b\n```\n\n```\nplain\n```\n"
+    assert [found["kind"] for found in BLOCK.finditer(text)] == ["console", ""]
+    (tmp_path / "page.md").write_text(text)
+    first, _ = blocks(tmp_path / "page.md")
+    assert (first.before, first.mark, commands(first.text)) == ("$ a\n", "slow", ["b"])
 
 
 @pytest.mark.slow
@@ -89,26 +89,8 @@ def test_the_demo_at_its_full_size(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
 
 
-def started(words: list[str]) -> tuple[int, str]:
-    """Run the installed command; its exit code and errors."""
-    command = [str(STIRRED), *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), check=False)
-    return done.returncode, done.stderr
-
-
-def called(words: list[str]) -> tuple[int, str]:
-    """Run the command in this process; its exit code and errors."""
-    told = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
-        try:
-            code = main(words)
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-    return code, told.getvalue()
-
-
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+    pages = [*PAGES, ROOT / "ARCHITECTURE.md"]
     broken = [
         f"{page.relative_to(ROOT)} → {target}"
         for page in pages
