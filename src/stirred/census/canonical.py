@@ -4,8 +4,8 @@ A text file has no types, SPSS has no whole numbers, and pandas turns whole numb
 a column decides the draw and the released bytes. The schema states it; where the schema leaves it open, the column
 is read once:
 
-- in a text file, whole numbers as they are usually written (7, never 07 or +7) are whole numbers, and other numbers are
-  numbers, unless the column holds identifiers or codes; a format with types keeps its text;
+- in a text file, whole numbers as they are usually written (7, never 07 or +7; 1e+05 as R does) are whole numbers, and
+  other numbers are numbers, unless the column holds identifiers or codes; a format with types keeps its text;
 - decimals that are all whole become whole numbers; NaN is an empty value;
 - truth values become the words true and false; dates become text as in 2020-04-01.
 """
@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 import polars as pl
 
 from stirred.census.codebook.schema import Levels, RecordSchema, Schema
+from stirred.census.codebook.typed import EXACT, plain
 from stirred.errors import DataError
 from stirred.frames import collected
 
@@ -22,7 +23,6 @@ WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$"
 TRUTH = ("true", "false")
 LARGEST = 2**63 - 1
-EXACT = 2.0**53  # whole decimals below it are exact
 
 Forms = Mapping[str, str]  # column → the form it takes
 
@@ -48,8 +48,8 @@ def open_columns(
 
 
 def _truth(levels: Levels, dtype: pl.DataType | None) -> bool:
-    """Whether a column of truth values has the levels true and false, so that it is written in these words."""
-    return dtype == pl.Boolean and set(TRUTH) <= set(levels)
+    """Whether a column may hold truth values (TRUE in a text file of R) and has the levels true and false."""
+    return dtype in (pl.Boolean, pl.String) and set(TRUTH) <= set(levels)
 
 
 def forms_of(
@@ -85,7 +85,7 @@ def forms_of(
             tests[name, "whole"] = value.is_between(-(2**63), LARGEST).fill_null(value=True)
         elif dtype == pl.String and untyped:
             empty = (value == "").fill_null(value=True)
-            tests[name, "whole"] = value.str.contains(WHOLE) | empty
+            tests[name, "whole"] = plain(value).str.contains(WHOLE) | empty
             tests[name, "truth"] = value.str.to_lowercase().is_in(TRUTH) | empty
             if name not in codes:
                 tests[name, "number"] = value.str.contains(NUMBER) | empty
@@ -134,7 +134,7 @@ def _formed(name: str, dtype: pl.DataType, form: str) -> pl.Expr | None:
         return (
             value.cast(target)
             if dtype != pl.String
-            else pl.when(value != "").then(value).cast(target).alias(name)
+            else pl.when(value != "").then(plain(value)).cast(target).alias(name)
         )
     if form == "truth":
         return value.cast(pl.String).str.to_lowercase()

@@ -126,6 +126,12 @@ def require_names(path: Path, header: list[str], separator: str) -> None:
             why="its first line holds bare carriage returns or zero bytes, as UTF-16 text does",
             fix="save it as UTF-8 with line feeds",
         )
+    if len(header) == 1 and '" "' in header[0]:
+        raise DataError(
+            f"the columns of {path.name} are divided by spaces",
+            why="spaces stand in texts too; write.table of R divides so, and gives the names of rows no column name",
+            fix="divide them by commas, semicolons, tabs or bars: in R, write.csv(frame, file, row.names = FALSE)",
+        )
     # for any separator the line may have
     if any(_is_number(part) for name in header for part in re.split("[,|;\t]", name)):
         raise DataError(

@@ -8,6 +8,7 @@ from typing import Literal
 import polars as pl
 
 from stirred.census.codebook.schema import Source
+from stirred.census.codebook.typed import plain
 from stirred.census.once import used_again
 from stirred.frames import collected
 
@@ -114,12 +115,12 @@ def _asked(value: pl.Expr, dtype: pl.DataType) -> dict[str, pl.Expr]:
     asked["distinct"] = value.approx_n_unique()
     if dtype == pl.String:
         asked |= {f"mark {mark}": (value == mark).sum() for mark in MARKS}
-        plain = value.filter(~value.is_in(MARKS))
-        asked["not_whole"] = (~plain.str.contains(WHOLE)).sum()
-        asked["not_point"] = (~plain.str.contains(POINT)).sum()
-        asked["not_comma"] = (~plain.str.contains(COMMA)).sum()
-        asked["padded"] = plain.str.contains(CODE).sum()
-        number = plain.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+        filled = value.filter(~value.is_in(MARKS))
+        asked["not_whole"] = (~plain(filled).str.contains(WHOLE)).sum()
+        asked["not_point"] = (~filled.str.contains(POINT)).sum()
+        asked["not_comma"] = (~filled.str.contains(COMMA)).sum()
+        asked["padded"] = filled.str.contains(CODE).sum()
+        number = filled.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
         asked["lowest"] = number.min()
     elif dtype.is_float():
         asked["not_whole"] = (~((value == value.floor()) & (value.abs() < EXACT))).sum()

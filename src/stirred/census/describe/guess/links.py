@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stirred.census.codebook.typed import loosely
+from stirred.census.codebook.typed import loosely, plain
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.facts import ColumnFacts, Sheet, as_text, facts_of
 from stirred.census.describe.guess.roles import ColumnRoles
@@ -93,6 +93,7 @@ def _text(facts: ColumnFacts) -> pl.Expr:
     value = pl.col(facts.name)
     value = value.cast(TEXT) if isinstance(facts.dtype, pl.Categorical | pl.Enum) else value
     text = loosely(value, facts.dtype, TEXT)
+    text = plain(text) if facts.shape == "whole" else text
     return pl.when(text != "").then(text)
 
 

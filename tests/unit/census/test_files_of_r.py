@@ -1,0 +1,79 @@
+"""CSV files as write.csv of R makes them: powers of ten, TRUE and FALSE, row names, Latin-1; write.table is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from stirred.census import read
+from stirred.census.describe import describe, to_toml
+from stirred.census.validation import validate
+from stirred.errors import DataError
+from stirred.frames import frame_of
+
+SCHEMA = """name = "from R"
+[geography]
+spine = ["region"]
+[record.household]
+files = ["homes.csv"]
+encoding = "latin1"
+id = "hid"
+size = "hh.size"
+leave_out = [""]
+[record.household.variables]
+"hh.size" = "1..4"
+income = {type = "integer", range = "0..1000000"}
+garden = ["true", "false"]
+tenure = {levels = ["own", "rent"], missing = {policy = "level", codes = ["NA"]}}
+[record.person]
+files = ["people.csv"]
+household = "hid"
+[record.person.variables]
+sex = ["f", "m"]
+"""
+HOMES = """"","hid","region","hh.size","income","garden","tenure"
+"1",100000,"Gen\xe8ve",1,1e+05,TRUE,"own"
+"2",1100000,"Gen\xe8ve",2,90000,FALSE,NA
+"3",120000000,"Z\xfcrich",1,0,TRUE,"rent"
+"""
+PEOPLE = """"hid","sex"\n1e+05,"f"\n1100000,"m"\n1100000,"f"\n1.2e+08,"m"\n"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "census.toml").write_text(SCHEMA)
+    (tmp_path / "homes.csv").write_bytes(HOMES.encode("latin-1"))
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    return tmp_path
+
+
+def test_one_number_is_one_number_however_it_is_written(folder: Path) -> None:
+    census = read(folder / "census.toml")
+    assert not validate(census)
+    homes = frame_of(census.table("household", ["hid", "region", "income", "garden", "tenure"]))
+    assert homes.rows() == [
+        (100_000, "Genève", 100_000, "true", "own"),
+        (1_100_000, "Genève", 90_000, "false", "NA"),
+        (120_000_000, "Zürich", 0, "true", "rent"),
+    ]
+    assert frame_of(census.table("person", ["hid"]))["hid"].to_list() == [
+        100_000,
+        1_100_000,
+        1_100_000,
+        120_000_000,
+    ]
+
+
+def test_the_link_is_guessed(folder: Path) -> None:
+    assert 'household = "hid"' in to_toml(describe(["homes.csv", "people.csv"], folder=folder))
+
+
+def test_codes_that_look_like_powers_of_ten_stay_texts(folder: Path) -> None:
+    (folder / "people.csv").write_text('"hid","sex"\n1e5,"f"\n')
+    assert frame_of(read(folder / "census.toml").table("person", ["hid"]))["hid"].to_list() == ["1e5"]
+
+
+def test_columns_divided_by_spaces_are_refused(folder: Path) -> None:
+    (folder / "people.csv").write_text('"hid" "sex"\n"1" 1e+05 "f"\n')
+    with pytest.raises(DataError, match="divided by spaces") as refused:
+        read(folder / "census.toml").table("person", ["sex"])
+    assert "write.csv" in refused.value.fix
