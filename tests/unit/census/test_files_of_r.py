@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from stirred.census import read
 from stirred.census.describe import describe, to_toml
+from stirred.census.describe.guess.facts import facts_of
 from stirred.census.validation import validate
 from stirred.errors import DataError
 from stirred.frames import frame_of
@@ -65,6 +67,13 @@ def test_one_number_is_one_number_however_it_is_written(folder: Path) -> None:
 
 def test_the_link_is_guessed(folder: Path) -> None:
     assert 'household = "hid"' in to_toml(describe(["homes.csv", "people.csv"], folder=folder))
+
+
+def test_few_identifiers_are_seen_to_be_unique() -> None:
+    _, facts = facts_of(
+        pl.LazyFrame({"hid": [float(number) for number in range(1, 61)]})
+    )  # as SPSS stores them
+    assert facts["hid"].unique
 
 
 def test_codes_that_look_like_powers_of_ten_stay_texts(folder: Path) -> None:

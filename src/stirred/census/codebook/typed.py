@@ -10,7 +10,9 @@ from stirred.errors import DataError, SchemaError, did_you_mean
 
 NO_HEADER = "check header and separator; without a header: header = false and columns = [...]"
 INTEGER, NUMBER = pl.Int64(), pl.Float64()
-SCIENTIFIC = r"^-?[1-9](\.[0-9]{1,15})?e\+[0-9]{2}$"  # 1e+05, as write.csv of R writes 100000
+SCIENTIFIC = (
+    r"^-?[1-9]([.,][0-9]{1,15})?e\+[0-9]{2}$"  # 1e+05, as write.csv of R writes 100000; 1,2e+07 of write.csv2
+)
 EXACT = 2.0**53  # whole decimals below it are exact
 WIDTHS: dict[int, pl.DataType] = {8: pl.Int8(), 16: pl.Int16(), 32: pl.Int32(), 64: pl.Int64()}  # by bits
 
@@ -218,11 +220,11 @@ def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
 def plain(value: pl.Expr) -> pl.Expr:
     """Whole numbers that a program wrote in powers of ten in digits, as the same number stands in other files.
 
-    >>> pl.Series(["1e+05", "100000", "1.5e+00", "1e5"]).to_frame("n").select(plain(pl.col("n")))["n"].to_list()
-    ['100000', '100000', '1.5e+00', '1e5']
+    >>> pl.Series(["1e+05", "1,2e+07", "1.5e+00", "1e5"]).to_frame("n").select(plain(pl.col("n")))["n"].to_list()
+    ['100000', '12000000', '1.5e+00', '1e5']
     """
     written = value.str.contains("e+", literal=True) & value.str.contains(SCIENTIFIC)
-    number = pl.when(written).then(value).cast(NUMBER, strict=False)
+    number = pl.when(written).then(value.str.replace(",", ".", literal=True)).cast(NUMBER, strict=False)
     whole = (number == number.floor()) & (number.abs() < EXACT)
     digits = pl.when(whole).then(number).cast(INTEGER, strict=False).cast(pl.String)
     return pl.coalesce(digits, value)

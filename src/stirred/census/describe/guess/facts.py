@@ -138,7 +138,7 @@ def _column(
     shape, comma = _shape(dtype, found, rows - empty - sum(marked.values()))
     empty += 0 if shape == "text" else sum(marked.values())
     # the number of distinct values is an estimate: uniqueness is decided by comparing all of them
-    likely = empty == 0 and rows > 0 and distinct >= rows * 0.9
+    likely = empty == 0 and rows > 0 and distinct >= rows * 0.7
     unique = likely and shape != "truth" and used_again(frame.select(name), rows) == 0
     lowest = found.get("lowest")
     return ColumnFacts(
