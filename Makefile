@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 SMALL := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+SOURCES := src tests benchmarks examples docs/*.py
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 PINNED := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-slow proof lint format bench docs browser java constraints clean
+.PHONY: help setup setup-all demo test test-slow proof lint format bench docs browser java r constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -38,18 +39,18 @@ demo: setup  ## run the main job on an embedded synthetic census; ends by naming
 	@$(BIN)/stirred demo --out demo
 
 lint: setup-all  ## ruff (lint, format) and mypy --strict
-	@$(BIN)/ruff check src tests benchmarks examples
-	@$(BIN)/ruff format --check src tests benchmarks examples
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/mypy
 
 format: setup-all  ## let ruff rewrite what it can
-	@$(BIN)/ruff check --fix src tests benchmarks examples
-	@$(BIN)/ruff format src tests benchmarks examples
+	@$(BIN)/ruff check --fix $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
 
 test: setup-all browser java lint  ## lint, then every test but the slow ones
 	@$(PYTEST) -m "not slow"
 
-test-slow: setup-all browser java  ## the slower statistical and scale checks
+test-slow: setup-all browser java r  ## the slower statistical and scale checks, and slow code blocks of the docs
 	@$(PYTEST) -m slow
 
 proof: setup-all  ## check the machine-checked proofs (Coq, 1.6 GB), and Stirred against what Coq computes
@@ -68,6 +69,9 @@ browser:
 
 java:
 	@bash tools/java
+
+r:
+	@bash tools/r
 
 constraints: setup  ## choose the pinned versions anew (hashes, no addresses)
 	@$(PINNED) pyproject.toml --extra test --extra docs --upgrade -o constraints.txt

@@ -15,7 +15,10 @@ author = "The Stirred contributors"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["images"]
 html_theme = "alabaster"
-html_theme_options = {"description": "Official statistics with a guarantee and exact numbers", "page_width": "1100px"}
+html_theme_options = {
+    "description": "Official statistics with a guarantee and exact numbers",
+    "page_width": "1100px",
+}
 html_show_sphinx = False
 html_math_renderer = "mathml"  # browsers show MathML by themselves: no script is fetched
 myst_enable_extensions = ["dollarmath"]
@@ -37,7 +40,7 @@ def setup(app):
     app.add_html_math_renderer("mathml", (inline_formula, None), (block_formula, None))
 
 
-def outside_links(app, page, source):
+def outside_links(_app, page, source):
     """Files of the repository beside docs/ (proofs, examples) are copied into the build and linked as downloads."""
     folder = (HERE / page).parent
 
@@ -50,18 +53,22 @@ def outside_links(app, page, source):
     source[0] = OUTSIDE.sub(downloaded, source[0])
 
 
-def formulas(app, what, name, obj, options, lines):
+def formulas(_app, _what, _name, _obj, _options, lines):
     """Docstrings write formulas between dollars, and bars as they are; reStructuredText wants roles and escapes."""
     example = False
     for number, line in enumerate(lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if not example:
-            lines[number] = "".join(part if part.startswith("``") else with_roles(part) for part in CODE.split(line))
+            lines[number] = "".join(
+                part if part.startswith("``") else with_roles(part) for part in CODE.split(line)
+            )
 
 
 def with_roles(text):
     parts = FORMULA.split(text)  # every second part is a formula
-    return "".join(f":math:`{part}`" if odd % 2 else part.replace("|", r"\|") for odd, part in enumerate(parts))
+    return "".join(
+        f":math:`{part}`" if odd % 2 else part.replace("|", r"\|") for odd, part in enumerate(parts)
+    )
 
 
 def inline_formula(page, node):

@@ -1,77 +1,46 @@
-"""From R through Parquet: the script of examples/from-r where R is found, else the same round trip by pyarrow."""
+"""From R and back: the script of examples/from-r with base R, and with the R package arrow where that is installed."""
 
-import random
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-STIRRED = Path(sys.executable).with_name("stirred")
+from e2e.pages import ROOT, STIRRED, environment
+
 SCRIPT = ROOT / "examples/from-r/swap.R"
 
 
-def has_arrow() -> bool:
-    """Whether Rscript is there, with the package arrow."""
-    found = shutil.which("Rscript")
-    return bool(found) and subprocess.run([str(found), "-e", "library(arrow)"], check=False).returncode == 0
-
-
-def schema_of_the_script() -> str:
-    """The census.toml that the script writes."""
-    text = SCRIPT.read_text()
-    inside = text[text.index("writeLines(c(") : text.index('), file.path(folder, "census.toml"))')]
-    lines = [part.strip() for part in inside.removeprefix("writeLines(c(").replace("\n", " ").split(", ")]
-    parts = [line[1:-1] for line in _joined(lines)]
-    return "\n".join(parts) + "\n"
-
-
-def _joined(parts: list[str]) -> list[str]:
-    """Quoted texts that a comma divided, whole again."""
-    whole: list[str] = []
-    for part in parts:
-        if whole and not whole[-1].endswith(whole[-1][0]):
-            whole[-1] += ", " + part
-        else:
-            whole.append(part)
-    return whole
+def run_script(folder: Path, *words: str) -> str:
+    """What the script prints; it checks itself that the invariants hold and that factors, NA and names came back."""
+    command = ["Rscript", str(SCRIPT), str(folder), str(STIRRED), *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.slow
-def test_the_script_for_r(tmp_path: Path) -> None:
-    if has_arrow():
-        subprocess.run(["Rscript", str(SCRIPT), str(tmp_path), str(STIRRED)], check=True)
-        return
-    dice = random.Random(1)
-    homes = pa.table(
-        {
-            "hid": pa.array(range(1, 401), pa.int32()),
-            "region": ["North"] * 200 + ["South"] * 200,
-            "district": [name for name in ("N1", "N2", "S1", "S2") for _ in range(100)],
-            "size": pa.array([dice.randint(1, 4) for _ in range(400)], pa.int32()),
-            "tenure": pa.array([dice.choice(["own", "rent"]) for _ in range(400)]).dictionary_encode(),
-        }
-    )
-    pq.write_table(homes, tmp_path / "household.parquet")
-    (tmp_path / "census.toml").write_text(schema_of_the_script())
-    command = ["swap", str(tmp_path / "census.toml"), "--match", "region", "size", "--swap", "district"]
-    command += ["--rate", "1/10", "--table", "district", "tenure", "--out", str(tmp_path / "packet")]
-    subprocess.run([str(STIRRED), *command], check=True)
-    swapped = pq.read_table(tmp_path / "packet/public/data/household.parquet")
-    by = ["district", "size"]
-    assert swapped.num_rows == 400
-    assert counts(swapped, by) == counts(homes, by)
-    assert "estimate" in pq.read_table(tmp_path / "packet/public/tables/district-tenure.parquet").column_names
+def test_the_script_for_base_r(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    assert "estimate" in run_script(folder, "csv")
+    text = (folder / "household.csv").read_text()
+    assert "\n1e+05," in text  # the file has what it is there to show
+    assert "Genève" in text
+    public = folder / "packet/public"
+    swapped = pq.read_table(public / "data/household.parquet")
+    again = pyarrow.csv.read_csv(public / "data/household.csv")
+    assert swapped.num_rows == again.num_rows == 400
+    assert {name: set(swapped[name].to_pylist()) for name in ("region", "tenure", "garden")} == {
+        "region": {"Genève", "Zürich"},
+        "tenure": {"own", "rent", "unknown"},
+        "garden": {"true", "false"},
+    }
 
 
-def counts(table: pa.Table, by: list[str]) -> dict[tuple[object, ...], int]:
-    """How many records have each combination of values."""
-    rows = zip(*(table[name].to_pylist() for name in by), strict=True)
-    found: dict[tuple[object, ...], int] = {}
-    for row in rows:
-        found[row] = found.get(row, 0) + 1
-    return found
+@pytest.mark.slow
+def test_the_script_chooses_the_files_that_r_can_write(tmp_path: Path) -> None:
+    arrow = subprocess.run(["Rscript", "-e", "library(arrow)"], capture_output=True, check=False).returncode == 0
+    run_script(tmp_path)
+    assert (tmp_path / "household.parquet").exists() == arrow
+    assert (tmp_path / "household.csv").exists() != arrow
