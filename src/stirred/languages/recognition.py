@@ -22,6 +22,8 @@ _OWN = (
 _WHOLE = re.compile(r"\d{1,3}(,\d{3})+")
 _DECIMAL = re.compile(r"-?\d{1,3}(,?\d{3})*\.\d+")
 
+_CLASS = re.compile(r"(\d{1,3}(?:,\d{3})*)(?:–(\d{1,3}(?:,\d{3})*)|([+%]))")  # a class of sizes, or a share
+
 _CONDITION = re.compile(r"(?P<variable>\w+) = (?P<values>[^=]+)")
 
 
@@ -33,8 +35,14 @@ def recognised(text: str) -> str:
     'card.status.published'
     >>> recognised("words of another package")
     'words of another package'
+    >>> [recognised(text).key for text in ("57%", "1,000–9,999", "10,000+")]
+    ['guard.share', 'numbers.span', 'numbers.above']
     """
-    if isinstance(text, Phrase) or " " not in text:
+    if isinstance(text, Phrase):
+        return text
+    if found := _CLASS.fullmatch(text):
+        return _class(*(_whole(part) for part in found.groups()[:2]), sign=found[3])
+    if " " not in text:
         return text
     for pattern, key in _patterns():
         found = pattern.fullmatch(text)
@@ -58,6 +66,17 @@ def _value(name: str, text: str) -> Value:
         return Phrase("invariant.condition", variable=told["variable"], values=values)
     noun = _nouns().get((name, text))
     return Phrase(noun) if noun else recognised(text)
+
+
+def _whole(text: str | None) -> int:
+    return int((text or "0").replace(",", ""))
+
+
+def _class(low: int, high: int, *, sign: str | None) -> Phrase:
+    """A class of sizes or a share as a phrase, so that each language writes its numbers."""
+    if sign is None:
+        return Phrase("numbers.span", low=low, high=high)
+    return Phrase("guard.share" if sign == "%" else "numbers.above", number=low)
 
 
 def _either(first: str, second: str) -> str:

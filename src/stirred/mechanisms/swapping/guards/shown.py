@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stirred.languages import Phrase
+from stirred.languages import Phrase, recognised
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.guards.checks import REVERSAL
@@ -28,7 +28,8 @@ def shown_guards(guards: Sequence[Guard]) -> Exhibit:
     taken = [guard.name for guard in guards if guard.accepted]
     outcome = Phrase("guard.none_accepted")
     if taken:
-        outcome = Phrase("guard.some_accepted", number=len(taken), names=", ".join(taken))
+        names = tuple(recognised(name) for name in taken)
+        outcome = Phrase("guard.some_accepted", number=len(taken), names=names)
     rows = [
         (guard.name, guard.finding, Phrase("guard.by_name" if guard.accepted else "guard.not_needed"))
         for guard in guards
@@ -37,7 +38,7 @@ def shown_guards(guards: Sequence[Guard]) -> Exhibit:
     parts = [Listing(caption=Phrase("guard.each"), columns=heads, rows=rows)]
     parts += [
         Listing(
-            caption=Phrase("guard.most", name=guard.name),
+            caption=Phrase("guard.most", name=recognised(guard.name)),
             columns=[Phrase(key) for key in COLUMNS],
             rows=guard.rows,
         )

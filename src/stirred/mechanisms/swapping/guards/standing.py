@@ -25,7 +25,7 @@ class Standing:
 
     records: int  # that take part
     strata: int
-    reasons: tuple[tuple[str, int, int], ...]  # in words, with records and strata
+    reasons: tuple[tuple[str, int, int], ...]  # a key of the catalog, with records and strata
     staying: int  # records that take no part
 
     @staticmethod
@@ -44,7 +44,7 @@ class Standing:
         return Standing(
             records=int((shapes.n * shapes.strata).sum()),
             strata=int(shapes.strata.sum()),
-            reasons=tuple((Phrase(key), *_counted(shapes, chosen)) for key, chosen in reasons.items()),
+            reasons=tuple((key, *_counted(shapes, chosen)) for key, chosen in reasons.items()),
             staying=sum(stay.records for stay in stays),
         )
 
@@ -59,7 +59,7 @@ class Standing:
         if not self.fixed:
             return Phrase("guard.all_move", strata=self.strata)
         strata = sum(number for _, _, number in self.reasons)
-        told = [Phrase("guard.number_of", number=n, words=words) for words, n, _ in self.reasons if n]
+        told = self._told()
         return Phrase(
             "guard.fixed",
             number=self.fixed,
@@ -69,10 +69,13 @@ class Standing:
             told=reduce(lambda one, two: Phrase("lists.semicolon_pair", first=one, second=two), told),
         )
 
+    def _told(self) -> list[Phrase]:
+        return [Phrase(key, number=records) for key, records, _ in self.reasons if records]
+
     def guard(self, record_type: str) -> Guard:
         """The finding; a swap in which nothing can move is refused."""
         if self.records + self.staying and self.fixed == self.records:
-            known = "; ".join(f"{records:,} {words}" for words, records, _ in self.reasons if records)
+            known = "; ".join(self._told())
             raise PrivacyError(
                 "nothing can move, so the swap would publish the file as it is",
                 why=f"of {self.records:,} {record_type} records that take part: {known or 'none'}",
