@@ -1,6 +1,6 @@
 """Three releases of a synthetic census, compared in one report.
 
-  stirred demo                 a census of 60,000 households; PSA at 5 % and 50 %, TopDown; demo/report.html
+  stirred demo                 a census of 60,000 households; swaps of 5 % and 50 %, TopDown; demo/report.html
   stirred demo --out here      the same in another folder
   stirred demo --language de   cards and public reports of the three packets in German; also fr, es
   stirred demo --promises      only the 2020 census beside a swapped one, as one page of specifications

@@ -1,6 +1,7 @@
 """The first screen: six questions that every reader asks, answered in words and numbers before any section."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,12 +10,14 @@ import pyarrow as pa
 
 from stirred.assess.assessment import Assessment
 from stirred.frames import median
-from stirred.languages import Phrase, Value
+from stirred.languages import Phrase, Value, recognised
 from stirred.report.document import Answered, Reply
 from stirred.report.texts import excepted, percent, reach, relabelled, rounded, tosses
 from stirred.spec import Specification
 from stirred.spec.card import Allowed, Card
+from stirred.spec.domain import Domain
 from stirred.spec.invariants.brief import brief
+from stirred.spec.invariants.margins import Invariant, Margin
 
 Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
 MOST_NAMED = 2  # exact tables that the first screen names
@@ -95,7 +98,8 @@ def _protected(specification: Specification, what: Allowed, *, several: bool) ->
 
 def _exact(specification: Specification, labels: Mapping[str, str], *, several: bool) -> tuple[str, str]:
     kept = [
-        relabelled(brief(invariant, specification.domain), labels) for invariant in specification.multiverse
+        relabelled(_plainly(invariant, specification.domain), labels)
+        for invariant in specification.multiverse
     ]
     if not kept:
         return Phrase("report.first.exact.nothing"), Phrase("report.first.exact.nothing_words")
@@ -107,6 +111,18 @@ def _exact(specification: Specification, labels: Mapping[str, str], *, several: 
         Phrase("report.first.exact.figure", count=len(kept)),
         Phrase("report.first.exact.words", tables=tuple(named)),
     )
+
+
+def _plainly(invariant: Invariant, domain: Domain) -> str:
+    """An exact table by what determines it, its variables as a list in words; one with a name of its own keeps it."""
+    if isinstance(invariant, Margin) and getattr(recognised(invariant.label), "key", "") == "invariant.table":
+        invariant = replace(invariant, label="")
+    told = recognised(brief(invariant, domain))
+    if isinstance(told, Phrase) and told.key == "invariant.table":
+        variables = told.values["variables"]
+        if not isinstance(variables, Phrase) and isinstance(variables, str):
+            return Phrase(told.key, **{**told.values, "variables": tuple(variables.split(" × "))})
+    return told
 
 
 def _exact_more(specifications: Mapping[str, Specification]) -> list[str]:
@@ -159,6 +175,11 @@ def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
     relative = median(difference[held] / before[held]) if held.any() else 0.0
     same = percent(float((difference[held] == 0).mean())) if held.any() else percent(1.0)
     words = Phrase("report.first.moved.same", cells=int(held.sum()), same=same)
+    promised = {*assessment.exact_tables(promised=True)} & moved
+    exact = [item.pair.arrays()[0] for item in assessment.tables if item.name in promised]
+    if exact:
+        fixed = Phrase("report.first.moved.promised", number=sum(int((one > 0).sum()) for one in exact))
+        words = Phrase("report.two", first=words, second=fixed)
     if relative > 0:
         half = Phrase("report.first.moved.half", relative=percent(relative))
         words = Phrase("report.two", first=words, second=half)

@@ -52,7 +52,6 @@ def exact(
         blocks.append(table(Phrase("report.exact.caption"), columns, rows, numeric=columns[1:2]))
     elif invariants:
         blocks.append(Paragraphs(paragraphs=tuple(invariants)))
-    blocks += [Note(text=note, tone="plain") for note in specification.notes]
     if reasons:
         blocks.append(Facts(rows=tuple(reasons)))
     return Section(title=Phrase("report.exact.title"), lead=lead, blocks=tuple(blocks), chapter="exact")

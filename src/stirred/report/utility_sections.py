@@ -10,7 +10,15 @@ from stirred.assess.utility.tables import TablePair
 from stirred.mechanisms.exhibits import as_error, beside
 from stirred.report import charts, errors
 from stirred.report.charts.spatial import Ground
-from stirred.report.document import Block, Facts, Note, Section, table
+from stirred.report.document import Block, Facts, Note, Paragraphs, Section, table
+
+METRICS = {
+    "MAE": "mean absolute error, the mean of |protected − original|",
+    "RMSE": "root of the mean squared error",
+    "MAPE (paper)": "mean of |protected − original| / original, cells with records only",
+    "bias": "mean of protected − original",
+    "TVD": "total variation distance: the share of the table that would have to move to undo the change",
+}  # what the heads of the table of metrics mean
 
 
 def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> Section:
@@ -46,7 +54,10 @@ def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> 
     blocks += errors.by_size(assessments)
     blocks += errors.by_area(assessments, ground or Ground())
     blocks += [note for assessment in assessments for note in _exact(assessment)]
-    blocks += [_metric_table(assessment) for assessment in assessments if assessment.metrics().height]
+    measured = [_metric_table(assessment) for assessment in assessments if assessment.metrics().height]
+    blocks += measured
+    if measured:
+        blocks.append(Paragraphs(paragraphs=("; ".join(f"{k}: {v}" for k, v in METRICS.items()) + ".",)))
     return Section(title="How far the numbers moved", lead=lead, blocks=tuple(blocks))
 
 

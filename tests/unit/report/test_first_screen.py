@@ -1,5 +1,6 @@
 """The first screen answers six questions in words, from public numbers unless the truth is given."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -89,7 +90,21 @@ def test_noise_that_pulls_no_count_away_is_not_said_to() -> None:
     )
     text = told(first_screen({"": specification()}, tables={"": {"t1": (["area"], noisy)}}), 4)
     assert "The estimate" in text
+    assert "Counts are for adding up" in text
     assert "average" not in text
+
+
+def test_exact_tables_are_named_by_what_determines_them() -> None:
+    """A label that only lists variables is shortened, and its × are words."""
+    spec = specification()
+    by = ("state", "county", "tract", "block_group", "size")
+    both = Margin("household", by, label=f"households by {' × '.join(by)}")
+    domain = Domain(name="toy", spine=by[:4])
+    spec = replace(spec, domain=domain, multiverse=Multiverse(frozenset([both])))
+    text = told(first_screen({"": spec}, tables={"": TABLES}, labels={"block_group": "small area"}), 1)
+    assert "As counted: households by small area and size." in text
+    named = replace(spec, multiverse=Multiverse(frozenset([replace(both, label="homes by size")])))
+    assert "As counted: homes by size." in told(first_screen({"": named}, tables={"": TABLES}), 1)
 
 
 def test_uncertainty_is_told_from_public_numbers() -> None:

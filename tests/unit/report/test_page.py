@@ -175,7 +175,8 @@ def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:
     assert [row[0] for row in chart.data.rows] == ["1–9", "10–99", "1,000–9,999"]
     assert chart.data.rows[0][3] == "20"  # from 5 to 6
     assert chart.data.rows[1][3] == "5.9"
-    metrics = parts[0].blocks[-1]
+    metrics, meaning = parts[0].blocks[-2:]
+    assert all(f"{name}: " in meaning.paragraphs[0] for name in ("MAE", "RMSE", "MAPE (paper)", "TVD"))  # type: ignore[union-attr]
     assert sum("MAPE" in column for column in metrics.columns) == 1  # type: ignore[union-attr]
 
 

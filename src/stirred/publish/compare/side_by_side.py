@@ -98,7 +98,7 @@ def comparison_sections(labels: Sequence[str], specifications: Sequence[Specific
 def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Section:
     """What each release publishes exactly."""
     number = [(label, len(list(spec.multiverse))) for label, spec in zip(labels, specifications, strict=True)]
-    told = ", ".join(f"{label} {many}" for label, many in number)
+    told = ", ".join(f"{many} of {label}" for label, many in number)
     rows = [
         [label, invariant.words()]
         for label, spec in zip(labels, specifications, strict=True)
@@ -106,7 +106,7 @@ def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Se
     ]
     return Section(
         title="What each publishes exactly",
-        lead=f"Sets of statistics that are published as counted, and so not protected: {told}.",
+        lead=f"Sets of numbers that are published as counted, and so not protected: {told}.",
         blocks=(table("Exact statistics by release", ["release", "statistic"], rows),),
         chapter="exact",
     )

@@ -86,9 +86,9 @@ by = ["block"]
 """
 
 PLANS = {
-    "swap-5": SWAP.format(title="PSA at 5 %", rate="1/20") + TABLES + QUESTIONS + PERSON_QUESTIONS,
-    "swap-50": SWAP.format(title="PSA at 50 %", rate="1/2") + TABLES + QUESTIONS + PERSON_QUESTIONS,
-    "topdown": TOPDOWN.format(title="TopDown (PL)") + TABLES + PERSON_QUESTIONS,
+    "swap-5": SWAP.format(title="Swap at 5 %", rate="1/20") + TABLES + QUESTIONS + PERSON_QUESTIONS,
+    "swap-50": SWAP.format(title="Swap at 50 %", rate="1/2") + TABLES + QUESTIONS + PERSON_QUESTIONS,
+    "topdown": TOPDOWN.format(title="TopDown") + TABLES + PERSON_QUESTIONS,
 }
 
 

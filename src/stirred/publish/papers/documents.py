@@ -208,13 +208,19 @@ def _parameters(values: Mapping[str, object]) -> str:
 
 
 def _setting(value: object) -> str:
-    """A setting as people write it: lists with commas, lists inside them with ×.
+    """A setting as people write it: lists with commas, lists inside them with ×, of digests only what they are of.
 
-    >>> _setting([["size", "tenure"], ["size"]]), _setting(True)
-    ('size × tenure, size', 'yes')
+    >>> _setting([["size", "tenure"], ["size"]]), _setting(True), _setting({"small": "0f" * 32, "rare": "1/5"})
+    ('size × tenure, size', 'yes', 'small, rare 1/5')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(name if _digest(one) else f"{name} {_setting(one)}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(" × ".join(map(str, one)) if isinstance(one, list) else str(one) for one in value)
     return str(value)
+
+
+def _digest(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 64 and not set(value) - {*"0123456789abcdef"}
