@@ -5,6 +5,7 @@ of all tables that were measured, for the swap and for TopDown, on a synthetic c
 """
 
 import math
+from collections.abc import Collection
 
 NOMINAL = 95
 SIZES = (0, 1, 5, 20, 100, 1_000)  # the first published number of each class
@@ -28,11 +29,14 @@ def size_class(published: float) -> int:
     return max(place for place, first in enumerate(SIZES) if published >= first or not place)
 
 
-def held(published: float) -> tuple[int, int]:
-    """How many of 100 cells published with such a number have their true number in the interval, at every level.
+def held(published: float, variables: Collection[str] = ()) -> tuple[int, int]:
+    """How many of 100 cells published with such a number have their true number in the interval.
 
-    >>> held(3), held(12)
-    ((96, 100), (93, 99))
+    That is at the level of geography that is among ``variables``, where it was measured; else at every level.
+
+    >>> held(3), held(12), held(12, ["block_group", "race"])
+    ((96, 100), (93, 99), (95, 98))
     """
-    found = [row[size_class(published)] for row in MEASURED.values()]
+    named = [row for level, row in MEASURED.items() if level.replace(" ", "_") in variables]
+    found = [row[size_class(published)] for row in named or MEASURED.values()]
     return math.floor(min(low for low, _ in found)), math.ceil(max(high for _, high in found))

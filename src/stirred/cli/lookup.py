@@ -1,4 +1,4 @@
-"""One published number with its interval and a sentence.
+"""One published number: what to quote, with its interval, and what it means.
 
   stirred lookup packet/ --where county=001 tenure=owned            (a level by its label or by its code)
   stirred lookup packet/ --table tenure-by-county --where county=001 tenure=owned --json
@@ -55,5 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found.document())
     else:
-        console().print(replace(found, where=labelled(packet, found.where)).sentence())
+        for sentence in replace(found, where=labelled(packet, found.where)).sentences():
+            console().print(sentence)
     return 0

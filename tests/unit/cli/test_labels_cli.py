@@ -66,7 +66,9 @@ def test_lookup_takes_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (public / LABELS).write_text(json.dumps({"household": {"tenure": {"1": "owned", "3": "rented"}}}))
     for level in ("rented", "RENTED", "3"):
         assert main(["lookup", str(tmp_path), "--where", f"tenure={level}"]) == 0
-        assert "tenure rented: 19,432" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "homes: tenure = rented" in said
+        assert "Quote 19,432" in said
     assert main(["lookup", str(tmp_path), "--where", "tenure=sold"]) == 2
     assert "no tenure sold" in capsys.readouterr().err
     assert main(["lookup", str(tmp_path), "--where", "tenure=rentd"]) == 2

@@ -1,6 +1,7 @@
 """What a look-up, a table and a report say of an interval: what it is made to hold, and what was measured."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from stirred.assess.coverage import CLASSES, MEASURED, held
@@ -16,13 +17,31 @@ def test_a_sentence_says_what_the_interval_was_measured_to_hold():
         table="t", where={"block": "1"}, count=3, weighted=None, estimate=2.5, standard_error=2.0, low=0.0, high=8.0,
         private=True,
     )  # fmt: skip
-    said = "the interval from 0.0 to 8.0 is made to hold the true number of 95 in 100 cells published like this one"
-    assert said in cell.sentence()
+    head, quote, interval = cell.sentences()
+    assert head == "t: block = 1"
+    assert quote == "Quote the estimate, 2.5 (0.0 to 8.0). The published count, 3, is for adding up."
+    assert "made to hold the true number of 95 in 100 cells published like this one" in interval
     assert held(3) == (96, 100)
     assert (
-        "(96 to 100 where that was measured, for cells published as 1–4; of cells whose true"
-        in cell.sentence()
+        "it did so for 96 to 100 of 100 cells published as 1–4; of cells whose true number is 1" in interval
     )
+
+
+def test_an_exact_number_has_no_interval_and_a_wide_one_no_tenths():
+    cell = PublishedCell(
+        table="t", where={"county": "1"}, count=13_965, weighted=None, estimate=14_229.64, standard_error=39.0,
+        low=14_152.4, high=14_306.8, private=False,
+    )  # fmt: skip
+    head, quote, interval = cell.sentences()
+    assert "NOT PRIVATE" in head
+    assert quote.startswith("Quote the estimate, 14,230 (14,152 to 14,307). The published count, 13,965, is")
+    assert "because the method pulls counts towards the average" in quote
+    assert "1 to 19" not in interval  # no such cell has this interval
+    exact = replace(cell, standard_error=0.0, low=None, high=None)
+    assert exact.sentences()[1:] == [
+        "Quote 13,965: it is exact.",
+        "It is published as it was counted: an invariant.",
+    ]
 
 
 def test_tables_and_reports_say_it_by_level_and_size():

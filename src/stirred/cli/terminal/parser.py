@@ -31,7 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "where two methods meet at equal success of one attack (heuristic)",
     ),
     "frontier": ("stirred.cli.assessing.frontier", "risk against error over a family of releases"),
-    "lookup": ("stirred.cli.lookup", "one published number with its interval and a sentence"),
+    "lookup": ("stirred.cli.lookup", "one published number: which to quote, with its interval"),
     "packet": ("stirred.cli.packet", "verify and compare packets"),
     "plan": ("stirred.cli.plan", "describe a release, see its promise, tune and justify it"),
     "reproduce": ("stirred.cli.reproduce", "the tables and figures of the paper"),

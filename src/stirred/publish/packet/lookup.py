@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stirred.assess.coverage import CLASSES, NOMINAL, TRUE_SIZE, held, size_class
+from stirred.assess.coverage import CLASSES, NOMINAL, SIZES, TRUE_SIZE, held, size_class
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.marks import SELECTED
 from stirred.publish.packet.folder import Packet
@@ -39,35 +39,30 @@ class PublishedCell:
             **{name: getattr(self, name) for name in MEASURES},
         }
 
-    def sentence(self) -> str:
-        """For people."""
-        cell = ", ".join(f"{name} {level}" for name, level in self.where.items())
-        start = f"{self.table}, {cell}: {self.count:,} published"
+    def sentences(self) -> list[str]:
+        """For people: the cell, the number to quote, what the published one is for, and what the interval is."""
+        cell = ", ".join(f"{name} = {level}" for name, level in self.where.items())
+        said = [f"{self.table}: {cell}" + ("" if self.private else " (NOT PRIVATE: made with a test key)")]
         if self.weighted is not None:
-            start = (
-                f"{self.table}, {cell}: {self.weighted:,.1f} published, the weights of {self.count:,} records"
-            )
-        warning = "" if self.private else " (NOT PRIVATE: made with a test key)"
+            said.append(f"Published: {self.weighted:,.1f}, the weights of {self.count:,} records.")
+        said.append(self.which_number())
         if self.standard_error == 0:
-            return f"{start}. This number is exact: it follows from an invariant{warning}."
-        if self.standard_error is None or self.low is None or self.high is None or self.estimate is None:
-            return f"{start}{warning}."
-        if self.standard_error == float("inf"):
-            return f"{start}. The release says nothing certain about this cell beyond its margins{warning}."
-        return (
-            f"{start}. The true number is estimated at {self.estimate:,.1f}; the interval from {self.low:,.1f} to "
-            f"{self.high:,.1f} is made to hold the true number of {NOMINAL} in 100 cells published like this one "
-            f"({self.measured()}){warning}. {self.which_number()}"
-        )
+            said.append("It is published as it was counted: an invariant.")
+        elif self.standard_error == float("inf"):
+            said.append("The release says nothing certain about this cell beyond its margins.")
+        elif self.low is not None:
+            said.append(self.measured())
+        return said
 
     def measured(self) -> str:
-        """How many of 100 intervals of cells of this size held the true number, where that was measured."""
-        low, high = held(self.count)
-        size = CLASSES[size_class(self.count)]
+        """What the interval is made to hold, and how many of 100 held the true number where that was measured."""
+        low, high = held(self.count, self.where)
         fewest, most = TRUE_SIZE
+        few = f" of cells whose true number is 1 to 19, {fewest} to {most}."
         return (
-            f"{low} to {high} where that was measured, for cells published as {size}; of cells whose true number is "
-            f"1 to 19, {fewest} to {most}"
+            f"The interval is made to hold the true number of {NOMINAL} in 100 cells published like this one; where that "
+            f"was measured, it did so for {low} to {high} of 100 cells published as {CLASSES[size_class(self.count)]}"
+            + (f";{few}" if self.low is not None and self.low < SIZES[3] else ".")
         )
 
     def which_number(self) -> str:

@@ -1,5 +1,6 @@
 """Which number of a published table to quote; tables as they are published, with no negative estimate."""
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Literal
 
 import polars as pl
@@ -44,6 +45,7 @@ low, high        95 % interval of the true number; empty where the number is exa
 {QUOTE}            the column to quote: estimate, or count (weighted) where it is exact or nothing else is known; neither
 
 {INTERVALS}"""  # what tables/README.txt says
+WIDE = 20  # an interval of this width is told in whole numbers: tenths would say more than is known
 Quoted = Literal["count", "weighted", "estimate", "neither"]
 
 
@@ -74,22 +76,38 @@ def which_number(
     >>> which_number(count=8, estimate=8.0, standard_error=0.0)
     'Quote 8: it is exact.'
     >>> print(which_number(count=30, estimate=21.4, standard_error=3.0, low=15.5, high=27.3))
-    Quote the estimate, 21.4 (15.5 to 27.3). The count, 30, is for adding up; it lies outside the interval because the \
-method pulls counts towards the average.
+    Quote the estimate, 21.4 (15.5 to 27.3). The published count, 30, is for adding up; it lies outside the interval \
+because the method pulls counts towards the average.
+    >>> print(which_number(count=80, estimate=74.38, standard_error=9.0, low=56.2, high=92.1))
+    Quote the estimate, 74 (56 to 93). The published count, 80, is for adding up.
     """
     choice = quoted(estimate=estimate, standard_error=standard_error, measure=measure)
     name, number = ("count", f"{count:,.0f}") if measure == "count" else ("total", f"{count:,.1f}")
     if choice == "neither":
-        return f"Quote no number for this cell alone; the {name} is for adding up."
+        return f"Quote no number for this cell alone; the published {name}, {number}, is for adding up."
     if choice != "estimate":
         if standard_error is None:
             return f"Quote {number}; how certain it is, the release does not say."
         return f"Quote {number}: it is exact."
-    interval = "" if low is None or high is None else f" ({low:,.1f} to {high:,.1f})"
-    first = f"Quote the estimate, {estimate:,.1f}{interval}. The {name}, {number}, is for adding up"
+    first = (
+        f"Quote the estimate, {_told(estimate, low, high)}. The published {name}, {number}, is for adding up"
+    )
     if low is None or high is None or low <= max(count, 0) <= high:
         return f"{first}."
     return f"{first}; it lies outside the interval because the method pulls {name}s towards the average."
+
+
+def _told(estimate: float | None, low: float | None, high: float | None) -> str:
+    """An estimate with its interval, whole numbers where that is wide; the ends are rounded outwards."""
+    wide = low is not None and high is not None and high - low >= WIDE
+
+    def shown(number: float | None, rounding: str) -> str:
+        return f"{Decimal(repr(number)).quantize(Decimal(1 if wide else '0.1'), rounding):,}"
+
+    told = shown(estimate, ROUND_HALF_EVEN)
+    if low is None or high is None:
+        return told
+    return f"{told} ({shown(low, ROUND_FLOOR)} to {shown(high, ROUND_CEILING)})"
 
 
 def which_numbers(table: pa.Table) -> str:
