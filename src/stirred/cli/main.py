@@ -9,7 +9,7 @@ from stirred.cli.process.limits import require_addresses
 from stirred.cli.process.pipes import nobody_reads, settled
 from stirred.cli.process.signals import StoppedBySignal, heed
 from stirred.cli.terminal.parser import VERBS as VERBS
-from stirred.cli.terminal.parser import by_method, parser_for
+from stirred.cli.terminal.parser import by_method, parser_for, require_verb
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +30,7 @@ def _run(words: list[str]) -> int:
         require_addresses()
         words = by_method(words)
         parser = parser_for(words)
+        require_verb(parser, words)
         arguments = parser.parse_args(words)
         if arguments.version:
             from importlib.metadata import version

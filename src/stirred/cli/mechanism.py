@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments: those of every mechanism, and the settings of this one."""
     kind = registration(name)
-    parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{__doc__}"
+    usage = (__doc__ or "").replace("stirred NAME", f"stirred {kind.verb or kind.name}")
+    parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{usage}"
     add_places(parser)
     if kind.method and kind.verb == kind.family:
         parser.add_argument(
@@ -121,6 +122,7 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
     for check in packet.checks():
         shown.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
     shown.print(f"packet: {out}")
+    shown.print(f"open {packet.public / 'report.html'}")
     return 0
 
 

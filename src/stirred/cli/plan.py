@@ -53,10 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--light", action="store_true", help="of das2020: a DHC with fewer variables")
     new.add_argument("--json", action="store_true", help="print one JSON document")
     check = verbs.add_parser("check", help="explain the whole promise and cost")
-    check.add_argument("plan")
+    check.add_argument("plan", help="the plan (see stirred plan new)")
     check.add_argument("--json", action="store_true", help="print one JSON document")
     tune = verbs.add_parser("tune", help="find the smallest loss that reaches a target")
-    tune.add_argument("plan")
+    tune.add_argument("plan", help="the plan (see stirred plan new)")
     tune.add_argument("--target", help='such as "mape county×tenure <= 2%%"')
     tune.add_argument(
         "--goal",
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tune.add_argument("--runs", type=int, default=5, help="replicate runs at each rate")
     tune.add_argument("--json", action="store_true", help="print one JSON document")
     rehearse = verbs.add_parser("rehearse", help="bias, spread and coverage over replicate runs")
-    rehearse.add_argument("plan")
+    rehearse.add_argument("plan", help="the plan (see stirred plan new)")
     rehearse.add_argument("--runs", type=int, default=20, help="replicate runs (default: 20)")
     _stand_in_flags(rehearse)
     rehearse.add_argument("--out", metavar="FILE", help="a CSV file to write")
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     schema = verbs.add_parser("schema", help="the JSON schema of plan.toml, for editors and programs")
     schema.add_argument("--json", action="store_true", help="the same: it is a JSON document")
     record = verbs.add_parser("record", help="write a decision record")
-    record.add_argument("plan")
+    record.add_argument("plan", help="the plan (see stirred plan new)")
     record.add_argument("--out", metavar="FILE", help="the Markdown file to write (default: standard output)")
     record.add_argument("--json", action="store_true", help="print one JSON document")
 

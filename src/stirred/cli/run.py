@@ -8,10 +8,8 @@ An interrupted run is taken up where it stopped; the same key and census give th
   stirred run plan.toml --out packet/ --key office.key     (made there if it does not exist)
   stirred run plan.toml --out packet/ --memory "8 GB"      (a census larger than that is worked through in parts)
   stirred run plan.toml --out packet/ --invalid drop       (leave out households that break the schema)
-  stirred run plan.toml --out packet/ --language de        (card and reports in German; also fr, es)
+  stirred run plan.toml --out packet/ --language de        (card and public report in German; also fr, es)
   stirred run plan.toml --out packet/ --engine spark --master spark://host:7077
-
-Exit codes: 0 done, 2 wrong input or a refusal (nothing was written), 130 interrupted (run again to resume).
 """
 
 import argparse

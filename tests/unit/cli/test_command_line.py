@@ -27,6 +27,31 @@ def test_every_command_has_json_and_names_its_exit_codes(words: str) -> None:
     flags = [flag for action in LEAVES[words]._actions for flag in action.option_strings]
     assert "--json" in flags
     assert EXIT_CODES in LEAVES[words].format_help()
+    assert LEAVES[words].description
+    assert [action.dest for action in LEAVES[words]._actions if not action.help] == []
+
+
+def test_examples_name_the_command_itself() -> None:
+    assert "stirred topdown census.toml … --check" in str(LEAVES["topdown"].description)
+    assert not [words for words, inner in LEAVES.items() if "stirred NAME " in str(inner.description)]
+
+
+@pytest.mark.parametrize(
+    ("word", "fix"),
+    [
+        ("report", "open packet/public/report.html"),
+        ("verfy", "packet verify"),
+        ("bugdet", "did you mean budget"),
+    ],
+)
+def test_an_unknown_command_says_what_was_meant(
+    word: str, fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word, "packet/"]) == 2
+    said = capsys.readouterr().err
+    assert f"error: stirred has no command '{word}'" in said
+    assert fix in said
+    assert "usage" not in said
 
 
 def test_the_page_on_json_names_every_command() -> None:
@@ -49,6 +74,8 @@ def test_bash_completes_verbs_actions_flags_and_choices() -> None:
     script = bash(PARSER)
     assert completed(script, "stirred", "pac") == ["packet"]
     assert completed(script, "stirred", "packet", "ver") == ["verify"]
+    assert "verify" in completed(script, "stirred", "packet", "")
+    assert "README.md" not in completed(script, "stirred", "packet", "")  # an action is no file
     assert completed(script, "stirred", "packet", "verify", "--pub") == ["--public"]
     assert completed(script, "stirred", "run", "plan.toml", "--engine", "sp") == ["spark"]
     assert completed(script, "stirred", "data", "synth", "mass") == ["massachusetts-1940"]

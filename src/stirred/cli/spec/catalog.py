@@ -94,7 +94,9 @@ def _concentrated(row: Row) -> list[str]:
 def _swapped(row: Row) -> list[str]:
     rates = row["rates"]
     assert isinstance(rates, list)
-    shown = "; ".join(f"{_percent(str(rate['rate']))}: {_number(rate, 'epsilon')}" for rate in rates)
+    shown = "; ".join(
+        f"{_percent(str(rate['rate']))}: {_number(rate, 'epsilon')}".replace(" ", "\u00a0") for rate in rates
+    )  # a line ends between rates alone
     return [str(row["name"]), str(row["unit"]), f"{row['b']:,}", shown]
 
 

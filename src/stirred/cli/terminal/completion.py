@@ -73,7 +73,8 @@ def bash(parser: argparse.ArgumentParser) -> str:
         reply = f'COMPREPLY=($(compgen -W "{" ".join(_flags(inner))}" -- "$word")); return'
         flags.append(f'            "{path}") {reply} ;;')
         if names := [*actions_of(inner), *_positional(inner)]:
-            reply = f'COMPREPLY=($(compgen -W "{" ".join(names)}" -- "$word"))'
+            alone = "; return" if actions_of(inner) else ""  # an action is no file
+            reply = f'COMPREPLY=($(compgen -W "{" ".join(names)}" -- "$word")){alone}'
             actions.append(f'            "{path}") {reply} ;;')
     return _BASH.format(
         paths="|".join(paths), choices="\n".join(choices), flags="\n".join(flags), actions="\n".join(actions)

@@ -3,6 +3,8 @@
 import argparse
 import importlib
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, did_you_mean
 from stirred.languages.catalog import CODES
@@ -40,6 +42,20 @@ VERBS: dict[str, tuple[str, str]] = {
     "spec": ("stirred.cli.spec.verbs", "show, compare, check, compose, convert and export specifications"),
 }
 
+# words that people try first, and the command that does it
+MEANT = {
+    "card": "stirred spec show packet/",
+    "check": "stirred plan check plan.toml, or --check with the command of a mechanism",
+    "compare": "stirred spec compare A B, or stirred packet compare a/ b/ --out both.html",
+    "describe": "stirred data describe FILE",
+    "new": "stirred plan new plan.toml",
+    "report": "open packet/public/report.html; of several: stirred packet compare a/ b/ --out both.html",
+    "show": "stirred spec show NAME",
+    "synth": "stirred data synth demo --out census",
+    "tune": "stirred plan tune plan.toml",
+    "verify": "stirred packet verify packet/",
+}
+
 EXIT_CODES = (
     "exit codes: 0 done; 1 a check found a problem; 2 wrong input or a refusal, nothing was released;\n"
     "70 a fault of stirred; 74 the system refused (a full disk, a limit); 129, 130, 143, 152 stopped by a\n"
@@ -51,12 +67,29 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """Show the examples of a description as they are written."""
 
 
+if TYPE_CHECKING:
+    Choices = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    Choices = argparse._SubParsersAction
+
+
+class Actions(Choices):
+    """The actions of a verb; the help of one begins with what the list of all says about it."""
+
+    def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
+        """Add an action; its description is its line of help, as a sentence."""
+        text = str(settings.get("help") or "")
+        settings.setdefault("description", f"{text[:1].upper()}{text[1:]}." if text else None)
+        return super().add_parser(name, **settings)
+
+
 class VerbParser(argparse.ArgumentParser):
     """A parser that shows examples as they are written and names the exit codes below its help."""
 
     def __init__(self, *, epilog: str | None = EXIT_CODES, **settings: object) -> None:
         settings.setdefault("formatter_class", Formatter)
         super().__init__(epilog=epilog, **settings)  # type: ignore[arg-type]
+        self.register("action", "parsers", Actions)
 
 
 def parser_for(words: Sequence[str]) -> VerbParser:
@@ -93,6 +126,18 @@ def commands(
     yield words, parser
     for name, inner in actions_of(parser).items():
         yield from commands(inner, (*words, name))
+
+
+def require_verb(parser: VerbParser, words: Sequence[str]) -> None:
+    """Refuse a word that is no verb, with the verb that was meant."""
+    word, known = words[0] if words else "", actions_of(parser)
+    if word and not word.startswith("-") and word not in known:
+        near = get_close_matches(word, MEANT, n=1, cutoff=0.75)
+        raise InputError(
+            f"stirred has no command {word!r}",
+            why="stirred --help lists all of them",
+            fix=MEANT[near[0]] if near else did_you_mean(word, known),
+        )
 
 
 def _add_verbs(parser: VerbParser, called: str | None, *, every: bool = False) -> None:

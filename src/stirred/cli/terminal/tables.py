@@ -53,8 +53,8 @@ class TextTable:
         for column, head in enumerate(self.columns):
             cells = [*self._cells(column), head]
             natural.append(max(map(columns_of, cells)))
-            words = self._cells(column) if self._numeric(column) else [w for c in cells for w in c.split()]
-            longest = max(map(columns_of, [*words, *head.split()]), default=0)
+            words = self._cells(column) if self._numeric(column) else [w for c in cells for w in c.split(" ")]
+            longest = max(map(columns_of, [*words, *head.split(" ")]), default=0)
             least.append(min(natural[-1], max(longest, NARROWEST)))
         while sum(natural) + GAP * (len(natural) - 1) + 1 > width:
             free = [column for column, found in enumerate(natural) if found > least[column]]

@@ -169,7 +169,11 @@ def _release_all(
 
 def _released(out: Path, name: str, say: Progress, prepared: ReadyPlan | None = None) -> None:
     plan, key = load(out / "plans" / f"{name}.toml"), Key.load(out / "demo.key")
-    run(plan, out / name, key=key, progress=say, prepared=prepared)
+
+    def named(step: str, done: int, total: int) -> None:
+        say(f"{name}: {step}", done, total)  # two releases run at once
+
+    run(plan, out / name, key=key, progress=named, prepared=prepared)
 
 
 def _require_place(out: Path, key_file: Path) -> None:

@@ -87,8 +87,7 @@ def main(words: Sequence[str]) -> int:
         return 1
 
     def told(step: str, done: int, total: int) -> None:
-        name = step if ":" in step else f"{plan.stem}: {step}"
-        print(json.dumps([name, done, total]), flush=True)
+        print(json.dumps([f"{plan.stem}: {step}", done, total]), flush=True)
 
     run(load(plan), out, key=Key.load(key_file), progress=told)
     return 0
