@@ -21,6 +21,7 @@ from stirred.catalog.published import (
 from stirred.errors import InputError, did_you_mean, require_kind
 from stirred.spec import Specification
 from stirred.spec.notebook import html_table
+from stirred.spec.numbers.numerals import fraction_of
 
 _BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
 _HOUSEHOLDS = (
@@ -141,11 +142,13 @@ _ORDER = (
 
 
 class Catalog(Mapping[str, Specification]):
-    """Published specifications by name: ``catalog["das-2020"]``.
+    """Published specifications by name: ``catalog["das-2020"]``; a swap also at a rate: ``catalog["das-2010@1/25"]``.
 
     >>> from stirred.catalog import catalog
     >>> print(catalog["pl-persons-2020"].rho_squared.exact)
     293764/114921
+    >>> catalog["whatif-state@1/2"].budget < catalog["whatif-state"].budget
+    True
     >>> catalog["das-2002"]
     Traceback (most recent call last):
     ...
@@ -160,7 +163,10 @@ class Catalog(Mapping[str, Specification]):
         self._entries = {entry.name: entry for entry in (*entries, *map(_of_what_if, WHAT_IFS))}
 
     def __getitem__(self, name: str) -> Specification:
-        return self.entry(name).specification
+        if not isinstance(name, str) or name in self._entries or "@" not in name:
+            return self.entry(name).specification
+        plain, _, rate = name.rpartition("@")
+        return self.entry(plain).at(fraction_of(rate, "swap rate"))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

@@ -6,7 +6,6 @@ from stirred.catalog.book import catalog
 from stirred.errors import InputError
 from stirred.spec import Comparison, Specification
 from stirred.spec import compare as compare_specifications
-from stirred.spec.numbers.numerals import fraction_of
 
 
 @runtime_checkable
@@ -34,8 +33,7 @@ def _stated(given: object) -> Specification:
     if isinstance(given, Specification):
         return given
     if isinstance(given, str):
-        name, sign, rate = given.partition("@")
-        return catalog.entry(name).at(fraction_of(rate, "swap rate")) if sign else catalog[name]
+        return catalog[given]
     if isinstance(given, SupportsSpecification) and isinstance(given.specification, Specification):
         return given.specification
     raise InputError(

@@ -11,7 +11,7 @@ import stirred.catalog
 from stirred.catalog import catalog
 from stirred.catalog.assumptions import variants
 from stirred.catalog.entries import pieces
-from stirred.errors import InputError
+from stirred.errors import InputError, StirredError
 from stirred.spec import (
     Approximate,
     Budget,
@@ -166,3 +166,14 @@ def test_the_parts_of_an_approximate_total_are_shown_by_epsilon() -> None:
     shown = pieces(pure + pure.under(NormalizedRenyi()).within(Budget.sqrt(2)))
     assert sorted(piece.budget for piece in shown) == ["ε = 2.0000", "ρ² = 2.0000"]
     assert {piece.counted for piece in shown} == {"ρ² = 2.0000"}
+
+
+def test_a_swap_is_asked_for_at_a_rate() -> None:
+    assert catalog["whatif-state@1/2"] == catalog.entry("whatif-state").at(Fraction(1, 2))
+    assert (
+        stirred.catalog.compare("whatif-state@1/2", catalog["whatif-state@1/2"]).overall.relation.value
+        == "equal"
+    )
+    for wrong in ("whatif-stat@1/2", "das-2020@1/2", "whatif-state@", "whatif-state@2", "@1/2"):
+        with pytest.raises(StirredError):
+            catalog[wrong]
