@@ -57,6 +57,9 @@ def released(mechanism: CellKey, engine: Local | None = None) -> dict[str, pl.Da
 
 def test_a_weighted_count_is_the_count_times_the_mean_weight() -> None:
     made = released(cell_key(weight="weight"))
+    said = {own: cell_key(weight=own).specification(census()).notes for own in ("weight", None)}
+    assert any("mean weight" in note for note in said["weight"])  # it is shown without noise
+    assert not any("mean weight" in note for note in said[None])
     both = made["weight-of-tenure-by-county"].join(TRUE, on=BY)
     assert both["weighted"].to_numpy() == pytest.approx((both["count"] * both["w"] / both["n"]).to_numpy())
     plain = released(cell_key())["tenure-by-county"]

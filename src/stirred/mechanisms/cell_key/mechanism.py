@@ -181,7 +181,7 @@ class CellKey(RecordTables):
         return self.without_budget(
             census,
             source=Phrase("cell_key.source"),
-            witness=Phrase("cell_key.note.witness"),
+            notes=(Phrase("cell_key.note.witness"), *self._weighted_note()),
             chained=Phrase("cell_key.note.chained"),
         )
 
@@ -299,6 +299,10 @@ class CellKey(RecordTables):
                 turned=lambda variance: replace(self, V=variance),
             ),
         )
+
+    def _weighted_note(self) -> tuple[Phrase, ...]:
+        """What a weighted table shows without noise."""
+        return (Phrase("cell_key.note.mean_weight"),) if self.weight else ()
 
     @property
     def _values(self) -> tuple[str, ...]:

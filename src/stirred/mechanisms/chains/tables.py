@@ -97,9 +97,9 @@ class RecordTables(Mechanism):
         return (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
 
     def without_budget(
-        self, census: "Census", *, source: Phrase, witness: Phrase, chained: Phrase
+        self, census: "Census", *, source: Phrase, notes: tuple[Phrase, ...], chained: Phrase
     ) -> Specification:
-        """No finite budget, with its witness; on the records of an earlier release, the promise of that release."""
+        """No finite budget; on the records of an earlier release, the promise of that release."""
         if self.given is not None:
             first = earlier_promise(self.given)
             return replace(first, notes=(*first.notes, chained, *self.reason()))
@@ -110,7 +110,7 @@ class RecordTables(Mechanism):
             output_premetric=Multiplicative(),
             budget=Budget.infinite(),
             evidence=Evidence(status="proved", source=source),
-            notes=(witness, *self.reason(), *census.notes),
+            notes=(*notes, *self.reason(), *census.notes),
         )
 
     def admitted(self, census: "Census", key: Key, engine: Engine | None) -> "Census":

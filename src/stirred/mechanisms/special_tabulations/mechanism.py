@@ -75,7 +75,7 @@ class SpecialTabulations(RecordTables):
         return self.without_budget(
             census,
             source=Phrase("special.source"),
-            witness=Phrase("special.note.witness"),
+            notes=(Phrase("special.note.witness"),),
             chained=Phrase("special.note.chained"),
         )
 
