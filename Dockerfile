@@ -1,4 +1,4 @@
-# docker build -t stirred . && docker run --rm -v "$PWD:/work" stirred demo
+# docker build -t stirred . && docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" stirred demo
 FROM python:3.12-slim
 WORKDIR /opt/stirred
 COPY tools/demo.txt tools/demo.txt
@@ -6,11 +6,11 @@ RUN python -m pip install --no-cache-dir --require-hashes -r tools/demo.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 # The demo compiles the kernels once, for the processor of this machine; on another one they are compiled when they are used.
-# They are kept only where whoever runs them may write.
+# They are kept only where whoever runs them may write, and the container runs as whoever starts it.
 ENV NUMBA_CACHE_DIR=/opt/stirred/kernels
 RUN python -m pip install --no-cache-dir --no-deps --no-build-isolation . \
  && stirred demo --out /tmp/demo && rm -rf /tmp/demo \
- && useradd --create-home stirred && chown -R stirred /opt/stirred/kernels
+ && useradd --create-home stirred && chmod -R a+rwX /opt/stirred/kernels
 USER stirred
 WORKDIR /work
 ENTRYPOINT ["stirred"]

@@ -89,8 +89,8 @@ def browser() -> "Iterator[Browser]":
 
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = next(filter(None, map(shutil.which, names)), None)
-    mac = Path("/Applications/Chromium.app/Contents/MacOS/Chromium")
-    path = found or (str(mac) if mac.exists() else None)
+    apps = (Path(f"/Applications/{app}.app/Contents/MacOS/{app}") for app in ("Chromium", "Google Chrome"))
+    path = found or next((str(app) for app in apps if app.exists()), None)
     assert path, "no browser: run bash tools/browser"
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path)
