@@ -1,6 +1,7 @@
 """The mode guided: units as prior knowledge, sums held first; the same bits wherever the tree is cut."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.guide.guide import Guidance
+from stirred.mechanisms.topdown.guide.passes import crossed, rounded_sums
 from stirred.mechanisms.topdown.guide.units import FINE, CountedUnits, UnitSpread, moments
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.run.above import whole
@@ -18,6 +20,7 @@ from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.solve.nested import nested
 from stirred.mechanisms.topdown.solve.problem import ParentProblem
 from stirred.mechanisms.topdown.solve.rounding import rounded
+from stirred.mechanisms.topdown.tree.counts import answers
 from unit.topdown.runs import run
 from unit.topdown.shard_engines import Narrow, assert_same
 
@@ -69,6 +72,17 @@ def test_the_guide_reads_noisy_answers_and_invariants_alone(make_census):
         assert np.array_equal(getattr(before.prior, name), getattr(after.prior, name))
     assert np.array_equal(before.prior.scatter.cells, after.prior.scatter.cells)
     assert np.array_equal(before.sums[0][0].value, after.sums[0][0].value)
+
+
+def test_sums_of_two_crossed_queries_are_both_kept_at_the_root(make_census):
+    workload = replace(Workload.preset("pl94-stirred-persons"), rho_squared=Fraction(400))
+    made = run(make_census(3), workload, Settings(mode="guided"), key=KEY, engine=Local(workers=1))
+    total = float(made.levels[0].totals[0])
+    first, second = Guidance.of(made.informed, made.constraints).sums[0]
+    for one in (first, second):
+        wanted = rounded_sums(one.value[0], total, np.ones(one.query.size, bool))
+        assert (answers(made.levels[0], one.query)[0] == wanted).all(), one.query.name
+    assert crossed(made.informed, (first, first), np.arange(2016), total) is None
 
 
 def test_spreads_follow_the_moments_and_public_constants_where_there_are_none():

@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.estimate.informed import Informed
-from stirred.mechanisms.topdown.guide.passes import Sums, aims_of, clear, first_queries, fitted, rounded_sums
+from stirred.mechanisms.topdown.guide.passes import (
+    Sums,
+    aims_of,
+    clear,
+    crossed,
+    first_queries,
+    fitted,
+    rounded_sums,
+)
 from stirred.mechanisms.topdown.guide.prior import UnitPrior
 from stirred.mechanisms.topdown.guide.units import CountedUnits, UnitSpread, moments
 from stirred.mechanisms.topdown.rules.constraints import Constraints
@@ -21,6 +29,7 @@ Ints = NDArray[np.int64]
 class Guidance:
     """The sums of every level above the leaves that are fitted first, and the prior of the leaves if there is one."""
 
+    informed: Informed
     sums: Mapping[int, tuple[Sums, ...]]
     prior: UnitPrior | None
     last: int
@@ -38,7 +47,7 @@ class Guidance:
         prior = None
         if units is not None and len(informed.leaves.parent):
             prior = UnitPrior.of(informed, units, scatter or UnitSpread.of(moments(informed, units)))
-        return Guidance(sums, prior, last)
+        return Guidance(informed, sums, prior, last)
 
     def shaped(self, depth: int, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
         """The problem of a parent with its sums held, or with the prior of its leaves."""
@@ -52,9 +61,12 @@ class Guidance:
 
     def root(self, cells: Ints, total: float | None) -> tuple[NDArray[np.int32], Floats] | None:
         """The partition of the root's cells and the whole sums that are held there; None where nothing is."""
-        if not self.sums.get(0) or len(self.sums[0]) > 1:
+        sums = self.sums.get(0, ())
+        if len(sums) == 2:
+            return crossed(self.informed, (sums[0], sums[1]), cells, total)
+        if len(sums) != 1:
             return None
-        one = self.sums[0][0]
+        one = sums[0]
         number = one.query.of(cells)
         if (number < 0).any():
             return None

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
-from stirred.mechanisms.topdown.solve.problem import HeldSums, ParentProblem, solve
+from stirred.mechanisms.topdown.solve.problem import FREE, HeldSums, ParentProblem, solve
+from stirred.mechanisms.topdown.solve.root import solve_root
+from stirred.mechanisms.topdown.solve.rounding import network
+from stirred.mechanisms.topdown.solve.rounding import rounded as whole_numbers
 from stirred.mechanisms.topdown.workload.histogram import Query
 
 Floats = NDArray[np.float64]
@@ -149,3 +152,48 @@ def rounded_sums(value: Floats, total: float | None, possible: NDArray[np.bool_]
     order = np.argsort(-(value - floor), kind="stable")
     floor[order[: int(total - floor.sum())]] += 1.0
     return floor
+
+
+def crossed(
+    informed: Informed, sums: tuple[Sums, Sums], cells: Ints, total: float | None
+) -> tuple[NDArray[np.int32], Floats] | None:
+    """The root's cells by the answers of two queries, and whole sums of these that keep both queries' own sums.
+
+    The tree knows the sums of each query well and those of both together badly, so the latter come from a fit of the
+    cells that holds the former. None where the queries share an axis or leave cells out.
+    """
+    both = [one.query for one in sums]
+    numbers = [query.of(cells) for query in both]
+    shared = any(both[0].counts_for(i) and both[1].counts_for(i) for i in range(len(both[0].factors)))
+    if shared or any((number < 0).any() for number in numbers):
+        return None
+    possible = [
+        np.bincount(number, minlength=query.size) > 0 for number, query in zip(numbers, both, strict=True)
+    ]
+    first = rounded_sums(sums[0].value[0], total, possible[0])
+    second = rounded_sums(sums[1].value[0], float(first.sum()), possible[1])
+    measurements, node = informed.measurements, np.zeros(1, np.int64)
+    level, place = measurements.allotment.holder(0, node)
+    weights = measurements.solve_weights(
+        int(measurements.allotment.start[int(level[0])][int(place[0])]), int(level[0])
+    )
+    queries = [query for query in measurements.allotment.workload.queries if query.name in weights]
+    held = HeldSums(numbers[1].astype(np.int32), second[None], second[None])
+    x = solve_root(
+        informed.linear(0, node, cells)[0],
+        np.stack([np.unique(query.of(cells), return_inverse=True)[1].ravel() for query in queries]).astype(np.int32),
+        np.array([weights[query.name] for query in queries]),
+        numbers[0].astype(np.int32), first, (held,),
+    ).x[0]  # fmt: skip
+    joint = numbers[1] * both[0].size + numbers[0]
+    shape, size = (both[1].size, both[0].size), both[0].size * both[1].size
+    table = np.zeros(size)
+    np.add.at(table, joint, x)
+    exists = np.bincount(joint, minlength=size).reshape(shape) > 0
+    free = np.full((shape[0], 1), FREE)
+    net = network(
+        table.reshape(shape), first.astype(np.int64), exists, np.zeros(shape[1], np.int32), -free, free,
+        total_low=second, total_high=second,
+    )  # fmt: skip
+    found = whole_numbers(net) if (net.capacity >= 0).all() else None
+    return None if found is None else (joint.astype(np.int32), found.ravel().astype(np.float64))
