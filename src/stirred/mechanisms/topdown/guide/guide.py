@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +63,11 @@ class Guidance:
     def root(self, cells: Ints, total: float | None) -> tuple[NDArray[np.int32], Floats] | None:
         """The partition of the root's cells and the whole sums that are held there; None where nothing is."""
         sums = self.sums.get(0, ())
-        if len(sums) == 2:
-            return crossed(self.informed, (sums[0], sums[1]), cells, total)
-        if len(sums) != 1:
+        for pair in combinations(sums, 2):  # the first two that share no axis
+            both = crossed(self.informed, pair, cells, total)
+            if both is not None:
+                return both
+        if not sums:
             return None
         one = sums[0]
         number = one.query.of(cells)

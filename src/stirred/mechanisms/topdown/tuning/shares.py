@@ -26,6 +26,7 @@ Pair = tuple[str, str]
 Tables = tuple[tuple[tuple[str, Query], ...], Floats]  # tables, and the variance that each may have
 MAE = (2 / np.pi) ** 0.5  # the mean of |z| for a standard normal z
 MARGIN = 0.995  # of what goals and limits allow, for the rounding to exact shares
+HELD = 0.92  # of a goal above the leaves: where its sums are held, whole numbers and non-negativity add about 5 %
 LEAST = 1e-6  # of the total: what a query that helps nobody is left with before rounding drops it
 ITERATIONS = 200, 60  # of the choice, and of the smallest total that reaches the goals
 
@@ -219,7 +220,10 @@ def _solved(
     from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimize
 
     scale = asked.total / 100
-    allowed = np.array([*((goal.limit * MARGIN / MAE) ** 2 for goal in asked.goals), *held[1]])
+    leaf = asked.errors.shape.levels[-1]
+    parts = (MARGIN if level == leaf else HELD for level, _ in asked.asked)
+    goals = ((goal.limit * part / MAE) ** 2 for goal, part in zip(asked.goals, parts, strict=True))
+    allowed = np.array([*goals, *held[1]])
     tables = (*asked.asked, *held[0])
 
     def slack(z: Floats) -> Floats:
@@ -237,7 +241,6 @@ def _solved(
     if total is not None:
         limits.append(LinearConstraint(np.full((1, len(start)), scale / total), 1.0, 1.0))
     lowest: Floats = np.full(len(start), 100 * LEAST)
-    leaf = asked.errors.shape.levels[-1]
     for place, (level, query) in enumerate(asked.pairs):
         if level == leaf and asked.workload.query(query).size == asked.workload.histogram.cells:
             lowest[place] = (
