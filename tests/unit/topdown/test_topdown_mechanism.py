@@ -246,34 +246,37 @@ def test_a_child_without_a_parent_is_refused():
         Tree.of(frame, ("state", "county", "block"))
 
 
-@pytest.mark.parametrize("stop", [1, 3])
-def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, monkeypatch, stop):
-    from stirred.mechanisms.topdown.solve.levels import Estimator
+@pytest.mark.parametrize(("stop", "workers"), [(1, 1), (3, 1), (3, 2)])
+def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, monkeypatch, stop, workers):
+    from stirred.mechanisms.topdown.solve.batched.batch import LevelSolver
 
-    census = make_census(12, width=3)
+    census, engine = make_census(12, width=3), Local(workers=workers)
     (tmp_path / "whole").mkdir()
     (tmp_path / "resumed").mkdir()
-    TopDown().release(census, key=KEY, out=tmp_path / "whole")
-    level = Estimator.level
+    TopDown().release(census, key=KEY, engine=engine, out=tmp_path / "whole")
+    solve = LevelSolver.solve
 
-    def dies(self, depth, *rest, **named):
-        if depth == stop:
+    def dies(self, family):
+        if self.depth == stop and family.parents.stop == self.estimator.allotment.spine.size(stop - 1):
             raise KeyboardInterrupt
-        return level(self, depth, *rest, **named)
+        return solve(self, family)
 
-    monkeypatch.setattr(Estimator, "level", dies)
+    monkeypatch.setattr(LevelSolver, "solve", dies)
     mechanism, state = TopDown(), tmp_path / "state"
     with pytest.raises(KeyboardInterrupt):
-        mechanism.release(census, key=KEY, out=tmp_path / "resumed", state=state)
+        mechanism.release(census, key=KEY, engine=engine, out=tmp_path / "resumed", state=state)
+    kept = [int(file.stem[6:]) for file in state.glob("*/level-*.parquet")]
     again = []
 
-    def counts(self, depth, *rest, **named):
-        again.append(depth)
-        return level(self, depth, *rest, **named)
+    def counts(self, family):
+        again.append(self.depth)
+        return solve(self, family)
 
-    monkeypatch.setattr(Estimator, "level", counts)
-    mechanism.release(census, key=KEY, out=tmp_path / "resumed", state=state)
-    assert min(again) == stop  # finished levels were taken up
+    monkeypatch.setattr(LevelSolver, "solve", counts)
+    mechanism.release(census, key=KEY, engine=engine, out=tmp_path / "resumed", state=state)
+    assert min(again) == max(kept) + 1  # finished levels were taken up
+    assert 0 < max(kept) + 1 <= stop
+    assert workers > 1 or max(kept) + 1 == stop
     assert (tmp_path / "whole/person.parquet").read_bytes() == (
         tmp_path / "resumed/person.parquet"
     ).read_bytes()

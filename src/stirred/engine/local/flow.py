@@ -134,7 +134,7 @@ def _allow_files(number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LocalParts:
-    """Parts in a store, with kernels that run when rows are asked for; at most ``workers`` parts are in memory at once."""
+    """Parts in a store, with kernels that run when asked for: at most ``workers`` at once, and as many results wait."""
 
     store: Store
     schemas: tuple[pa.Schema, ...]  # the schemas of what is in the store
@@ -172,7 +172,8 @@ class LocalParts:
 
     def run(self, steps: Steps | None) -> Iterator[pa.Table]:
         """Every part in order."""
-        for done, table in enumerate(in_order(self.one, range(self.number), self.workers), 1):
+        found = in_order(self.one, range(self.number), self.workers, ahead=self.workers)
+        for done, table in enumerate(found, 1):
             yield table
             if steps is not None:
                 steps(done, self.number)

@@ -5,7 +5,7 @@ run with the same key, parameters and census.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from stirred.chance import Key
 from stirred.chance.authentic import AuthenticFolder, keep_mark, mark_of
-from stirred.engine import Engine, Progress
+from stirred.engine import Engine, Local, Progress
 from stirred.errors import PrivacyError
+from stirred.mechanisms.topdown.solve.batched.cascade import Cascade
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -95,6 +96,15 @@ class Checkpoint:
 NOTHING_KEPT = Checkpoint()
 
 
+def threads(engine: Engine) -> int:
+    """How many threads an engine runs in this process."""
+    return engine.workers if isinstance(engine, Local) else Local().workers
+
+
+def at_once(depth: int) -> None:
+    """Wait for nothing: all linear terms are there."""
+
+
 def descend(
     estimator: Estimator,
     above: Sequence[Sparse],
@@ -103,15 +113,26 @@ def descend(
     *,
     progress: Progress | None = None,
     checkpoint: Checkpoint = NOTHING_KEPT,
+    ready: Callable[[int], None] = at_once,
 ) -> tuple[list[Sparse], list[Certificate]]:
-    """The histograms of every level down to ``last``, those given first; levels finished before are used again."""
+    """The histograms of every level down to ``last``, those given first; levels finished before are used again.
+
+    ``ready`` returns when the linear terms of a level are there.
+    """
     levels = list(above)
     certificates: list[Certificate] = []
     for depth in range(len(levels), last + 1):
         done = checkpoint.load(depth)
         if done is None:
-            done = estimator.root() if depth == 0 else estimator.level(depth, levels[-1], engine, progress)
-            checkpoint.save(depth, *done)
+            break
         levels.append(done[0])
         certificates.append(done[1])
-    return levels, certificates
+
+    def finished(depth: int, level: Sparse, certificate: Certificate) -> None:
+        checkpoint.save(depth, level, certificate)
+        certificates.append(certificate)
+
+    cascade = Cascade(
+        estimator, levels, last, workers=threads(engine), ready=ready, finished=finished, progress=progress
+    )
+    return cascade.run(), certificates

@@ -49,6 +49,7 @@ class Estimator:
     solver: str = "fast"  # or "piqp": the generic path, for comparison
     guide: SolveGuide | None = None
     rounder: str = "own"  # or "production": with the query sets of 2020
+    geounits: int = 0  # of the whole tree, where only a part of it is here
 
     @staticmethod
     def of(
@@ -58,14 +59,15 @@ class Estimator:
         solver: str = "fast",
         guide: SolveGuide | None = None,
         rounder: str = "own",
+        geounits: int = 0,
     ) -> "Estimator":
         """The estimator that weighs queries as the measurements of its targets do."""
         measurements = targets.measurements
         allotment = measurements.allotment
         weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
         return Estimator(
-            allotment, constraints, targets, weights, solver=solver, guide=guide, rounder=rounder
-        )
+            allotment, constraints, targets, weights, solver=solver, guide=guide, rounder=rounder, geounits=geounits
+        )  # fmt: skip
 
     def root(self) -> tuple[Sparse, Certificate]:
         """The histogram of the root."""
@@ -130,15 +132,15 @@ class Estimator:
         """The histograms of a level, given those of the level above."""
         spine = self.allotment.spine
         certificate = Certificate(spine.levels[depth])
-        parents = np.flatnonzero(np.diff(above.first) > 0)
-        tasks, kernel = batch.tasks(self, depth, above, parents)
+        solver = batch.LevelSolver(self, depth)
+        tasks = solver.families(batch.Family(0, above), 2)
         results: list[batch.Triples] = []
-        for done, (triples, own) in enumerate(engine.map(kernel, tasks), 1):
+        for done, (triples, own) in enumerate(engine.map(solver.solve, tasks), 1):
             certificate.join(own)
             results.append(triples)
             if progress is not None:
                 progress(spine.levels[depth], done, len(tasks))
-        return batch.joined(results, spine.size(depth)), certificate
+        return batch.joined(results, 0, spine.size(depth)), certificate
 
     def batchable(self, depth: int) -> bool:
         """Whether compiled code solves the parents of a level: one pass, and no earlier product that is held."""
@@ -148,11 +150,10 @@ class Estimator:
         return self.solver == "fast" and plain and one and not self._crowded(depth)
 
     def parent(
-        self, depth: int, parent: int, above: Sparse, certificate: Certificate
+        self, depth: int, parent: int, cells: Ints, counts: Ints, certificate: Certificate
     ) -> tuple[Ints, Ints, Ints]:
-        """Children of one parent: nodes, cells and counts."""
+        """Children of one parent, from its own cells and counts: nodes, cells and counts."""
         spine = self.allotment.spine
-        cells, counts = above.at(parent)
         first, last = spine.first_child[depth - 1][parent : parent + 2]
         children = np.arange(first, last)
         if len(children) == 1:

@@ -1,11 +1,12 @@
 """Solve many parents of a level in one call of compiled code, which holds no lock: threads take batches of parents.
 
-The arrays of a level are made once (``LevelArrays``); a batch is limited by the cells of its children, and so is the
-memory of every thread. A parent that the kernel refuses is solved by ``Estimator.parent``, from which no result differs; so
-are all parents of a small tree, for which nothing is compiled.
+What parents of a level share is laid out once (``LevelSolver``); a batch is limited by the cells of its children, and
+so is the memory of every thread. A parent that the kernel refuses is solved by ``Estimator.parent``, from which no
+result differs; so are all parents of a small tree, for which nothing is compiled.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -53,36 +54,84 @@ class ParentSolver(Protocol):
     def weights(self) -> dict[tuple[int, int], dict[str, float]]: ...
     @property
     def tolerance(self) -> float: ...
+    @property
+    def geounits(self) -> int: ...
     def batchable(self, depth: int) -> bool: ...
-    def parent(self, depth: int, parent: int, above: Sparse, certificate: Certificate) -> Triples: ...
+    def parent(
+        self, depth: int, parent: int, cells: Ints, counts: Ints, certificate: Certificate
+    ) -> Triples: ...
 
 
-def tasks(
-    estimator: ParentSolver, depth: int, above: Sparse, parents: Ints
-) -> tuple[list[Ints], Callable[[Ints], tuple[Triples, Certificate]]]:
-    """The parents of a level in batches, and what solves one: compiled code, or the general path parent by parent."""
-    spine = estimator.allotment.spine
-    many = sum(map(len, spine.codes)) >= MANY
-    if many and len(parents) and estimator.batchable(depth):
-        arrays = level_arrays(estimator, depth, above)
-        terms = terms_of(estimator, depth, arrays.cells)
-        return batches(arrays, parents), lambda part: solve_parents(
-            estimator, depth, above, arrays, terms, part
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Neighbouring parents, the first of that number, with their histograms (numbered from 0): solved in one call."""
+
+    first: int
+    above: Sparse
+
+    @property
+    def parents(self) -> range:
+        """Their numbers."""
+        return range(self.first, self.first + len(self.above.first) - 1)
+
+    def part(self, begin: int, end: int) -> "Family":
+        """Those from ``begin`` on, counted from the first."""
+        ends = self.above.first[begin : end + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        return Family(
+            self.first + begin, Sparse(ends - ends[0], self.above.cells[entries], self.above.counts[entries])
         )
 
-    def one_by_one(part: Ints) -> tuple[Triples, Certificate]:
-        own = Certificate(spine.levels[depth])
-        return together([estimator.parent(depth, int(p), above, own) for p in part]), own
 
-    chunk = max(1, min(CHUNK, len(parents) // TASKS))
-    return [parents[i : i + chunk] for i in range(0, len(parents), chunk)], one_by_one
+class LevelSolver:
+    """Solves the parents of a level: in compiled batches, or by the general path one by one."""
+
+    def __init__(self, estimator: ParentSolver, depth: int) -> None:
+        self.estimator, self.depth = estimator, depth
+        spine = estimator.allotment.spine
+        many = max(estimator.geounits, sum(map(len, spine.codes))) >= MANY
+        self.shared = shared_arrays(estimator, depth) if many and estimator.batchable(depth) else None
+
+    def solve(self, family: Family) -> tuple[Triples, Certificate]:
+        """Nodes, cells and counts of the children of some parents, in order, and the certificate of their solves."""
+        parents = np.flatnonzero(np.diff(family.above.first) > 0)
+        if self.shared is not None:
+            arrays = family_arrays(self.estimator, self.depth, self.shared, family)
+            terms = terms_of(self.estimator, self.depth, arrays.cells)
+            return solve_parents(self.estimator, self.depth, family, arrays, terms, parents)
+        certificate = Certificate(self.estimator.allotment.spine.levels[self.depth])
+        pieces = [self._alone(family, int(p), certificate) for p in parents]
+        return together(pieces), certificate
+
+    def _alone(self, family: Family, p: int, certificate: Certificate) -> Triples:
+        cells, counts = family.above.at(p)
+        return self.estimator.parent(self.depth, family.first + p, cells, counts, certificate)
+
+    def families(self, whole: Family, workers: int) -> list[Family]:
+        """Parts of neighbouring parents: limited in size, and enough of them for the threads.
+
+        The largest come first, because a large one that starts last would leave the other threads without work.
+        """
+        spine, parents = self.estimator.allotment.spine, len(whole.parents)
+        if not parents:
+            return []
+        # A part of the level gets its share of the tasks that the level is divided into.
+        wanted = max(1, -(-TASKS * parents // spine.size(self.depth - 1))) if workers > 1 else 1
+        children = np.diff(spine.first_child[self.depth - 1][whole.first : whole.first + parents + 1])
+        size = np.diff(whole.above.first) * children
+        limit = max(1, min(CELLS, int(size.sum()) // wanted))
+        if self.shared is None:  # as many parents in each
+            size, limit = np.ones_like(size), max(1, min(CHUNK, parents // wanted))
+        number = (np.cumsum(size) - size) // limit
+        cut = np.r_[0, np.flatnonzero(np.diff(number)) + 1, parents]
+        largest = np.argsort(-np.add.reduceat(size, cut[:-1]), kind="stable")
+        return [whole.part(int(cut[i]), int(cut[i + 1])) for i in largest.tolist()]
 
 
-def level_arrays(estimator: ParentSolver, depth: int, above: Sparse) -> LevelArrays:
-    """The arrays of a level."""
+def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
+    """The arrays of a level that do not depend on the histograms above it."""
     allotment, held = estimator.allotment, estimator.constraints.held
     spine, queries = allotment.spine, allotment.workload.queries
-    cells, place = np.unique(above.cells, return_inverse=True)
     nodes = np.arange(spine.size(depth))
     holder, number = allotment.holder(depth, nodes)
     start = np.full(len(nodes), -1, np.int64)
@@ -93,24 +142,40 @@ def level_arrays(estimator: ParentSolver, depth: int, above: Sparse) -> LevelArr
     here = [one for one in held if depth < len(one.low)]
     sizes = [one.query.size for one in here]
     none = np.zeros((len(nodes), 0), np.int64)
+    nothing, no_groups = np.zeros(0, np.int64), np.zeros((0, 0), np.int32)
     return LevelArrays(
-        above=own(above.first),
-        place=own(place.ravel()),
-        cells=own(cells),
-        counts=own(above.counts),
+        above=nothing,
+        place=nothing,
+        cells=nothing,
+        counts=nothing,
         first_child=own(spine.first_child[depth - 1]),
-        queries=np.stack([compact(q.of(cells)) for q in queries]),
+        queries=no_groups,
         weights=np.array(known, float).reshape(len(pairs), len(queries)),
         classes=own(classes.ravel()),
-        held=np.stack([np.zeros(len(cells), np.int32), *(h.query.of(cells).astype(np.int32) for h in here)])[
-            1:
-        ],
+        held=no_groups,
         begin=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         low=np.concatenate([none, *(one.low[depth] for one in here)], axis=1).astype(np.int64),
         high=np.concatenate([none, *(one.high[depth] for one in here)], axis=1).astype(np.int64),
         whole=np.array([one.whole for one in here], bool),
         nested=sum(not one.whole for one in here) <= 1,
         tolerance=estimator.tolerance,
+    )
+
+
+def family_arrays(estimator: ParentSolver, depth: int, shared: LevelArrays, family: Family) -> LevelArrays:
+    """The arrays of some parents of a level, which are numbered from 0."""
+    cells, place = np.unique(family.above.cells, return_inverse=True)
+    here = [one for one in estimator.constraints.held if depth < len(one.low)]
+    return shared._replace(
+        above=own(family.above.first),
+        place=own(place.ravel()),
+        cells=own(cells),
+        counts=own(family.above.counts),
+        first_child=shared.first_child[family.first : family.parents.stop + 1],
+        queries=np.stack([compact(q.of(cells)) for q in estimator.allotment.workload.queries]),
+        held=np.stack([np.zeros(len(cells), np.int32), *(h.query.of(cells).astype(np.int32) for h in here)])[
+            1:
+        ],
     )
 
 
@@ -144,26 +209,10 @@ def terms_of(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
     )
 
 
-def batches(level: LevelArrays, parents: Ints) -> list[Ints]:
-    """As many parents in a batch as have CELLS cells with all their children, and enough batches for threads.
-
-    The largest come first, because a large one that starts last would leave the other threads without work.
-    """
-    if not len(parents):
-        return []
-    size = (level.above[parents + 1] - level.above[parents]) * np.diff(level.first_child)[parents]
-    limit = max(1, min(CELLS, int(size.sum()) // TASKS))
-    number = (np.cumsum(size) - size) // limit
-    cut = np.flatnonzero(np.diff(number)) + 1
-    largest = np.argsort(-np.add.reduceat(size, np.r_[0, cut]), kind="stable")
-    found = np.split(parents, cut)
-    return [found[i] for i in largest.tolist()]
-
-
 def solve_parents(
-    estimator: ParentSolver, depth: int, above: Sparse, level: LevelArrays, terms: Terms, parents: Ints
+    estimator: ParentSolver, depth: int, family: Family, level: LevelArrays, terms: Terms, parents: Ints
 ) -> tuple[Triples, Certificate]:
-    """Nodes, cells and counts of the children of some parents, in order, and the certificate of their solves."""
+    """The children of those of a family's parents that have records."""
     drawn, first, by_column = np.zeros(0), np.zeros(len(parents) + 1, np.int64), np.ones(len(parents), bool)
     if terms.kind == OWN:
         drawn, first, by_column = _drawn(estimator, depth, level, parents)
@@ -186,7 +235,9 @@ def solve_parents(
     for i in again.tolist():
         end = int(ends[i])
         pieces.append((node[at:end], cell[at:end], count[at:end]))
-        pieces.append(estimator.parent(depth, int(parents[i]), above, certificate))
+        cells, counts = family.above.at(int(parents[i]))
+        number = family.first + int(parents[i])
+        pieces.append(estimator.parent(depth, number, cells, counts, certificate))
         at = end
     pieces.append((node[at:], cell[at:], count[at:]))
     return together(pieces), certificate
@@ -219,11 +270,11 @@ def together(pieces: Sequence[Triples]) -> Triples:
     return node, cell, count
 
 
-def joined(results: Sequence[Triples], nodes: int) -> Sparse:
-    """The histograms of a level: within each batch, triples are in order already."""
+def joined(results: Sequence[Triples], first: int, nodes: int) -> Sparse:
+    """The histograms of neighbouring nodes from number ``first`` on: within each batch, triples are in order already."""
     ordered = sorted((one for one in results if len(one[0])), key=lambda one: int(one[0][0]))
     node, cell, count = together(ordered)
-    return Sparse(np.searchsorted(node, np.arange(nodes + 1)), cell, count)
+    return Sparse(np.searchsorted(node, np.arange(first, first + nodes + 1)), cell, count)
 
 
 def compact(index: Ints) -> Groups:
