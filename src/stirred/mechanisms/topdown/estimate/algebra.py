@@ -137,6 +137,27 @@ class Algebra:
             result.append(table)
         return tuple(result)
 
+    @cached_property
+    def _touched(self) -> dict[bytes, tuple[tuple[Ints, Ints], ...]]:
+        return {}
+
+    def touched(self, act: Ints) -> tuple[tuple[Ints, Ints], ...]:
+        """For each query: the answers that rows ``act`` of the matrix axis count in, and which of them each cell does."""
+        if (known := self._touched.get(act.tobytes())) is not None:
+            return known
+        groups, _ = self.kept_groups
+        found = []
+        for query, recode, table in zip(self.queries, self.recodes, self.answers, strict=True):
+            numbers = np.sort(table[np.unique(recode[act][recode[act] >= 0])].ravel())
+            own = groups[self.kept(query)]
+            place = np.full((len(act), self.S), -1, np.int64)
+            for i, k in enumerate(act):
+                if recode[k] >= 0:
+                    place[i] = np.searchsorted(numbers, table[recode[k], own])
+            found.append((numbers, place))
+        self._touched[act.tobytes()] = tuple(found)
+        return tuple(found)
+
     def information(self, weights: Mapping[str, float]) -> Floats:
         """$P_f = \\sum_q w_q m_{qf} R_q'R_q$ with m = 1 on kept axes, n or 0 on summed ones (f mean or deviation)."""
         P = np.zeros((self.parts, self.K, self.K))

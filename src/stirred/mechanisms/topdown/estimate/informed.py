@@ -39,27 +39,45 @@ class Informed:
         cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None
     ) -> "Informed":
         """Measure everything, run both passes, and keep the linear terms."""
-        algebra = algebra_of(measurements, constraints)
-        levels, leaves = tree(algebra, measurements, constraints, engine or Local(workers=1))
-        gls.estimate(algebra, levels, leaves, engine)
-        result = cls(algebra, measurements, levels, leaves)
+        result = cls.risen(measurements, constraints, engine)
+        gls.fall(result.algebra, result.levels, result.leaves, engine=engine)
         result.prepare(engine)
         return result
 
+    @classmethod
+    def risen(
+        cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None
+    ) -> "Informed":
+        """Measure everything and run the pass upward, after which the root is known."""
+        algebra = algebra_of(measurements, constraints)
+        levels, leaves = tree(algebra, measurements, constraints, engine or Local(workers=1))
+        gls.rise(algebra, levels, leaves, engine=engine)
+        for root in levels[:1] or leaves.patterns:
+            root.e = root.b
+        return cls(algebra, measurements, levels, leaves)
+
     def prepare(self, engine: Engine | None = None) -> None:
         """The linear terms of every node whose estimate is known."""
-        allotment = self.measurements.allotment
-        for d, level in enumerate(self.levels):
-            holder, node = allotment.holder(d, np.arange(len(level.parent)))
-            out = np.empty_like(level.e)
-            starts = np.full(len(holder), -1, np.int64)
-            for h in np.unique(holder):
-                starts[holder == h] = allotment.start[h][node[holder == h]]
-            for h, a in np.unique(np.stack([holder, starts], axis=1), axis=0).tolist():
-                rows = np.flatnonzero((holder == h) & (starts == a))
-                P = self.algebra.information(self.measurements.solve_weights(a, h))[None]
-                self._apply(P, level.e, rows, out, engine)
-            self.upper.append(out)
+        for depth in range(len(self.levels)):
+            self.prepare_level(depth, engine)
+        self.prepare_leaves(engine)
+
+    def prepare_level(self, depth: int, engine: Engine | None = None) -> None:
+        """The linear terms of a level above the leaves, after those above it."""
+        allotment, level = self.measurements.allotment, self.levels[depth]
+        holder, node = allotment.holder(depth, np.arange(len(level.parent)))
+        out = np.empty_like(level.e)
+        starts = np.full(len(holder), -1, np.int64)
+        for h in np.unique(holder):
+            starts[holder == h] = allotment.start[h][node[holder == h]]
+        for h, a in np.unique(np.stack([holder, starts], axis=1), axis=0).tolist():
+            rows = np.flatnonzero((holder == h) & (starts == a))
+            P = self.algebra.information(self.measurements.solve_weights(a, h))[None]
+            self._apply(P, level.e, rows, out, engine)
+        self.upper.append(out)
+
+    def prepare_leaves(self, engine: Engine | None = None) -> None:
+        """The linear terms of the leaves."""
         leaves = len(self.leaves.parent)
         K, S = self.algebra.K, self.algebra.S
         self.pattern = np.full(leaves, -1, np.int64)
@@ -213,20 +231,11 @@ def right_side(
 ) -> Floats:
     """$A'Wy$ of measured geounits on the rows ``act`` of the matrix axis; only answers that touch them are drawn."""
     weights = measurements.weights(start, depth)
-    groups, _ = algebra.kept_groups
     result = np.zeros((len(nodes), len(act), algebra.S))
-    for query, recode, table in zip(algebra.queries, algebra.recodes, algebra.answers, strict=True):
-        if query.name not in weights:
-            continue
-        needed = np.unique(recode[act][recode[act] >= 0])
-        numbers = np.sort(table[needed].ravel())
-        y = measurements.answers(depth, start, query, nodes, numbers)
-        own = groups[algebra.kept(query)]
-        place = np.full((len(act), algebra.S), -1, np.int64)
-        for i, k in enumerate(act):
-            if recode[k] >= 0:
-                place[i] = np.searchsorted(numbers, table[recode[k], own])
-        _weigh(y, weights[query.name], place, result)
+    for query, (numbers, place) in zip(algebra.queries, algebra.touched(act), strict=True):
+        if query.name in weights:
+            y = measurements.answers(depth, start, query, nodes, numbers)
+            _weigh(y, weights[query.name], place, result)
     return result
 
 

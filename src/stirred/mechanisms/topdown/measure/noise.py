@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, Key, Stream
+from stirred.compiled import compiled
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -21,6 +22,7 @@ from stirred.mechanisms.topdown.workload.histogram import Query
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+TABLE = 1 << 16  # cells of a histogram up to which a table of all of them is made
 
 
 @lru_cache(maxsize=1024)
@@ -56,6 +58,7 @@ class Measurements:
         None  # the numbers in the whole tree of the nodes of a part of it, by level
     )
     _streams: dict[tuple[int, str], Stream] = field(default_factory=dict)
+    _tables: dict[str, Ints] = field(default_factory=dict)  # query → the answer of every cell
 
     def weights(self, start: int, depth: int) -> dict[str, float]:
         """1/variance by query of a geounit of ``depth`` that also spends the parts of the levels from ``start``."""
@@ -102,8 +105,26 @@ class Measurements:
 
     def exact(self, depth: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
         """The exact answers (nodes × numbers); ``numbers`` ascending."""
-        data = self.truth[depth]
         result = np.zeros((len(nodes), len(numbers)), np.int64)
+        self._add_exact(depth, query, nodes, numbers, result)
+        return result
+
+    def answers(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
+        """Noisy answers: exact ones plus noise."""
+        result = self.noise(depth, start, query, nodes, numbers)
+        self._add_exact(depth, query, nodes, numbers, result)
+        return result
+
+    def _add_exact(self, depth: int, query: Query, nodes: Ints, numbers: Ints, result: Ints) -> None:
+        """Add the exact answers."""
+        data, size = self.truth[depth], self.allotment.workload.histogram.cells
+        if size <= TABLE:
+            if query.name not in self._tables:
+                self._tables[query.name] = query.of(np.arange(size))
+            column = np.full(query.size + 1, -1, np.int64)  # the last is for cells that are not counted
+            column[numbers] = np.arange(len(numbers))
+            _add_counts(data.first, data.cells, data.counts, nodes, column[self._tables[query.name]], result)
+            return
         lengths = data.first[nodes + 1] - data.first[nodes]
         row = np.repeat(np.arange(len(nodes)), lengths)
         entry = np.repeat(data.first[nodes] - np.r_[0, np.cumsum(lengths)[:-1]], lengths) + np.arange(
@@ -116,11 +137,6 @@ class Measurements:
         if len(numbers):
             hit &= numbers[place] == index
         np.add.at(result, (row[hit], place[hit]), data.counts[entry[hit]])
-        return result
-
-    def answers(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
-        """Noisy answers: exact ones plus noise."""
-        return self.exact(depth, query, nodes, numbers) + self.noise(depth, start, query, nodes, numbers)
 
     def require_every_leaf(self) -> None:
         """The closed form needs every cell of a leaf measured, at least through the detailed query."""
@@ -133,3 +149,13 @@ class Measurements:
                     why="the estimate of a leaf starts from its detailed counts",
                     fix="give it a share there, or use mode classic",
                 )
+
+
+@compiled
+def _add_counts(first: Ints, cells: Ints, counts: Ints, nodes: Ints, column: Ints, out: Ints) -> None:
+    """Add the counts of each node's cells to the columns that count them (-1: none does)."""
+    for i in range(len(nodes)):
+        for entry in range(first[nodes[i]], first[nodes[i] + 1]):
+            c = column[cells[entry]]
+            if c >= 0:
+                out[i, c] += counts[entry]
