@@ -1,6 +1,6 @@
 """The tree from the root down to the cut, held by one process, and its part of a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,8 +9,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.engine import Engine
+from stirred.engine import Engine, Local
+from stirred.engine.local.threads import begun
 from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate.falling import Falling
 from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, noisy_levels
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.noise import Measurements
@@ -27,10 +29,11 @@ from stirred.mechanisms.topdown.rules.constraints import (
 )
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run import digest
+from stirred.mechanisms.topdown.run.levels import at_once, threads
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
 from stirred.mechanisms.topdown.run.subtrees.grove import Division
 from stirred.mechanisms.topdown.run.task import Task
-from stirred.mechanisms.topdown.tree.counts import Sparse, histograms, ordinary, stacked, upward
+from stirred.mechanisms.topdown.tree.counts import Sparse, counted, ordinary, placed, stacked, upward
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.tree.leaves import leaf_table
 from stirred.mechanisms.topdown.tree.splits import QUARTERS, split, with_entities
@@ -96,10 +99,17 @@ class Above:
 
     def informed(
         self, measurements: Measurements, engine: Engine, risen: Sequence[Mapping[str, Floats]] | None
-    ) -> Informed:
-        """The estimate over the whole tree, down to the cut; ``risen`` are the estimates from below it, if any."""
+    ) -> tuple[Informed, Callable[[int], None]]:
+        """The estimate over the whole tree, down to the cut, and a function that waits for that of a level.
+
+        ``risen`` are the estimates from below the cut, if any.
+        """
         if risen is None:
-            return Informed.of(measurements, self.constraints, engine)
+            if threads(engine) == 1:
+                return Informed.of(measurements, self.constraints, engine), at_once
+            whole = Informed.risen(measurements, self.constraints, engine)
+            # The root's solve, which is not divided, has a thread for itself.
+            return whole, Falling(whole, Local(workers=threads(engine) - 1)).ready
         algebra = algebra_of(measurements, self.constraints)
         levels = noisy_levels(algebra, measurements, self.constraints, range(self.depth))
         none = np.zeros(0, np.int64)
@@ -108,7 +118,7 @@ class Above:
         gls.estimate(algebra, levels, tops, engine)
         result = Informed(algebra, measurements, [*levels, tops], gls.Leaves(none, []))
         result.prepare(engine)
-        return result
+        return result, at_once
 
     def released(self, levels: list[Sparse]) -> list[Sparse]:
         """The same histograms in the published geography; above the cut both trees have the same geounits."""
@@ -134,6 +144,7 @@ def _with_quarters(task: Task, leaves: pl.DataFrame, record: Record) -> pl.DataF
 def whole(task: Task) -> Above:
     """The tree of a census with its histograms and constraints; raises an error if a constraint cannot hold."""
     census, workload, settings = task.census, task.workload, task.settings
+    records = begun(lambda: counted(task.census, task.workload), threads(task.engine))
     geography = leaf_table(census, workload)
     spine = published = Tree.of(geography, census.schema.spine, root=workload.levels[0])
     record = Record()
@@ -144,7 +155,7 @@ def whole(task: Task) -> Above:
         geography = with_entities(census, geography, beside)
         geography, levels, workload = split(settings.spine, geography, census.schema.spine, workload)
         spine = Tree.of(geography, levels, root=workload.levels[0])
-    truth = histograms(census, workload, spine)
+    truth = placed(records(), workload, spine, census.schema.spine[-1])
     allotment = Allotment.of(spine, workload, bypass=settings.bypass)
     earlier = None
     if workload.given and task.given is not None:

@@ -8,7 +8,7 @@ has in the whole tree, every parent is solved by the same code from the same num
 of the spine: the result is the same, bit for bit, wherever the tree is cut.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from stirred.mechanisms.topdown.guide.units import UnitSpread
 from stirred.mechanisms.topdown.measure.linear import Raw, Targets
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.run.above import Above
-from stirred.mechanisms.topdown.run.levels import NOTHING_KEPT, Checkpoint, descend
+from stirred.mechanisms.topdown.run.levels import NOTHING_KEPT, Checkpoint, at_once, descend
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
 from stirred.mechanisms.topdown.run.subtrees.resumed import resumed
 from stirred.mechanisms.topdown.run.subtrees.rows import SHARD
@@ -97,6 +97,7 @@ def estimate(
         )  # fmt: skip
     scatter = None
     targets: Targets = Raw(measurements)
+    ready: Callable[[int], None] = at_once
     if gls_mode:
         risen = None
         task.say("tree", 0, 1)
@@ -104,11 +105,12 @@ def estimate(
             risen, _ = told(subtrees.parts.map(Rise(measured), MESSAGE), task.steps("tree"))
             if guided:
                 scatter = UnitSpread.of(np.sum([top["moments"] for top in risen], axis=0))
-        targets = above.informed(measurements, task.engine, risen)
+        targets, ready = above.informed(measurements, task.engine, risen)
         if subtrees is None:
             task.say("tree", 1, 1)
     guide = None
     if guided and isinstance(targets, Informed):
+        ready(max(0, len(targets.levels) - 1))
         guide = Guidance.of(targets, above.constraints, scatter)
     solver, rounder = task.settings.solver, task.settings.rounder
     estimator = agreeing(
@@ -116,8 +118,9 @@ def estimate(
     )
     levels, certificates = descend(
         estimator, (), above.depth, task.engine,
-        progress=task.progress, checkpoint=checkpoint,
+        progress=task.progress, checkpoint=checkpoint, ready=ready,
     )  # fmt: skip
+    ready(above.depth)  # also where every level was finished before
     if subtrees is None or measured is None:
         return Estimation(above, targets, levels, certificates, None, None)
     schema = solved_schema(subtrees.schema)

@@ -79,6 +79,11 @@ def stacked(entries: Sequence[tuple[Ints, Ints]]) -> Sparse:
 
 def histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse]:
     """The census's histograms at every level of the spine, root first."""
+    return placed(counted(census, workload), workload, spine, census.schema.spine[-1])
+
+
+def counted(census: "Census", workload: Workload) -> pl.DataFrame:
+    """The census's records by the code of their leaf and their cell."""
     leaf = census.schema.spine[-1]
     needed = [
         name
@@ -90,11 +95,16 @@ def histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse
     for name, values in workload.where:
         frame = frame.filter(pl.col(name).is_in(list(values)))
     types = frame.collect_schema()
-    placed = frame.select(pl.col(leaf), cell_expression(workload.histogram, types).alias("cell"))
-    found = cells(placed, [leaf, "cell"]).collect(engine="streaming")
+    chosen = frame.select(pl.col(leaf), cell_expression(workload.histogram, types).alias("cell"))
+    found = cells(chosen, [leaf, "cell"]).collect(engine="streaming")
     strangers = int(found.filter(pl.col("cell").is_null())["count"].sum())
     if strangers:
         raise no_cell(strangers, workload)
+    return found
+
+
+def placed(found: pl.DataFrame, workload: Workload, spine: Tree, leaf: str) -> list[Sparse]:
+    """The counts of records as histograms of every level of the spine."""
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: spine.codes[depth]}).with_row_index("number")
     joined = found.join(number, on=leaf, how="left")
