@@ -93,12 +93,16 @@ class Allotment:
     def check_paths(self) -> None:
         """Every path from the root to a leaf spends exactly the total, or BudgetError."""
         depth = len(self.spine.levels)
-        signature = np.stack([self.start[d][self.spine.ancestor(d)] for d in range(depth)], axis=1)
-        for row in np.unique(signature, axis=0) if len(signature) else ():
-            spent = sum(
-                (sum(self.rho[int(a), d].values(), Fraction(0)) for d, a in enumerate(row) if a >= 0),
-                Fraction(0),
-            )
+        node = np.arange(self.spine.size(depth - 1))
+        label = np.zeros(len(node), np.int64)  # which kinds of geounits a path has, from -1 to its depth each
+        for d in range(depth - 1, -1, -1):
+            label = label * (depth + 1) + self.start[d][node] + 1
+            node = self.spine.parent[d][node]
+        for path in np.unique(label).tolist():
+            spent = Fraction(0)
+            for d in range(depth):
+                path, a = divmod(path, depth + 1)
+                spent += sum(self.rho[a - 1, d].values(), Fraction(0)) if a else 0
             if spent != self.workload.rho_squared:
                 raise BudgetError(
                     f"a path of the spine spends ρ² = {spent}, not {self.workload.rho_squared}",

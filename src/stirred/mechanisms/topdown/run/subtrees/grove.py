@@ -40,7 +40,7 @@ from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 Ints = NDArray[np.int64]
-LEAVES = 4096  # of a grove, unless one subtree has more
+LEAVES = 1 << 14  # of a grove, unless one subtree has more; a part of little memory has fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

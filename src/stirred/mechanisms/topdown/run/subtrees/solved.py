@@ -67,8 +67,11 @@ class Solve:
         if self.measured.guided and isinstance(targets, Informed):
             guide = Guidance.of(targets, constraints, UnitSpread(*told[0]["scatter"]))
         estimator = agreeing(
-            Estimator.of(targets, constraints, solver=self.solver, guide=guide, rounder=self.rounder)
-        )
+            Estimator.of(
+                targets, constraints, solver=self.solver, guide=guide, rounder=self.rounder,
+                geounits=int(self.measured.offsets[-1].sum()),  # of all subtrees but the last
+            )
+        )  # fmt: skip
         division = self.measured.division
         above = [unknown()] * division.depth
         above.append(stacked([(top["cells"], top["counts"]) for top in told]))
