@@ -1,11 +1,12 @@
 """TopDown on the synthetic state: seconds by level, peak memory, and the same solves through the generic solver.
 
-  python benchmarks/topdown.py [CENSUS.toml] [--workload pl94-persons] [--generic 1000] [--unreduced 3] [--classic]
+  python benchmarks/topdown.py [CENSUS.toml] [--workload pl94-persons] [--generic 1000] [--unreduced 3] [--mode gls]
   python benchmarks/topdown.py [CENSUS.toml] --cores 1,2 [--repeat 3]
 
-``--cores 1,2`` runs everything in processes that may use one core and two cores, the best of some repeats each, and says
-what the second core gains. ``compiled_share`` is the part of the processor seconds that compiled kernels take, without
-the interpreter's lock; polars and NumPy are not counted in it.
+``--cores 1,2`` runs everything in processes that may use one core and two cores (polars and BLAS too), the best of some
+repeats each, and says what the second core gains. Steps overlap: ``by_step`` says from when to when each ran, and
+``cores_used`` is processor seconds by seconds. ``compiled_share`` is the part of the processor seconds that compiled
+kernels take, without the interpreter's lock; polars and NumPy are not counted in it.
 
 ``--generic N`` solves up to N parents of each level (all, where there are fewer) again with PIQP, centred, on the same
 reduced support: its ``solve`` alone, with its setup (the model's matrices kept), and with building them. Both run in
@@ -22,31 +23,34 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import piqp
 from numpy.typing import NDArray
 
-from stirred.census import Census, read
+from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.compiled import Kernel
 from stirred.engine import Local
+from stirred.mechanisms.topdown.estimate.falling import Falling
 from stirred.mechanisms.topdown.estimate.informed import Informed
-from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.linear import Raw
-from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.checks import compiled_rules
+from stirred.mechanisms.topdown.guide.guide import Guidance
+from stirred.mechanisms.topdown.run.above import whole
+from stirred.mechanisms.topdown.run.estimation import estimate
+from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve.batched import batch
+from stirred.mechanisms.topdown.solve.batched.batch import LevelSolver
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate, ParentProblem, merged, solve
-from stirred.mechanisms.topdown.tree.counts import Sparse, histograms
+from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.leaves import leaf_table
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload.workload import Mode, Workload
 
 T = TypeVar("T")
 Parent = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
@@ -78,7 +82,8 @@ def main() -> None:
         default=16_000,
         help="cells of all children from which that is not tried",
     )
-    parser.add_argument("--classic", action="store_true")
+    parser.add_argument("--mode", default="gls", choices=["gls", "classic", "guided"])
+    parser.add_argument("--classic", action="store_const", const="classic", dest="mode")
     parser.add_argument("--cores", help="numbers of cores to compare, such as 1,2 (Linux)")
     parser.add_argument("--repeat", type=int, default=3, help="runs for each number of cores")
     arguments = parser.parse_args()
@@ -90,7 +95,7 @@ def main() -> None:
             print(json.dumps(_side_by_side(arguments), indent=2))
             return
         engine = Local(workers=arguments.workers)
-        _warm_up()
+        _warm_up(arguments.workload, arguments.mode)
         print(json.dumps(measured(Path(arguments.census), arguments, engine), indent=2))
 
 
@@ -109,7 +114,7 @@ def _side_by_side(arguments: argparse.Namespace) -> dict[str, object]:
             arguments.census,
         ]
         command += ["--workload", arguments.workload, "--workers", str(cores), "--generic", "0"]
-        command += ["--classic"] if arguments.classic else []
+        command += ["--mode", arguments.mode]
         runs = [
             json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
             for _ in range(arguments.repeat)
@@ -123,48 +128,103 @@ def _side_by_side(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def measured(path: Path, arguments: argparse.Namespace, engine: Local) -> dict[str, object]:
-    """One run: seconds by step, memory, and the parents of each level through PIQP."""
-    census, workload = read(path), Workload.preset(arguments.workload)
-    spent = _compiled_seconds()
+    """One run as a release makes it: seconds by step, memory, and the parents of each level through PIQP."""
+    compiled, watch = _compiled_seconds(), _Watch()
     clock = _Clock()
-    spine = Tree.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
-    truth = histograms(census, workload, spine)
-    allotment = Allotment.of(spine, workload)
-    constraints = compiled_rules(census, workload, spine, truth)
+    task = Task(
+        census=read(path), workload=Workload.preset(arguments.workload), settings=Settings(mode=cast(Mode, arguments.mode)),
+        key=Key.for_tests(1).bind("benchmark"), engine=engine,
+    )  # fmt: skip
+    above = whole(task)
     clock.lap("tabulate")
-    measurements = Measurements(allotment, truth, Key.for_tests(1).bind("benchmark"))
-    targets = Raw(measurements) if arguments.classic else Informed.of(measurements, constraints, engine)
-    clock.lap("noise and tree estimate")
-    weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
-    estimator = Estimator(allotment, constraints, targets, weights)
-    levels: list[Sparse] = []
-    certificates: list[Certificate] = []
-    for depth, level in enumerate(spine.levels):
-        result, certificate = estimator.root() if depth == 0 else estimator.level(depth, levels[-1], engine)
-        levels.append(result)
-        certificates.append(certificate)
-        clock.lap(level)
+    with watch.watching():
+        made = estimate(task, above, None, task.key)
+    clock.lap("estimate")
+    wall, processor = (sum(lap[i] for lap in clock.laps.values()) for i in range(2))
+    spine = above.spine
+    steps = {"tabulate": clock.laps["tabulate"][1], **{name: own[0] for name, own in watch.steps.items()}}
     document: dict[str, object] = {
-        "workload": workload.name,
-        "mode": "classic" if arguments.classic else "gls",
+        "workload": task.workload.name,
+        "mode": task.mode,
         "workers": arguments.workers,
         "geounits": [spine.size(d) for d in range(len(spine.levels))],
-        "seconds": round(sum(wall for wall, _ in clock.laps.values()), 2),
-        "processor_seconds": round(sum(cpu for _, cpu in clock.laps.values()), 2),
+        "seconds": round(wall, 2),
+        "processor_seconds": round(processor, 2),
+        "cores_used": round(processor / wall, 2),
         "by_step": {
-            name: {"wall": round(wall, 2), "processor": round(cpu, 2)}
-            for name, (wall, cpu) in clock.laps.items()
+            "tabulate": {"processor": round(steps["tabulate"], 2), "from": 0.0, "to": round(clock.laps["tabulate"][0], 2)},
+            **watch.document(clock.laps["tabulate"][0]),
         },
-        "compiled_share": round(spent[0] / sum(cpu for _, cpu in clock.laps.values()), 3),
+        "compiled_share": round(compiled[0] / processor, 3),
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "certificates": [{n: getattr(c, n) for n in Certificate.__slots__} for c in certificates],
-        "nation_extrapolated_minutes": _nation(clock.laps, spine),
-    }
+        "certificates": [{n: getattr(c, n) for n in Certificate.__slots__} for c in made.certificates],
+        "nation_extrapolated_minutes": _nation(steps, wall / processor, spine),
+    }  # fmt: skip
     if arguments.generic:
-        beside = [_generic(estimator, d, levels[d - 1], arguments) for d in range(1, len(levels))]
+        estimator = Estimator.of(made.targets, above.constraints)
+        beside = [_generic(estimator, d, made.levels[d - 1], arguments) for d in range(1, len(made.levels))]
         document["generic"] = beside
-        document["same_run"] = _same_run(beside, sum(cpu for _, cpu in clock.laps.values()))
+        document["same_run"] = _same_run(beside, processor)
     return document
+
+
+class _Watch:
+    """Processor seconds of each step, and from when to when it ran: steps overlap."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, list[float]] = {}
+        self.start = 0.0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch while a run goes on."""
+        self.start = time.perf_counter()
+        patched = [
+            self._patch(Informed, "risen", lambda *_: "noise and upward estimate"),
+            self._patch(Informed, "of", lambda *_: "noise and tree estimate"),
+            self._patch(Falling, "_fall", lambda *_: "downward estimate"),
+            self._patch(Guidance, "of", lambda *_: "guide"),
+            self._patch(Estimator, "root", lambda one: one.allotment.spine.levels[0]),
+            self._patch(LevelSolver, "solve", lambda one, _: one.estimator.allotment.spine.levels[one.depth]),
+        ]
+        try:
+            yield
+        finally:
+            for owner, name, old in patched:
+                setattr(owner, name, old)
+
+    def _patch(self, owner: type, name: str, label: Callable[..., str]) -> tuple[type, str, object]:
+        old = owner.__dict__[name]
+        bound = isinstance(old, classmethod | staticmethod)
+        call = old.__func__ if bound else old
+        # what a step hands to other threads is counted where it has none beside it
+        alone = (
+            label(None, None) in {"noise and upward estimate", "noise and tree estimate"} if bound else False
+        )
+
+        def timed(*arguments: object, **named: object) -> object:
+            clock = time.process_time if alone else time.thread_time
+            began, cpu = time.perf_counter(), clock()
+            try:
+                return call(*arguments, **named)
+            finally:
+                own = self.steps.setdefault(label(*arguments), [0.0, began, began])
+                own[0] += clock() - cpu
+                own[1:] = [min(own[1], began), max(own[2], time.perf_counter())]
+
+        setattr(owner, name, type(old)(timed) if bound else timed)
+        return owner, name, old
+
+    def document(self, before: float) -> dict[str, dict[str, float]]:
+        """Every step in the order of its beginning."""
+        return {
+            name: {
+                "processor": round(cpu, 2),
+                "from": round(before + first - self.start, 2),
+                "to": round(before + last - self.start, 2),
+            }
+            for name, (cpu, first, last) in sorted(self.steps.items(), key=lambda step: step[1][1])
+        }
 
 
 class _Clock:
@@ -178,7 +238,7 @@ class _Clock:
         self.last = now
 
 
-def _warm_up() -> None:
+def _warm_up(workload: str, mode: str) -> None:
     """Compile (or load from the cache) before the clock runs."""
     one = np.ones
     groups = np.array([[0, 0], [0, 1]], np.int32)
@@ -187,23 +247,16 @@ def _warm_up() -> None:
     )
     solve(problem)
     generic.piqp_solve(problem)
-    # The batches and the tree passes: a small census through both, on the same types of arrays.
+    # The batches and the tree passes: a census just large enough for them, on the same types of arrays.
     with tempfile.TemporaryDirectory() as folder:
         write_preset("demo", Path(folder) / "census", households=2000)
-        census, workload = read(Path(folder) / "census" / "census.toml"), Workload.preset("pl94-persons")
-        _estimated(census, workload, Local(workers=1))
-
-
-def _estimated(census: Census, workload: Workload, engine: Local) -> None:
-    """Measure, estimate and solve, without a clock."""
-    spine = Tree.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
-    truth = histograms(census, workload, spine)
-    constraints = compiled_rules(census, workload, spine, truth)
-    measurements = Measurements(Allotment.of(spine, workload), truth, Key.for_tests(1).bind("warm"))
-    estimator = Estimator.of(Informed.of(measurements, constraints, engine), constraints)
-    level, _ = estimator.root()
-    for depth in range(1, len(spine.levels)):
-        level, _ = estimator.level(depth, level, engine)
+        task = Task(
+            census=read(Path(folder) / "census" / "census.toml"), workload=Workload.preset(workload),
+            settings=Settings(mode=cast(Mode, mode)), key=Key.for_tests(1).bind("warm"), engine=Local(workers=1),
+        )  # fmt: skip
+        large, batch.MANY = batch.MANY, 0
+        estimate(task, whole(task), None, task.key)
+        batch.MANY = large
 
 
 def _compiled_seconds() -> list[float]:
@@ -222,17 +275,17 @@ def _compiled_seconds() -> list[float]:
     return spent
 
 
-def _nation(laps: dict[str, tuple[float, float]], spine: Tree) -> float:
-    """Minutes on the cores of this run: seconds per geounit of each level times the nation's geounits, 51 states.
+def _nation(steps: dict[str, float], share: float, spine: Tree) -> float:
+    """Minutes on the cores of this run: its processor seconds per geounit of each level times the nation's geounits.
 
-    Seconds are those of the clock, not processor seconds divided by cores, so that a core that gains nothing counts so.
+    ``share`` are the seconds of the clock for one processor second, so a core that gains nothing counts so.
     """
     counts = {"block": BLOCKS, "block_group": BLOCK_GROUPS, "tract": TRACTS, "county": COUNTIES, "state": 51}
     leaf = spine.size(len(spine.levels) - 1)
-    seconds = sum(laps[name][0] for name in ("tabulate", "noise and tree estimate")) * BLOCKS / leaf
+    seconds = sum(cpu for name, cpu in steps.items() if name not in spine.levels) * BLOCKS / leaf
     for depth, level in enumerate(spine.levels):
-        seconds += laps[level][0] / spine.size(depth) * counts.get(level, 1)
-    return round(seconds / 60, 1)
+        seconds += steps[level] / spine.size(depth) * counts.get(level, 1)
+    return round(seconds * share / 60, 1)
 
 
 def _clocked(call: Callable[[], T]) -> tuple[T, float]:
