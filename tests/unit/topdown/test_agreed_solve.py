@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
+from stirred.mechanisms.topdown.solve.agreed import exchange
 from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
 
 
@@ -26,24 +26,36 @@ def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False)
     index.append(group + at)
     target.append(np.stack([truth[:, group == g].sum(axis=1) for g in range(2)], axis=1).astype(float))
     soft.append(np.zeros((C, 2)))
+    # Rows are numbered small (the first query), exact, fine (the second query).
+    order = np.array([0, 1, 3, 4, 2])
+    number = np.argsort(order)
     return PricedRows(
-        index=np.stack(index).astype(np.int32),
-        centre=truth + rng.normal(0, 2, (C, n)),
-        inverse=np.tile(1.0 / rng.uniform(0.5, 2.0, n), (C, 1)),
-        target=np.concatenate(target, axis=1),
-        soft=np.concatenate(soft, axis=1),
+        kind=queries[0].astype(np.int32),
+        members=np.array([[0], [1]], np.int32),
+        lines=np.stack([np.where(own >= 0, number[own], -1) for own in (index[2], index[1])], axis=1).astype(
+            np.int32
+        ),
+        small=2,
+        exact=2,
+        centre=(truth + rng.normal(0, 2, (C, n))).T.copy(),
+        inverse=np.tile(1.0 / rng.uniform(0.5, 2.0, n), (C, 1)).T.copy(),
+        target=np.concatenate(target, axis=1).T[order].copy(),
+        soft=np.concatenate(soft, axis=1).T[order].copy(),
         parent=np.zeros(0) if root else truth.sum(axis=0).astype(float),
-        allowed=np.ones((C, n), bool),
-        small=np.where(np.arange(at + 2) < 2, np.arange(at + 2), -1),
     )
 
 
+def measured(rows: PricedRows) -> np.ndarray:
+    """Queries × cells → row, without the exact ones."""
+    return np.ascontiguousarray(np.concatenate([rows.members[rows.kind].T, rows.lines[:, 1:].T]))
+
+
 def objective(rows: PricedRows, x: np.ndarray) -> float:
-    sums = np.empty(rows.target.shape)
-    kernels.row_sums(x, rows.index, sums)
-    free = rows.soft > 0
-    fit = ((sums - rows.target)[free] ** 2 / rows.soft[free]).sum()
-    return 0.5 * float(((x - rows.centre) ** 2 / rows.inverse).sum() + fit)
+    sums = np.empty(rows.target.T.shape)
+    exchange.off_by(np.zeros(x.shape, np.int64), -x, measured(rows), sums)
+    free = rows.soft.T > 0
+    fit = ((sums - rows.target.T)[free] ** 2 / rows.soft.T[free]).sum()
+    return 0.5 * float(((x - rows.centre.T) ** 2 / rows.inverse.T).sum() + fit)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -52,13 +64,13 @@ def test_newton_finds_the_optimum_of_an_independent_solver(seed, root):
     rows = problem(seed, children=1 if root else 3, root=root)
     found = solve_dual(rows, tolerance=1e-7)
     assert found.residual <= 1e-7
-    C, n = rows.centre.shape
-    exact = rows.index[-1]
+    n, C = rows.centre.shape
+    exact = rows.lines[:, 0]
 
     def held(flat: np.ndarray) -> np.ndarray:
         x = flat.reshape(C, n)
         free = C if root else C - 1  # below a parent the last child's sums follow from the others
-        sums = [(x[:, exact == r].sum(axis=1) - rows.target[:, r])[:free] for r in np.unique(exact)]
+        sums = [(x[:, exact == r].sum(axis=1) - rows.target[r])[:free] for r in np.unique(exact)]
         return np.concatenate([*sums, *([] if root else [x.sum(axis=0) - rows.parent])])
 
     start = np.tile(rows.parent / C, (C, 1)) if not root else np.ones((C, n))
@@ -66,20 +78,21 @@ def test_newton_finds_the_optimum_of_an_independent_solver(seed, root):
         lambda flat: objective(rows, flat.reshape(C, n)), start.ravel(), method="SLSQP",
         bounds=[(0, None)] * (C * n), constraints={"type": "eq", "fun": held}, options={"ftol": 1e-12, "maxiter": 400},
     )  # fmt: skip
-    assert objective(rows, found.x) <= other.fun + 1e-4
-    assert np.abs(found.x.ravel() - other.x).max() < 1e-2
-    assert np.abs(held(found.x.ravel())).max() < 1e-6
+    assert objective(rows, found.x.T) <= other.fun + 1e-4
+    assert np.abs(found.x.T.ravel() - other.x).max() < 1e-2
+    assert np.abs(held(found.x.T.ravel())).max() < 1e-6
 
 
 def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():
     rows = problem(11, children=4, cells=40)
-    x = solve_dual(rows).x
-    group = rows.index[-1] - rows.index[-1].min()
+    x = np.ascontiguousarray(solve_dual(rows).x.T)
+    group = rows.lines[:, 0] - 2
+    allowed = np.ones(x.shape, bool)
     order = np.argsort(group, kind="stable").astype(np.int64)
     begin = np.searchsorted(group[order], np.arange(3)).astype(np.int64)
-    exact, parent = rows.target[:, -2:].astype(np.int64), rows.parent.astype(np.int64)
+    exact, parent = rows.target[2:4].T.astype(np.int64).copy(), rows.parent.astype(np.int64)
     X = np.zeros(x.shape, np.int64)
-    assert exchange.in_turn(x, order, parent, begin, exact, rows.allowed, X)
+    assert exchange.in_turn(x, order, parent, begin, exact, allowed, X)
 
     def check() -> None:
         assert (X >= 0).all()
@@ -88,14 +101,15 @@ def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():
             assert np.array_equal(X[:, group == g].sum(axis=1), exact[:, g])
 
     check()
-    measured = np.ascontiguousarray(rows.index[:-1])
-    off, weight = np.empty(rows.target.shape), 1.0 / np.maximum(rows.soft, 1e-12)
-    kernels.row_sums(X - x, measured, off)
-    stiff = 1.0 / rows.inverse
-    before = float((weight * off**2)[:, :-2].sum() + (stiff * (X - x) ** 2).sum())
-    exchange.exchanged(X, x, measured, weight, stiff, off, order, begin, rows.allowed, 40, 400)
+    index = measured(rows)
+    weight = np.ascontiguousarray(1.0 / np.maximum(rows.soft.T, 1e-12))
+    off, again = np.empty(weight.shape), np.empty(weight.shape)
+    exchange.off_by(X, x, index, off)
+    stiff = np.ascontiguousarray(1.0 / rows.inverse.T)
+    own = rows.soft[:, 0] > 0
+    before = float((weight * off**2)[:, own].sum() + (stiff * (X - x) ** 2).sum())
+    exchange.exchanged(X, x, index, weight, stiff, off, order, begin, allowed, 40, 400)
     check()
-    again = np.empty(rows.target.shape)
-    kernels.row_sums(X - x, measured, again)
-    assert np.allclose(off[:, :-2], again[:, :-2])
-    assert float((weight * again**2)[:, :-2].sum() + (stiff * (X - x) ** 2).sum()) < before
+    exchange.off_by(X, x, index, again)
+    assert np.allclose(off[:, own], again[:, own])
+    assert float((weight * again**2)[:, own].sum() + (stiff * (X - x) ** 2).sum()) < before

@@ -6,6 +6,10 @@ in closed form (a simplex projection across children in every cell); the dual is
 Newton steps are found by conjugate gradients (Qi and Sun 1993; Fukuda, Zhao and Todd 2010 for the same idea elsewhere).
 Whatever the prices are, the histogram is the exact optimum for sums that are off by the dual's gradient: that is the
 certificate, in persons.
+
+Prices that rise alike for all children of a parent change no histogram, so what the children's prices of a row sum to is
+known beforehand: $\sum_c u_{cr} = W_r (s_r(p) - \sum_c y_{cr})$. The search is confined to prices with these sums, where
+the curvature of children taken one by one is a good approximation of the curvature of all.
 """
 
 from dataclasses import dataclass
@@ -27,23 +31,28 @@ EXACT = 1e-3  # how far they reduce the squared residual
 
 @dataclass(frozen=True, slots=True)
 class PricedRows:
-    """Children × cells with their rows: the centre and 1/d of the cells, targets and 1/W of the rows (0: exact)."""
+    """Cells × children with their rows: the centre and 1/d of the cells, targets and 1/W of the rows (0: exact).
 
-    index: Index  # queries × cells → row
-    centre: Floats  # children × cells
-    inverse: Floats  # children × cells
-    target: Floats  # children × rows
-    soft: Floats  # children × rows
+    Rows are numbered small, exact, fine; see ``kernels`` for how cells count in them.
+    """
+
+    kind: Index  # by cell
+    members: Index  # kinds × small queries → row
+    lines: Index  # cells × (exact, fine queries) → row
+    small: int  # how many rows of each sort
+    exact: int
+    centre: Floats  # cells × children
+    inverse: Floats  # cells × children; 0 where a child may not have a cell
+    target: Floats  # rows × children
+    soft: Floats  # rows × children
     parent: Floats  # by cell; length 0 at the root
-    allowed: NDArray[np.bool_]
-    small: NDArray[np.int64]  # rows → their number among the few large sums, -1 elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class DualSolution:
     """The histograms, the largest amount by which a row is off, the duality gap, and how many products it took."""
 
-    x: Floats
+    x: Floats  # cells × children
     price: Floats
     residual: float
     gap: float
@@ -51,112 +60,100 @@ class DualSolution:
     steps: int
 
 
-def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3, price: Floats | None = None) -> DualSolution:
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Where the search stands: prices, histograms, the gradient, and the multipliers of the parent's counts."""
+
+    price: Floats
+    x: Floats
+    gradient: Floats
+    shift: Floats
+
+
+def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
     """The optimum, to within ``tolerance`` persons in every row."""
-    u = np.zeros(rows.target.shape) if price is None else price.copy()
-    X, g = np.empty(rows.centre.shape), np.empty(u.shape)
-    _at(rows, u, X, g)
-    tied, products = bool(len(rows.parent)), 0
+    tied, products, steps = bool(len(rows.parent)), 0, 0
     # Where few cells can move, a step is kept short by a share of the curvature that all cells of a row would have.
-    whole, share = np.empty(u.shape), STIFF if tied else EASY
-    kernels.row_sums(np.where(rows.allowed, rows.inverse, 0.0), rows.index, whole)
-    steps = 0
+    C = rows.target.shape[1]
+    whole, stiff = np.empty(rows.target.shape), STIFF if tied else EASY
+    structure = (rows.kind, rows.members, rows.lines)
+    kernels.whole_curvature(rows.inverse, *structure, whole)
+    keep, share, start = _confined(rows, whole)
+    now = _Point(start, np.empty(rows.centre.shape), np.empty(whole.shape), np.zeros(len(rows.centre)))
+    _evaluate(rows, now)
+    pair = kernels.pairing(*structure, rows.small, rows.exact)
+    diagonal, cross = np.empty(whole.shape), np.empty((int(pair.max(initial=-1)) + 1, C))
+    held = np.empty((len(rows.members), C))
+    block = np.empty((C, rows.small, rows.small))
+    move = np.empty(whole.shape)
     while steps < NEWTON:
-        worst = float(np.abs(g).max(initial=0.0))
-        if worst <= tolerance:
+        g = now.gradient
+        if float(np.abs(g).max(initial=0.0)) <= tolerance:
             break
-        cell, child, first, slack, tie = kernels.active(X, rows.inverse, tied)
-        del cell
         steps += 1
-        soft = rows.soft + share * whole + 1e-9
+        moving = kernels.active(now.x, rows.inverse, tied)
+        kernels.assembled(*structure, pair, *moving, diagonal, cross, held)
+        soft = rows.soft + stiff * whole + 1e-9
         if tied:
-            own = np.empty(u.shape)
-            kernels.diagonal(rows.index, child, first, slack, tie, rows.soft, own)
-            soft += np.maximum(LEAST * whole - own, 0.0)
-        move, more = _newton(rows, soft, g, child, first, slack, tie)
-        products += more
-        u, taken = _line(rows, u, move, X, g)
+            soft += np.maximum(LEAST * whole - diagonal - rows.soft, 0.0)
+        diagonal += soft
+        kernels.factored(rows.members, pair, diagonal, cross, held, block)
+        products += kernels.conjugate(
+            g, soft, *structure, *moving, keep, share, pair, diagonal, cross, block, EXACT, PRODUCTS, move
+        )
+        now, taken = _line(rows, now, move)
         if taken == 0.0:
             break
-        share = min(share * 4.0, 1.0) if taken < 0.4 else max(share / 4.0, EASY) if taken >= 0.9 else share
-    worst = float(np.abs(g).max(initial=0.0))
-    return DualSolution(X, u, worst, abs(float((u * g).sum())), products, steps)
+        stiff = min(stiff * 4.0, 1.0) if taken < 0.4 else max(stiff / 4.0, EASY) if taken >= 0.9 else stiff
+    worst = float(np.abs(now.gradient).max(initial=0.0))
+    gap = abs(float((now.price * now.gradient).sum()))
+    return DualSolution(now.x, now.price, worst, gap, products, steps)
 
 
-def _at(rows: PricedRows, u: Floats, X: Floats, g: Floats) -> None:
-    """The best histograms at prices u, and the gradient: by how much every row is off."""
-    kernels.primal(u, rows.centre, rows.inverse, rows.index, rows.parent, rows.allowed, X)
-    kernels.row_sums(X, rows.index, g)
-    g -= rows.target
-    g -= u * rows.soft
+def _confined(rows: PricedRows, whole: Floats) -> tuple[Floats, Floats, Floats]:
+    """Which prices move, by what share of their sum they are moved back, and the prices to begin with."""
+    keep, share, start = np.ones(whole.shape), np.zeros(len(whole)), np.zeros(whole.shape)
+    if not len(rows.parent):
+        return keep, share, start
+    alike = np.ptp(rows.soft, axis=1) <= 1e-12 * rows.soft[:, 0]
+    part = whole > 0.0
+    keep[alike] = part[alike]
+    number = np.maximum(part.sum(axis=1), 1)
+    share[alike] = 1.0 / number[alike]
+    known = np.empty((len(whole), 1))
+    nobody = np.zeros((len(rows.kind), 1))
+    kernels.evaluate(
+        np.zeros((len(whole), 1)), rows.parent[:, None], nobody, np.zeros(0), rows.kind, rows.members, rows.lines,
+        np.zeros(len(rows.kind)), nobody.copy(), known,
+    )  # fmt: skip
+    firm = alike & (rows.soft[:, 0] > 0.0)
+    own = rows.soft[firm][:, :1]
+    left = (known[firm, 0] - np.where(part, rows.target, 0.0)[firm].sum(axis=1)) / number[firm]
+    start[firm] = np.where(part[firm], left[:, None], -rows.target[firm]) / own
+    return keep, share, start
 
 
-def _newton(
-    rows: PricedRows,
-    soft: Floats,
-    g: Floats,
-    child: Index,
-    first: NDArray[np.int64],
-    slack: Floats,
-    tie: Floats,
-) -> tuple[Floats, int]:
-    """The Newton step, by conjugate gradients; preconditioned exactly among the large sums, by the diagonal elsewhere."""
-    M = np.empty(g.shape)
-    kernels.diagonal(rows.index, child, first, slack, tie, soft, M)
-    np.reciprocal(M, out=M)
-    factors = _factors(rows, child, first, slack, tie, soft)
-
-    def better(r: Floats) -> Floats:
-        z: Floats = M * r
-        kernels.backward(factors, r, rows.small, z)
-        return z
-
-    step, r = np.zeros(g.shape), g.copy()
-    z = better(r)
-    p, out = z.copy(), np.empty(g.shape)
-    left = float((r * z).sum())
-    enough = left * EXACT
-    for k in range(PRODUCTS):
-        if left <= enough:
-            return step, k
-        kernels.curvature(p, rows.index, child, first, slack, tie, soft, out)
-        curve = float((p * out).sum())
-        if curve <= 0.0:
-            return step, k
-        step += (left / curve) * p
-        out *= left / curve
-        r -= out
-        z = better(r)
-        fresh = float((r * z).sum())
-        p *= fresh / left
-        p += z
-        left = fresh
-    return step, PRODUCTS
+def _evaluate(rows: PricedRows, at: _Point) -> None:
+    """The best histograms at the prices, and the gradient: by how much every row is off."""
+    kernels.evaluate(
+        at.price, rows.centre, rows.inverse, rows.parent, rows.kind, rows.members, rows.lines, at.shift, at.x, at.gradient
+    )  # fmt: skip
+    np.subtract(at.gradient, rows.target, out=at.gradient)
+    np.subtract(at.gradient, at.price * rows.soft, out=at.gradient)
 
 
-def _factors(
-    rows: PricedRows, child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats
-) -> Floats:
-    """The factored matrix among the large sums, child by child."""
-    size = int((rows.small >= 0).sum())
-    blocks = np.empty((len(soft), size, size))
-    kernels.coarse_block(rows.index, rows.small, child, first, slack, tie, soft, blocks)
-    kernels.factor(blocks)
-    return blocks
-
-
-def _line(rows: PricedRows, u: Floats, move: Floats, X: Floats, g: Floats) -> tuple[Floats, float]:
-    """The point along the step where the dual's slope has fallen by half; X and g are left there."""
-    start = float((g * move).sum())
+def _line(rows: PricedRows, now: _Point, move: Floats) -> tuple[_Point, float]:
+    """The point along the step where the dual's slope has fallen by half."""
+    start = float((now.gradient * move).sum())
     if start <= 0.0:
-        return u, 0.0
+        return now, 0.0
     low, high, at = 0.0, np.inf, 1.0
     low_slope, high_slope = start, 0.0
-    there = u
+    there = now
     for _ in range(SEARCH):
-        there = u + at * move
-        _at(rows, there, X, g)
-        slope = float((g * move).sum())
+        there = _Point(now.price + at * move, now.x, now.gradient, now.shift)
+        _evaluate(rows, there)
+        slope = float((there.gradient * move).sum())
         if abs(slope) <= 0.5 * start:
             return there, at
         if slope > 0.0:

@@ -85,6 +85,17 @@ def systematic(F: Floats, order: Ints, begin: Ints, exact: Ints, X: Ints) -> Non
 
 
 @compiled
+def off_by(X: Ints, F: Floats, rows: Index, off: Floats) -> None:
+    """By how much the sums of the integers differ from those of the fractions."""
+    off[:] = 0.0
+    for c in range(X.shape[0]):
+        for q in range(rows.shape[0]):
+            for j in range(X.shape[1]):
+                if rows[q, j] >= 0:
+                    off[c, rows[q, j]] += X[c, j] - F[c, j]
+
+
+@compiled
 def pull(
     c: int, j: int, off: Floats, rows: Index, weight: Floats, stiff: Floats, X: Ints, F: Floats
 ) -> float:

@@ -1,6 +1,8 @@
 """The compiled parts of the dual method: the best histograms for given prices, and products with its curvature.
 
-``rows[q, j]`` is the row that cell j counts in for query q, -1 where the query drops it; a row has one price per child.
+Children run along the last axis of every array, so that all of them are processed at once. A cell counts in the rows of
+the small queries through its kind (cells that no small query tells apart are of one kind) and in a few ``lines`` of its
+own: the exact row first, then those of fine queries; -1 stands for none. Rows are numbered small, exact, fine.
 Cells and children run in a fixed order, so the same input gives the same bits on any number of threads.
 """
 
@@ -11,204 +13,375 @@ from stirred.compiled import compiled
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int32]
+NEVER = -1e200  # the centre of a cell that a child may not have
 
 
 @compiled
-def primal(
-    price: Floats, centre: Floats, inverse: Floats, rows: Index, parent: Floats, allowed: NDArray[np.bool_], X: Floats
+def gathered(price: Floats, members: Index, table: Floats) -> None:
+    """The sum of the prices of the small rows of each kind."""
+    table[:] = 0.0
+    for k in range(members.shape[0]):
+        for q in range(members.shape[1]):
+            r = members[k, q]
+            if r >= 0:
+                for c in range(price.shape[1]):
+                    table[k, c] += price[r, c]
+
+
+@compiled
+def scattered(table: Floats, members: Index, sums: Floats) -> None:
+    """Add what each kind holds to its small rows."""
+    for k in range(members.shape[0]):
+        for q in range(members.shape[1]):
+            r = members[k, q]
+            if r >= 0:
+                for c in range(sums.shape[1]):
+                    sums[r, c] += table[k, c]
+
+
+@compiled
+def divided(v: Floats, inverse: Floats, whole: float, shift: float) -> float:
+    """The multiplier at which max(v − shift · inverse, 0) sums to ``whole``: Newton's method on a convex function."""
+    C = len(v)
+    everyone = False
+    for step in range(C + 8):
+        value, slope = 0.0, 0.0
+        for c in range(C):
+            if v[c] - shift * inverse[c] > 0.0 or (everyone and inverse[c] > 0.0):
+                value += v[c]
+                slope += inverse[c]
+        if slope == 0.0:
+            if everyone:
+                break
+            everyone = True
+            continue
+        everyone = False
+        fresh = (value - whole) / slope
+        if fresh == shift or (step > 1 and fresh < shift):
+            break
+        shift = fresh
+    return shift
+
+
+@compiled
+def evaluate(
+    price: Floats, centre: Floats, inverse: Floats, parent: Floats, kind: Index, members: Index, lines: Index,
+    shift: Floats, X: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """X = the minimum of ½ d (x − centre)² + price · x over x ≥ 0, with Σ_c x = parent where that has a length."""
-    C, n = X.shape
-    Q = rows.shape[0]
+    """X = the minimum of ½ d (x − centre)² + price · x over x ≥ 0, with Σ_c x = parent where that has a length; its sums."""
+    n, C = X.shape
+    F = lines.shape[1]
+    table, held = np.empty((len(members), C)), np.zeros((len(members), C))
+    gathered(price, members, table)
+    sums[:] = 0.0
     v = np.empty(C)
-    live = np.zeros(C, np.bool_)
+    tied = len(parent) > 0
     for j in range(n):
         for c in range(C):
-            live[c] = allowed[c, j]
-            if live[c]:
-                cost = 0.0
-                for q in range(Q):
-                    r = rows[q, j]
-                    if r >= 0:
-                        cost += price[c, r]
-                v[c] = centre[c, j] - cost * inverse[c, j]
-        if len(parent) == 0:
-            for c in range(C):
-                X[c, j] = v[c] if live[c] and v[c] > 0.0 else 0.0
-            continue
-        # Michelot's projection: the multiplier of the parent's count, over fewer and fewer positive children.
-        shift, before = 0.0, C + 1
-        while True:
-            value, slope, count = 0.0, 0.0, 0
-            for c in range(C):
-                if live[c] and (before > C or v[c] - shift * inverse[c, j] > 0.0):
-                    value += v[c]
-                    slope += inverse[c, j]
-                    count += 1
-            if count == 0 or count >= before:
-                break
-            before = count
-            shift = (value - parent[j]) / slope
+            v[c] = table[kind[j], c]
+        for f in range(F):
+            r = lines[j, f]
+            if r >= 0:
+                for c in range(C):
+                    v[c] += price[r, c]
         for c in range(C):
-            x = v[c] - shift * inverse[c, j]
-            X[c, j] = x if live[c] and x > 0.0 else 0.0
+            v[c] = centre[j, c] - v[c] * inverse[j, c]
+        if tied:
+            shift[j] = divided(v, inverse[j], parent[j], shift[j])
+        some = False
+        for c in range(C):
+            x = max(v[c] - shift[j] * inverse[j, c], 0.0)
+            X[j, c] = x
+            some |= x > 0.0
+        if some:
+            for c in range(C):
+                held[kind[j], c] += X[j, c]
+            for f in range(F):
+                r = lines[j, f]
+                if r >= 0:
+                    for c in range(C):
+                        sums[r, c] += X[j, c]
+    scattered(held, members, sums)
 
 
 @compiled
-def row_sums(X: Floats, rows: Index, out: Floats) -> None:
-    """out = the sums of X by row."""
-    out[:] = 0.0
-    for c in range(X.shape[0]):
-        for q in range(rows.shape[0]):
-            for j in range(X.shape[1]):
-                r = rows[q, j]
-                if r >= 0 and X[c, j] != 0.0:
-                    out[c, r] += X[c, j]
+def whole_curvature(inverse: Floats, kind: Index, members: Index, lines: Index, sums: Floats) -> None:
+    """The curvature of every row if every cell could move."""
+    sums[:] = 0.0
+    held = np.zeros((len(members), inverse.shape[1]))
+    for j in range(len(inverse)):
+        for c in range(inverse.shape[1]):
+            held[kind[j], c] += inverse[j, c]
+        for f in range(lines.shape[1]):
+            r = lines[j, f]
+            if r >= 0:
+                for c in range(inverse.shape[1]):
+                    sums[r, c] += inverse[j, c]
+    scattered(held, members, sums)
 
 
 @compiled
-def active(X: Floats, inverse: Floats, tied: bool) -> tuple[Index, Index, NDArray[np.int64], Floats, Floats]:
-    """The positive cells by cell, then child: cell numbers, children, where each begins, 1/d, and what ties children."""
-    C, n = X.shape
+def active(X: Floats, inverse: Floats, tied: bool) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """The cells that can move, with 1/d where a child's count is positive (else 0), and what ties the children."""
+    n, C = X.shape
+    least = 2 if tied else 1
     total = 0
     for j in range(n):
+        count = 0
         for c in range(C):
-            total += X[c, j] > 0.0
-    cell, child = np.empty(total, np.int32), np.empty(total, np.int32)
-    first, slack = np.zeros(n + 1, np.int64), np.empty(total)
-    tie = np.zeros(n)
+            count += X[j, c] > 0.0
+        total += count >= least
+    cell, slack, tie = np.empty(total, np.int64), np.empty((total, C)), np.zeros(total)
     k = 0
     for j in range(n):
-        s = 0.0
+        count, s = 0, 0.0
         for c in range(C):
-            if X[c, j] > 0.0:
-                cell[k], child[k], slack[k] = j, c, inverse[c, j]
-                s += inverse[c, j]
-                k += 1
-        if tied and s > 0.0:
-            tie[j] = 1.0 / s
-        first[j + 1] = k
-    return cell, child, first, slack, tie
+            if X[j, c] > 0.0:
+                count += 1
+                s += inverse[j, c]
+        if count >= least:
+            for c in range(C):
+                slack[k, c] = inverse[j, c] if X[j, c] > 0.0 else 0.0
+            cell[k], tie[k] = j, 1.0 / s if tied else 0.0
+            k += 1
+    return cell, slack, tie
 
 
 @compiled
 def curvature(
-    P: Floats, rows: Index, child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats, out: Floats
-) -> None:  # fmt: skip
-    """out = (B V B' + soft) P on the positive cells."""
-    Q, n = rows.shape
-    for c in range(P.shape[0]):
-        for r in range(P.shape[1]):
-            out[c, r] = soft[c, r] * P[c, r]
-    size = 1
-    for j in range(n):
-        size = max(size, first[j + 1] - first[j])
-    a = np.empty(size)
-    for j in range(n):
-        begin, end = first[j], first[j + 1]
-        if begin == end:
-            continue
-        mean = 0.0
-        for k in range(begin, end):
-            s = 0.0
-            for q in range(Q):
-                r = rows[q, j]
-                if r >= 0:
-                    s += P[child[k], r]
-            a[k - begin] = s * slack[k]
-            mean += a[k - begin]
-        mean *= tie[j]
-        for k in range(begin, end):
-            s = a[k - begin] - mean * slack[k]
-            for q in range(Q):
-                r = rows[q, j]
-                if r >= 0:
-                    out[child[k], r] += s
-
-
-@compiled
-def diagonal(
-    rows: Index, child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats, out: Floats
-) -> None:
-    """out = the diagonal of the same matrix."""
-    Q, n = rows.shape
-    for c in range(soft.shape[0]):
-        for r in range(soft.shape[1]):
-            out[c, r] = soft[c, r]
-    for j in range(n):
-        for k in range(first[j], first[j + 1]):
-            s = slack[k] * (1.0 - slack[k] * tie[j])
-            for q in range(Q):
-                r = rows[q, j]
-                if r >= 0:
-                    out[child[k], r] += s
-
-
-@compiled
-def coarse_block(
-    rows: Index, small: NDArray[np.int64], child: Index, first: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats,
+    P: Floats, kind: Index, members: Index, lines: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats,
     out: Floats,
 ) -> None:  # fmt: skip
-    """out[c] = the part of the matrix for the rows of each child that ``small`` numbers (-1: others), children untied."""
-    Q, n = rows.shape
+    """out = (B V B' + soft) P on the cells that can move."""
+    C = P.shape[1]
+    table, held = np.empty((len(members), C)), np.zeros((len(members), C))
+    gathered(P, members, table)
     out[:] = 0.0
-    for c in range(soft.shape[0]):
-        for r in range(soft.shape[1]):
-            if small[r] >= 0:
-                out[c, small[r], small[r]] = soft[c, r]
-    inside = np.empty(Q, np.int64)
-    for j in range(n):
-        if first[j] == first[j + 1]:
-            continue
-        count = 0
-        for q in range(Q):
-            r = rows[q, j]
-            if r >= 0 and small[r] >= 0:
-                inside[count] = small[r]
+    a = np.empty(C)
+    for k in range(len(cell)):
+        j = cell[k]
+        for c in range(C):
+            a[c] = table[kind[j], c]
+        for f in range(lines.shape[1]):
+            r = lines[j, f]
+            if r >= 0:
+                for c in range(C):
+                    a[c] += P[r, c]
+        mean = 0.0
+        for c in range(C):
+            a[c] *= slack[k, c]
+            mean += a[c]
+        mean *= tie[k]
+        for c in range(C):
+            a[c] -= mean * slack[k, c]
+            held[kind[j], c] += a[c]
+        for f in range(lines.shape[1]):
+            r = lines[j, f]
+            if r >= 0:
+                for c in range(C):
+                    out[r, c] += a[c]
+    scattered(held, members, out)
+    for r in range(len(P)):
+        for c in range(C):
+            out[r, c] += soft[r, c] * P[r, c]
+
+
+@compiled
+def pairing(kind: Index, members: Index, lines: Index, small: int, exact: int) -> Index:
+    """The number of every pair of an exact row and a small row that have a cell in common, -1 for the others."""
+    pair = np.full((exact, small), -1, np.int32)
+    for j in range(len(kind)):
+        g = lines[j, 0] - small
+        for q in range(members.shape[1]):
+            r = members[kind[j], q]
+            if r >= 0:
+                pair[g, r] = 0
+    count = 0
+    for g in range(exact):
+        for r in range(small):
+            if pair[g, r] == 0:
+                pair[g, r] = count
                 count += 1
-        for k in range(first[j], first[j + 1]):
-            s = slack[k] * (1.0 - slack[k] * tie[j])
-            for a in range(count):
-                for b in range(count):
-                    out[child[k], inside[a], inside[b]] += s
+    return pair
 
 
 @compiled
-def factor(blocks: Floats) -> None:
-    """The Cholesky factors of symmetric matrices, in place, with 1 / diagonal on it; the order of sums never changes."""
-    m = blocks.shape[1]
-    for c in range(blocks.shape[0]):
-        for i in range(m):
-            for j in range(i):
-                s = blocks[c, i, j]
-                for k in range(j):
-                    s -= blocks[c, i, k] * blocks[c, j, k]
-                blocks[c, i, j] = s * blocks[c, j, j]
-            s = blocks[c, i, i]
-            least = 1e-12 * s
-            for k in range(i):
-                s -= blocks[c, i, k] * blocks[c, i, k]
-            blocks[c, i, i] = 1.0 / np.sqrt(max(s, least))
+def assembled(
+    kind: Index, members: Index, lines: Index, pair: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats,
+    diagonal: Floats, cross: Floats, held: Floats,
+) -> None:  # fmt: skip
+    """The same matrix, children untied and without ``soft``: its diagonal, exact × small rows, and what each kind holds."""
+    C = slack.shape[1]
+    small = pair.shape[1]
+    w = np.empty(C)
+    diagonal[:] = 0.0
+    cross[:] = 0.0
+    held[:] = 0.0
+    for k in range(len(cell)):
+        j = cell[k]
+        for c in range(C):
+            w[c] = slack[k, c] * (1.0 - slack[k, c] * tie[k])
+            held[kind[j], c] += w[c]
+        for f in range(lines.shape[1]):
+            r = lines[j, f]
+            if r >= 0:
+                for c in range(C):
+                    diagonal[r, c] += w[c]
+        g = lines[j, 0] - small
+        for q in range(members.shape[1]):
+            r = members[kind[j], q]
+            if r >= 0:
+                p = pair[g, r]
+                for c in range(C):
+                    cross[p, c] += w[c]
+    scattered(held, members, diagonal)
 
 
 @compiled
-def backward(blocks: Floats, R: Floats, small: NDArray[np.int64], Z: Floats) -> None:
-    """Z = the solution of the factored systems for the rows that ``small`` numbers; other rows are left as they are."""
-    m = blocks.shape[1]
-    v = np.empty(m)
-    for c in range(blocks.shape[0]):
-        for r in range(len(small)):
-            if small[r] >= 0:
-                v[small[r]] = R[c, r]
-        for i in range(m):
+def factored(
+    members: Index, pair: Index, diagonal: Floats, cross: Floats, held: Floats, block: Floats
+) -> None:
+    """Eliminate the exact rows, which share no cell; then U'U = the small ones, child by child; 1 / pivot in its place."""
+    exact, small = pair.shape
+    begin = np.zeros(exact + 1, np.int64)
+    at = np.empty(len(cross), np.int64)
+    for g in range(exact):
+        begin[g + 1] = begin[g]
+        for r in range(small):
+            if pair[g, r] >= 0:
+                at[pair[g, r]] = r
+                begin[g + 1] += 1
+    own = np.empty(len(cross))
+    for c in range(len(block)):
+        U = block[c]
+        U[:] = 0.0
+        for k in range(len(members)):
+            for q in range(members.shape[1]):
+                a = members[k, q]
+                if a >= 0:
+                    for p in range(members.shape[1]):
+                        if members[k, p] > a:
+                            U[a, members[k, p]] += held[k, c]
+        for r in range(small):
+            U[r, r] = diagonal[r, c]
+        for p in range(len(own)):
+            own[p] = cross[p, c]
+        for g in range(exact):
+            for p in range(begin[g], begin[g + 1]):
+                w = own[p] / diagonal[small + g, c]
+                if w != 0.0:
+                    row = U[at[p]]
+                    for b in range(p, begin[g + 1]):
+                        row[at[b]] -= w * own[b]
+        for j in range(small):
+            row = U[j]
+            pivot = 1.0 / np.sqrt(max(row[j], 1e-12 * diagonal[j, c]))
+            row[j] = pivot
+            for k in range(j + 1, small):
+                row[k] *= pivot
+            for i in range(j + 1, small):
+                w = row[i]
+                if w != 0.0:
+                    below = U[i]
+                    for k in range(i, small):
+                        below[k] -= w * row[k]
+
+
+@compiled
+def better(R: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Floats, Z: Floats) -> None:
+    """Z = what the factored matrix makes of R; fine rows are only scaled."""
+    exact, small = pair.shape
+    C = R.shape[1]
+    Z[:small] = R[:small]
+    for r in range(small, len(R)):
+        for c in range(C):
+            Z[r, c] = R[r, c] / diagonal[r, c]
+    for g in range(exact):
+        for r in range(small):
+            p = pair[g, r]
+            if p >= 0:
+                for c in range(C):
+                    Z[r, c] -= cross[p, c] * Z[small + g, c]
+    v = np.empty(small)
+    for c in range(C):
+        U = block[c]
+        v[:] = Z[:small, c]
+        for i in range(small):
+            row = U[i]
+            v[i] *= row[i]
+            for k in range(i + 1, small):
+                v[k] -= row[k] * v[i]
+        for i in range(small - 1, -1, -1):
+            row = U[i]
             s = v[i]
-            for k in range(i):
-                s -= blocks[c, i, k] * v[k]
-            v[i] = s * blocks[c, i, i]
-        for i in range(m - 1, -1, -1):
-            v[i] *= blocks[c, i, i]
-            for k in range(i):
-                v[k] -= blocks[c, i, k] * v[i]
-        for r in range(len(small)):
-            if small[r] >= 0:
-                Z[c, r] = v[small[r]]
+            for k in range(i + 1, small):
+                s -= row[k] * v[k]
+            v[i] = s * row[i]
+        Z[:small, c] = v
+    for g in range(exact):
+        for r in range(small):
+            p = pair[g, r]
+            if p >= 0:
+                for c in range(C):
+                    Z[small + g, c] -= cross[p, c] * Z[r, c] / diagonal[small + g, c]
+
+
+@compiled
+def projected(Z: Floats, keep: Floats, share: Floats) -> None:
+    """Without what moves every child alike: where children are tied, that changes no histogram."""
+    for r in range(len(Z)):
+        mean = 0.0
+        for c in range(Z.shape[1]):
+            Z[r, c] *= keep[r, c]
+            mean += Z[r, c]
+        mean *= share[r]
+        for c in range(Z.shape[1]):
+            Z[r, c] -= mean * keep[r, c]
+
+
+@compiled
+def dot(A: Floats, B: Floats) -> float:
+    """The sum of products, in a fixed order."""
+    s: float = 0.0
+    for r in range(len(A)):
+        for c in range(A.shape[1]):
+            s += A[r, c] * B[r, c]
+    return s
+
+
+@compiled
+def conjugate(
+    g: Floats, soft: Floats, kind: Index, members: Index, lines: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats,
+    keep: Floats, share: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Floats, enough: float, most: int,
+    step: Floats,
+) -> int:  # fmt: skip
+    """The Newton step, by conjugate gradients, until the squared residual has fallen to ``enough`` of itself."""
+    C = g.shape[1]
+    R, Z, out = g.copy(), np.empty(g.shape), np.empty(g.shape)
+    step[:] = 0.0
+    projected(R, keep, share)
+    better(R, pair, diagonal, cross, block, Z)
+    projected(Z, keep, share)
+    P = Z.copy()
+    left = dot(R, Z)
+    goal = left * enough
+    for k in range(most):
+        if left <= goal:
+            return k
+        curvature(P, kind, members, lines, cell, slack, tie, soft, out)
+        projected(out, keep, share)
+        curve = dot(P, out)
+        if curve <= 0.0:
+            return k
+        for r in range(len(P)):
+            for c in range(C):
+                step[r, c] += left / curve * P[r, c]
+                R[r, c] -= left / curve * out[r, c]
+        better(R, pair, diagonal, cross, block, Z)
+        projected(Z, keep, share)
+        fresh = dot(R, Z)
+        for r in range(len(P)):
+            for c in range(C):
+                P[r, c] = Z[r, c] + fresh / left * P[r, c]
+        left = fresh
+    return most

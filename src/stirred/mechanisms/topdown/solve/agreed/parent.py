@@ -7,7 +7,6 @@ product says is added to the measurements of cells: the shares of the exact grou
 variance of a binomial. It is published, so it costs nothing. Noise and budget are what the workload says.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import HeldQuery
 from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
+from stirred.mechanisms.topdown.solve.agreed.collect import CollectedRows
 from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
 from stirred.mechanisms.topdown.solve.problem import Solution
 from stirred.mechanisms.topdown.workload.histogram import Query
@@ -46,62 +46,60 @@ class AgreedParent:
     def rows(self, targets: Targets) -> PricedRows:
         """The rows of all queries; a group of one cell is part of the cell itself."""
         C, n = len(self.nodes), len(self.cells)
-        d, linear = np.zeros((C, n)), np.zeros((C, n))
-        index: list[NDArray[np.int32]] = []
-        target, soft, small = [], [], []
-        at = 0
-        for number, query in enumerate(self.queries):
-            weight = self.weights[:, number]
+        d, linear = np.zeros((n, C)), np.zeros((n, C))
+        few, many = CollectedRows(n), CollectedRows(n)
+        for number in sorted(range(len(self.queries)), key=lambda number: -self.queries[number].size):
+            query, weight = self.queries[number], self.weights[:, number]
             if not weight.any():
                 continue
-            group = query.of(self.cells)
-            here = targets.linear(self.depth, self.nodes, self.cells, frozenset([query.name]))
-            first = query.size <= FEW
-            factor = FIRST if first else 1.0
-            numbers, place, count = np.unique(group, return_inverse=True, return_counts=True)
-            alone = (count[place] == 1) & (group >= 0)
-            d[:, alone] += factor * weight[:, None]
-            linear[:, alone] += factor * here[:, alone]
-            keep = np.flatnonzero((group >= 0) & ~alone)
-            if not len(keep):
-                continue
-            numbers, representative, place = np.unique(group[keep], return_index=True, return_inverse=True)
-            own = np.full(n, -1, np.int32)
-            own[keep] = at + place
-            index.append(own)
-            safe = np.maximum(weight, 1e-9)[:, None]
-            target.append(here[:, keep[representative]] / safe)
-            soft.append(np.broadcast_to(1.0 / (safe * factor), (C, len(numbers))))
-            small.append(np.full(len(numbers), first))
-            at += len(numbers)
-        numbers, place = np.unique(self.held.query.of(self.cells), return_inverse=True)
-        index.append((at + place).astype(np.int32))
-        target.append(self.held.low[self.depth][self.nodes][:, numbers].astype(float))
-        soft.append(np.zeros((C, len(numbers))))
-        small.append(np.ones(len(numbers), bool))
-        large = np.concatenate(small)
+            numbers, first, place, count = np.unique(
+                query.of(self.cells), return_index=True, return_inverse=True, return_counts=True
+            )
+            here = np.zeros((len(numbers), C))
+            real = numbers >= 0
+            here[real] = targets.linear(
+                self.depth, self.nodes, self.cells[first[real]], frozenset([query.name])
+            ).T
+            small = query.size <= FEW
+            weight = weight * FIRST if small else weight
+            here = here * FIRST if small else here
+            alone = real & (count == 1)
+            d[first[alone]] += weight
+            linear[first[alone]] += here[alone]
+            rows = few if small else many
+            rows.add(place, first, count, real & ~alone, here, weight)
+        groups, first, place = np.unique(
+            self.held.query.of(self.cells), return_index=True, return_inverse=True
+        )
+        exact = self.held.low[self.depth][self.nodes][:, groups].astype(float).T
         if len(self.counts) and targets.measurements.key is not None:  # exact measurements need no help
-            precise, mean = self._shares(target[-1][:, place])
+            precise, mean = self._shares(exact[place])
             d += precise
             linear += precise * mean
         # Cells that no fine query counts have only a very weak pull to zero of their own.
-        floor = 1e-3 * float(self.weights.max())
+        np.maximum(d, 1e-3 * float(self.weights.max()), out=d)
+        allowed = self.allowed.T
+        members, kind = few.kinds()
+        lines = [few.number + place.astype(np.int32), *(many.of_cell(few.number + len(groups)))]
+        target, soft = few.sums(C), many.sums(C)
         return PricedRows(
-            index=np.stack(index),
-            centre=linear / np.maximum(d, floor),
-            inverse=1.0 / np.maximum(d, floor),
-            target=np.ascontiguousarray(np.concatenate(target, axis=1)),
-            soft=np.ascontiguousarray(np.concatenate(soft, axis=1)),
+            kind=kind,
+            members=members,
+            lines=np.ascontiguousarray(np.stack(lines, axis=1)),
+            small=few.number,
+            exact=len(groups),
+            centre=np.where(allowed, linear / d, kernels.NEVER),
+            inverse=np.where(allowed, 1.0 / d, 0.0),
+            target=np.concatenate([target[0], exact, soft[0]]),
+            soft=np.concatenate([target[1], np.zeros(exact.shape), soft[1]]),
             parent=self.counts.astype(float),
-            allowed=self.allowed,
-            small=np.where(large, np.cumsum(large) - 1, -1),
         )
 
     def _shares(self, exact: Floats) -> tuple[Floats, Floats]:
         """What is known before: each cell spreads over the children as its exact group does, with a binomial's variance."""
-        share = exact / np.maximum(exact.sum(axis=0), 1.0)
-        spread = self.counts * np.maximum(share * (1.0 - share), 1e-2)
-        return 1.0 / np.maximum(spread, 1e-2), self.counts * share
+        share = exact / np.maximum(exact.sum(axis=1, keepdims=True), 1.0)
+        spread = self.counts[:, None] * np.maximum(share * (1.0 - share), 1e-2)
+        return 1.0 / np.maximum(spread, 1e-2), self.counts[:, None] * share
 
     def solve(self, targets: Targets) -> tuple[Ints, Solution]:
         """The integers of every child, and the fractional optimum with its certificate."""
@@ -109,15 +107,16 @@ class AgreedParent:
         found = solve_dual(rows, tolerance=TOLERANCE)
         weakest = 1.0 / float(rows.inverse.max())
         distance = float(np.sqrt(2.0 * found.gap / weakest / len(self.nodes)))
-        solution = Solution(found.x, found.gap, found.residual, found.products, "newton", distance)
-        return self._integers(rows, found.x), solution
+        x = np.ascontiguousarray(found.x.T)
+        solution = Solution(x, found.gap, found.residual, found.products, "newton", distance)
+        return self._integers(rows, x), solution
 
     def _integers(self, rows: PricedRows, x: Floats) -> Ints:
-        group = rows.index[-1]
-        measured = np.ascontiguousarray(rows.index[:-1])
-        order = np.lexsort((*_coarse(measured, rows.small), group)).astype(np.int64)
-        begin = np.searchsorted(group[order], np.arange(group.min(), group.max() + 2)).astype(np.int64)
-        exact = rows.target[:, group.min() :].astype(np.int64)
+        group, coarse = rows.lines[:, 0] - rows.small, rows.members[rows.kind].T
+        measured = np.ascontiguousarray(np.concatenate([coarse, rows.lines[:, 1:].T]))
+        order = np.lexsort((*coarse, group)).astype(np.int64)
+        begin = np.searchsorted(group[order], np.arange(rows.exact + 1)).astype(np.int64)
+        exact = np.ascontiguousarray(rows.target[rows.small : rows.small + rows.exact].T.astype(np.int64))
         X = np.zeros(x.shape, np.int64)
         if len(self.counts):
             fine = exchange.in_turn(x, order, self.counts, begin, exact, self.allowed, X)
@@ -129,15 +128,9 @@ class AgreedParent:
                 )
         else:
             exchange.systematic(x[0], order, begin, exact[0], X[0])
-        weight = 1.0 / np.maximum(rows.soft, 1e-12)
-        off = np.empty(rows.target.shape)
-        kernels.row_sums(X - x, measured, off)
-        exchange.exchanged(
-            X, x, measured, weight, 1.0 / rows.inverse, off, order, begin, self.allowed, SWEEPS, MOST
-        )
+        weight = np.ascontiguousarray(1.0 / np.maximum(rows.soft.T, 1e-12))
+        stiff = np.ascontiguousarray(1.0 / np.maximum(rows.inverse.T, 1e-12))
+        off = np.empty(weight.shape)
+        exchange.off_by(X, x, measured, off)
+        exchange.exchanged(X, x, measured, weight, stiff, off, order, begin, self.allowed, SWEEPS, MOST)
         return X
-
-
-def _coarse(index: NDArray[np.int32], small: Ints) -> Sequence[NDArray[np.int32]]:
-    """The rows of the queries with few answers, as keys to sort cells by."""
-    return [own for own in index if (small[own[own >= 0]] >= 0).all()]
