@@ -40,7 +40,9 @@ def test_the_script_for_base_r(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_script_chooses_the_files_that_r_can_write(tmp_path: Path) -> None:
-    arrow = subprocess.run(["Rscript", "-e", "library(arrow)"], capture_output=True, check=False).returncode == 0
+    arrow = (
+        subprocess.run(["Rscript", "-e", "library(arrow)"], capture_output=True, check=False).returncode == 0
+    )
     run_script(tmp_path)
     assert (tmp_path / "household.parquet").exists() == arrow
     assert (tmp_path / "household.csv").exists() != arrow

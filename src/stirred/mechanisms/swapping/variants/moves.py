@@ -75,7 +75,7 @@ class NoVacuous(PermutationSwapping):
             raise InputError(
                 "vacuous swaps cannot be recognised if linked records move too",
                 why="whether a table changed would depend on who lives in each household",
-                fix="carry=False, or microdata=False with tables",
+                fix="leave the persons out (--no-persons, carry=False), or publish tables only (--tables-only, microdata=False)",
             )
         return frame
 
