@@ -89,7 +89,8 @@ def test_the_other_shells_read_their_script(shell: str, tmp_path: Path) -> None:
     assert re.sub(r"\\.", "", script).count("'") % 2 == 0 or shell == "zsh"
     assert not re.search(r"\\bpath=", script), "path is the PATH of zsh"
     if shell == "zsh":  # the first TAB reads the file, and must complete too
-        assert script.endswith("|| _bash_complete -o filenames -F _stirred\n")
+        assert script.startswith("#compdef stirred\n")
+        assert 'then _stirred "$@"; else compdef _stirred stirred; fi' in script
     if (program := shutil.which(shell)) is not None:
         (tmp_path / "script").write_text(script)
         subprocess.run([program, "-n", str(tmp_path / "script")], check=True)

@@ -9,6 +9,8 @@ installed.
 """
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from stirred.cli.terminal.output import print_json
 from stirred.cli.terminal.parser import actions_of, commands, whole_parser
@@ -32,14 +34,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_BASH = """# completion of stirred for bash
+_SCRIPT = """# completion of stirred for {shell}
 _stirred() {{
     local word previous place="" index
-    word="${{COMP_WORDS[COMP_CWORD]}}"
-    previous="${{COMP_WORDS[COMP_CWORD-1]}}"
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        case "$place ${{COMP_WORDS[index]}}" in
-            {paths}) place="$place ${{COMP_WORDS[index]}}" ;;
+    word="{word}"
+    previous="{previous}"
+    for ((index = {first}; index < {current}; index++)); do
+        case "$place {one}" in
+            {paths}) place="$place {one}" ;;
         esac
     done
     case "$place $previous" in
@@ -54,38 +56,83 @@ _stirred() {{
 {actions}
         esac
     fi
-    [ -z "$place" ] || COMPREPLY+=($(compgen -f -- "$word"))
+    [ -z "$place" ] || {{ {files}; }}
 }}
-complete -o filenames -F _stirred stirred
+{start}
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """How a shell names the words of a command and takes what may follow."""
+
+    shell: str
+    word: str
+    previous: str
+    one: str
+    first: int
+    current: str
+    offered: str  # words that may follow
+    files: str  # files that may follow; a word that is also the name of a folder, as demo is, stays a word
+    start: str
+
+    def script(self, parser: argparse.ArgumentParser) -> str:
+        """The script: one case for each verb, action and flag with known values."""
+        paths, choices, flags, actions = [], [], [], []
+        for words, inner in commands(parser):
+            place = "".join(f" {word}" for word in words)
+            if words:
+                paths.append(f'"{place}"')
+            for flag, values in _choices(inner):
+                choices.append(f'        "{place} {flag}") {self._offer(values)}; return ;;')
+            flags.append(f'            "{place}") {self._offer(_flags(inner))}; return ;;')
+            if names := [*actions_of(inner), *_positional(inner)]:
+                alone = "; return" if actions_of(inner) else ""  # an action is no file
+                actions.append(f'            "{place}") {self._offer(names)}{alone} ;;')
+        return _SCRIPT.format(
+            paths="|".join(paths),
+            choices="\n".join(choices),
+            flags="\n".join(flags),
+            actions="\n".join(actions),
+            **asdict(self),
+        )
+
+    def _offer(self, names: Sequence[str]) -> str:
+        return self.offered.format(" ".join(names))
+
+
+BASH = Shell(
+    shell="bash",
+    word="${COMP_WORDS[COMP_CWORD]}",
+    previous="${COMP_WORDS[COMP_CWORD-1]}",
+    one="${COMP_WORDS[index]}",
+    first=1,
+    current="COMP_CWORD",
+    offered='COMPREPLY=($(compgen -W "{}" -- "$word"))',
+    files='compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -f -- "$word"))',
+    start="complete -F _stirred stirred",
+)
+ZSH = Shell(
+    shell="zsh",
+    word="${words[CURRENT]}",
+    previous="${words[CURRENT-1]}",
+    one="${words[index]}",
+    first=2,
+    current="CURRENT",
+    offered="compadd -- {}",
+    files="_files",
+    start='if [ "${funcstack[1]}" = "_stirred" ]; then _stirred "$@"; else compdef _stirred stirred; fi',
+)
 
 
 def bash(parser: argparse.ArgumentParser) -> str:
     """The script for bash."""
-    paths, choices, flags, actions = [], [], [], []
-    for words, inner in commands(parser):
-        path = "".join(f" {word}" for word in words)
-        if words:
-            paths.append(f'"{path}"')
-        for flag, values in _choices(inner):
-            reply = f'COMPREPLY=($(compgen -W "{" ".join(values)}" -- "$word")); return'
-            choices.append(f'        "{path} {flag}") {reply} ;;')
-        reply = f'COMPREPLY=($(compgen -W "{" ".join(_flags(inner))}" -- "$word")); return'
-        flags.append(f'            "{path}") {reply} ;;')
-        if names := [*actions_of(inner), *_positional(inner)]:
-            alone = "; return" if actions_of(inner) else ""  # an action is no file
-            reply = f'COMPREPLY=($(compgen -W "{" ".join(names)}" -- "$word")){alone}'
-            actions.append(f'            "{path}") {reply} ;;')
-    return _BASH.format(
-        paths="|".join(paths), choices="\n".join(choices), flags="\n".join(flags), actions="\n".join(actions)
-    )
+    return BASH.script(parser)
 
 
 def zsh(parser: argparse.ArgumentParser) -> str:
-    """The script for zsh, which can run that for bash; the first TAB reads the file and completes at once."""
-    start = "#compdef stirred\nautoload -U +X bashcompinit && bashcompinit\n"
-    at_once = '[ "${funcstack[1]}" != "_stirred" ] || _bash_complete -o filenames -F _stirred\n'
-    return f"{start}{bash(parser)}{at_once}"
+    """The script for zsh; the first TAB reads the file and completes at once."""
+    return f"#compdef stirred\n{ZSH.script(parser)}"
 
 
 def fish(parser: argparse.ArgumentParser) -> str:
