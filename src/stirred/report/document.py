@@ -11,7 +11,7 @@ from typing import Literal
 from stirred.errors import InputError
 from stirred.languages import Language
 from stirred.mechanisms.exhibits import shown as shown
-from stirred.report.texts import rounded
+from stirred.report.texts import Levels, rounded
 from stirred.spec.card import Card
 
 Audience = Literal["public", "internal"]
@@ -126,6 +126,7 @@ class Report:
     private: bool = True  # False: some packet in it was made with a test key
     first: tuple[Reply, ...] = ()
     language: Language = field(default_factory=lambda: Language.of("en"))
+    levels: Levels = field(default_factory=dict, repr=False)  # words for the codes in its sentences
 
     def watermarks(self) -> tuple[str, ...]:
         """The watermarks of every page."""

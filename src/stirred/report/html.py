@@ -5,6 +5,7 @@ import json
 import os
 from dataclasses import replace
 from functools import lru_cache
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from stirred.extras import optional, require
 from stirred.languages import Language, Phrase
 from stirred.report.document import CHAPTERS, CardBlock, Chart, Facts, Note, Paragraphs, Report, TableBlock
+from stirred.report.texts import Levels, in_words
 from stirred.spec.card.compiling import CompiledTemplates
 from stirred.spec.card.formats import styled_fragment
 
@@ -97,13 +99,23 @@ def render(report: Report) -> str:
     return page.render(
         report=report,
         language=language,
-        said=language.translated,
+        said=lambda text: in_words(language.translated(text), report.levels),
         say=language.say,
         names={name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
-        card=lambda card: styled_fragment(replace(card, language=language.code)),
+        card=lambda card: card_in_words(
+            styled_fragment(replace(card, language=language.code)), report.levels
+        ),
         locale=embedded(_locale(language)),
         charts=embedded(charts) if charts else "",
         library=chart_library() if charts else "",
+    )
+
+
+def card_in_words(html: str, levels: Levels) -> str:
+    """The HTML of a card with labels for the codes of its conditions."""
+    return in_words(
+        html,
+        {name: {code: escape(label) for code, label in labels.items()} for name, labels in levels.items()},
     )
 
 

@@ -43,6 +43,27 @@ def relabelled(text: str, labels: Mapping[str, str]) -> str:
     return re.sub(r"[A-Za-z]\w*_\w+", word, text)
 
 
+Levels = Mapping[str, Mapping[str, str]]  # variable → code → label
+_CONDITION = re.compile(r"\b(\w+) = (\w+(?: (?:or|oder|ou|o) \w+)*)")
+
+
+def in_words(text: str, levels: Levels) -> str:
+    """A text with labels for the codes of its conditions, where the codebook has them.
+
+    >>> in_words("homes (kind = 2 or 3), b = 3", {"kind": {"2": "vacant", "3": "group quarters"}})
+    'homes (kind = vacant or group quarters), b = 3'
+    """
+
+    def told(found: re.Match[str]) -> str:
+        labels = levels.get(found[1], {})
+        parts = found[2].split(" ")
+        return f"{found[1]} = " + " ".join(
+            labels.get(part, part) if place % 2 == 0 else part for place, part in enumerate(parts)
+        )
+
+    return _CONDITION.sub(told, text) if levels else text
+
+
 def _relabelled(value: Value, labels: Mapping[str, str]) -> Value:
     if isinstance(value, tuple):
         return tuple(_relabelled(one, labels) for one in value)

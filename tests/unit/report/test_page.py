@@ -21,8 +21,9 @@ from stirred.mechanisms.exhibits import Exhibit
 from stirred.publish.papers.ground import ground_of
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts import Ground, areas
-from stirred.report.document import Answered, Chart, Reply, table
+from stirred.report.document import Answered, Chart, Note, Reply, table
 from stirred.report.exhibits import exhibited
+from stirred.report.html import card_in_words
 from stirred.report.published import Labels, published
 from stirred.spec import (
     Budget,
@@ -162,6 +163,16 @@ def test_a_signed_picture_has_a_legend_with_both_halves() -> None:
     assert '"domain": [-5.0, 0, 5.0]' in text
     assert '"values": [-5.0, -2.5, 0, 2.5, 5.0]' in text
     assert areas("a", "t", "s", {"t1": 1.0}, ground=Ground(), level="tract", value="v") is None
+
+
+def test_conditions_are_told_with_labels() -> None:
+    """A code of the census stands in sentences and cards of a report by its label, escaped."""
+    levels = {"kind": {"2": "vacant", "3": "<gq>"}}
+    note = Note(text="homes with kind = 2 or 3; size = 2")
+    part = Section(title="t", lead="kind = 3", blocks=(note,))
+    page = render(Report(title="t", subtitle="", audience="public", sections=(part,), levels=levels))
+    assert "homes with kind = vacant or &lt;gq&gt;; size = 2" in page
+    assert card_in_words("<p>kind = 3</p>", levels) == "<p>kind = &lt;gq&gt;</p>"
 
 
 def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:

@@ -13,11 +13,13 @@ from stirred.extras import require
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import as_error
 from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.labels import read_labels
 from stirred.publish.packet.lookup import MEASURES
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
 from stirred.report.document import Audience, Block, table
 from stirred.report.first_screen import Tables, first_screen
+from stirred.report.published import Labels
 from stirred.report.together import together
 from stirred.spec import Specification, compare
 from stirred.spec.card import Card
@@ -53,11 +55,25 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
             _numbers(labels, packets),
             *_contradictions(labels, packets),
         ),
+        levels=_shared_labels(packets),
     )
     temporary = out.with_name(out.name + ".part")
     temporary.write_text(render(report), encoding="utf-8")
     temporary.replace(out)
     return out
+
+
+def _shared_labels(packets: Sequence[Packet]) -> dict[str, dict[str, str]]:
+    """The labels on which all packets agree: variable → code → label."""
+    first, *others = [read_labels(packet.folder) for packet in packets]
+    return {
+        name: {
+            code: label
+            for code, label in labels.items()
+            if all(other.get(name, {}).get(code) == label for other in others)
+        }
+        for name, labels in first.items()
+    }
 
 
 def tables_of(packet: Packet) -> Tables:
@@ -183,7 +199,7 @@ def comparison_report(
     private: bool = True,
     tables: Mapping[str, Tables] | None = None,
     ground: Ground | None = None,
-    labels_of_variables: Mapping[str, str] | None = None,
+    words: Labels | None = None,
 ) -> Report:
     """Promises and errors against the truth in one report: internal, unless the truth is a public stand-in."""
     assessments = on_same_cells(assessments)
@@ -201,8 +217,9 @@ def comparison_report(
             dict(zip(labels, specifications, strict=True)),
             tables=tables or {},
             assessments=assessments,
-            labels=labels_of_variables,
+            labels=None if words is None else words.variables,
             together=together(dict(zip(labels, specifications, strict=True))),
         ),
         sections=(*parts, *comparison_sections(labels, specifications), *promises),
+        levels={} if words is None else words.levels,
     )

@@ -137,7 +137,7 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None, language
         subtitle="A synthetic census of 60,000 households, so that even the comparison with the truth may be shown",
         tables={described[name].title: tables_of(packet) for name, packet in packets.items()},
         ground=ground_of(schema, census_file, [release_of(packets["swap-5"], described["swap-5"])]),
-        labels_of_variables=labels_of(schema).variables,
+        words=labels_of(schema),
     )
     target = out / "report.html"
     temporary = target.with_suffix(".part")

@@ -25,7 +25,9 @@ from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
 from stirred.report.exhibits import exhibited
 from stirred.report.first_screen import first_screen
+from stirred.report.html import card_in_words
 from stirred.report.published import published
+from stirred.report.texts import in_words
 from stirred.spec import Specification
 from stirred.spec.card import Card
 from stirred.spec.files import save
@@ -67,6 +69,7 @@ class Papers:
             ),
             first=first_screen({"": specification}, tables={"": tables}, labels=labels_of(schema).variables),
             language=language or Language.of(plan.language),
+            levels=labels_of(schema).levels,
         )
         return cls(plan=plan, specification=specification, report=report, tables=tables, ground=ground)
 
@@ -75,8 +78,10 @@ class Papers:
         save(self.specification, folder / "spec.json")
         card = Card(self.specification, title=self.plan.title, language=self.plan.language)
         mark = "" if self.report.private else f"**{card.says('card.not_private')}**\n\n"
-        (folder / "card.md").write_text(mark + card.markdown(), encoding="utf-8")
-        (folder / "card.html").write_text(_marked(card, private=self.report.private), encoding="utf-8")
+        text, page = card.markdown(), _marked(card, private=self.report.private)
+        levels = self.report.levels
+        (folder / "card.md").write_text(mark + in_words(text, levels), encoding="utf-8")
+        (folder / "card.html").write_text(card_in_words(page, levels), encoding="utf-8")
         if self.specification.budget.is_finite:  # the registry lists differentially private releases alone
             entry = _registry(self.plan, replace(card, language="en"))
             (folder / "registry.yaml").write_text(entry, encoding="utf-8")
