@@ -17,6 +17,7 @@ from stirred.census import Schema
 from stirred.census.geography import attach
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released_parts import cells
+from stirred.mechanisms.topdown.estimate.sizes import Lost, lost
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,14 +26,16 @@ FEW = 60  # numbers that a size class of the replicates needs; with fewer it is 
 WHOLE = "_whole"  # represents the variables of a table that has none
 CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
 SHARPER = 0.5  # replicates are used where their standard error is below this part of the exact one
-SMOOTH = 0.6  # totals there are smoother than in the census, so replicates change less: this part of the misses is allowed
+SMOOTH = 0.6  # of areas beside the spine: they are smoother than in the census, so this part of the misses is allowed
 ENOUGH = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
 MODE = b"mode"  # in the metadata of the replicates, where the mode is guided
 OWN = ("level", "code", "estimate", "standard_deviation")
 
 
-def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Floats]:
+def intervals(
+    count: Ints, again: Ints, *, level: float = 0.95, unseen: Lost | None = None
+) -> dict[str, Floats]:
     r"""Estimate, standard error and interval of every cell from its count and its replicates (R × cells).
 
     A replicate y was made from the release x as x was made from the census, so $d = x - y$ shows by how much the true
@@ -40,7 +43,7 @@ def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Flo
     estimate is $x + \bar d$, the standard error the spread of d, and the interval leaves half of $1 - level$ of the
     differences on either side, by ranks as in conformal prediction. Below ``SMALL`` it is not trimmed to just the share
     ``level``: the few true numbers above 0 that are published as 0 all lie at its upper end. A class that never changed is
-    exact. No number is below zero.
+    exact. No number is below zero. Where replicates show too little (``unseen``), differences are shifted and made wider.
 
     >>> found = intervals(np.array([100, 100]), np.array([[101, 98], [99, 102], [102, 99], [98, 101]]))
     >>> found["estimate"].tolist(), found["standard_error"].round(3).tolist()
@@ -60,10 +63,17 @@ def intervals(count: Ints, again: Ints, *, level: float = 0.95) -> dict[str, Flo
             reach += 1
         centre[size], error[size] = here.mean(), here.std()
         low[size], high[size] = between(here, level, trimmed=size >= np.digitize(SMALL, CLASSES))
-    below, above = np.maximum(count + low[own], 0.0), np.maximum(count + high[own], 0.0)
+    middle, own_error, lower, upper = centre[own], error[own], low[own], high[own]
+    if unseen is not None:
+        sized = (own_error > 0) & (count >= SMALL)
+        wide = np.where(sized, unseen.factor(count), 1.0)
+        shift = np.where(sized, unseen.shift(count), 0.0)
+        lower, upper = (np.rint(middle + shift + wide * (one - middle)) for one in (lower, upper))
+        middle, own_error = middle + shift, wide * own_error
+    below, above = np.maximum(count + lower, 0.0), np.maximum(count + upper, 0.0)
     return {
-        "estimate": np.clip(count + centre[own], below, above),
-        "standard_error": error[own],
+        "estimate": np.clip(count + middle, below, above),
+        "standard_error": own_error,
         "low": below,
         "high": above,
     }
@@ -144,7 +154,7 @@ def uncertain(
     The interval is for the true number, not for the published one. It comes from the replicates, and from the unbiased
     estimate, whose variance is exact, where that is known and the table has few numbers. Where the replicates' standard
     errors are below half of the exact ones (totals of blocks), and for totals of leaves and of areas beside the spine that
-    have no exact one, the release is smoother than the census, and the intervals are made wider.
+    have no exact one, the release is smoother than the census, and the intervals are moved and made wider (``sizes``).
     """
     here = frame.collect_schema().names()
     own = [name for name in here if name not in {off.name for off in schema.geography.off_spine}]
@@ -158,23 +168,24 @@ def uncertain(
         again = attach(schema, again, lacking, folder)
     table, runs = tabulated(frame, again, by)
     exact, wider = _unbiased(release.tables.get(name + UNBIASED), schema, by), 1.0 - SMOOTH * (1.0 - level)
-    if (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE) == b"guided":
-        wider = level  # blocks keep their spread around the shares by units, so replicates change as much as the release did
+    # In mode guided blocks keep their spread around the shares by units: replicates change as much as the release did.
+    guided = (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE) == b"guided"
     if exact is None:
         beside = {off.name for off in schema.geography.off_spine}
-        small = not {schema.spine[-1], *beside}.isdisjoint(
-            by
-        )  # areas that are not made of measured ones above leaves
-        totals = small and {*schema.spine, *beside}.issuperset(by)
-        return _with(table, runs, wider if totals else level)
+        if {*schema.spine, *beside}.issuperset(by) and not guided:  # totals
+            if not beside.isdisjoint(by):  # of areas that are not made of measured ones above leaves
+                return _with(table, runs, wider)
+            if schema.spine[-1] in by:
+                return _with(table, runs, level, _lost(table, runs))
+        return _with(table, runs, level)
     result = _with(table, runs, level)
     keys = [name for name in by if name in exact.columns]
     exact = exact.cast({name: result.schema[name] for name in keys})
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
     joined = _beside(result, exact, keys)
     sharp = _spread(joined["standard_error"]) < SHARPER * _spread(joined["_sd"])
-    if sharp:
-        joined = _beside(_with(table, runs, wider), exact, keys)
+    if sharp and not guided:
+        joined = _beside(_with(table, runs, level, _lost(joined, runs)), exact, keys)
     known = (pl.col("_sd") == 0) if sharp or runs.size >= ENOUGH else pl.col("_sd").is_not_null()
     margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
     return joined.with_columns(
@@ -185,9 +196,19 @@ def uncertain(
     ).select(*by, "count", "estimate", "standard_error", "low", "high")
 
 
-def _with(table: pl.DataFrame, runs: Ints, level: float) -> pl.DataFrame:
+def _lost(table: pl.DataFrame, runs: Ints) -> Lost:
+    """What the replicates do not show of these totals, by the unbiased ones where the table has them."""
+    count = table["count"].to_numpy()
+    own = np.digitize(count, CLASSES), np.digitize(runs, CLASSES)
+    if "_sd" not in table.columns:
+        return lost(count, runs, own[1], own[0])
+    known = table.select(pl.col("_estimate", "_sd").fill_null(0.0))
+    return lost(count, runs, own[1], own[0], known["_estimate"].to_numpy(), known["_sd"].to_numpy())
+
+
+def _with(table: pl.DataFrame, runs: Ints, level: float, seen: Lost | None = None) -> pl.DataFrame:
     """The cells with their intervals by replicates."""
-    found = intervals(table["count"].to_numpy(), runs, level=level)
+    found = intervals(table["count"].to_numpy(), runs, level=level, unseen=seen)
     return table.with_columns(**{name: pl.Series(value) for name, value in found.items()})
 
 
