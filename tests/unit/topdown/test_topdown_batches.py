@@ -37,7 +37,13 @@ def solved(census, workload, mode, workers=1):
 
 @pytest.mark.parametrize(
     ("workload", "mode"),
-    [("pl94-persons", "gls"), ("pl94-units", "gls"), ("pl94-units", "classic"), ("pl94-persons", "classic")],
+    [
+        ("pl94-persons", "gls"),
+        ("pl94-units", "gls"),
+        ("pl94-units", "classic"),
+        ("pl94-persons", "classic"),
+        ("pl94-persons", "guided"),
+    ],
 )
 def test_batches_and_the_general_path_give_the_same_integers(make_census, monkeypatch, workload, mode):
     census = make_census(5, width=4)

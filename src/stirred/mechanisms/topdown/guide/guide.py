@@ -20,7 +20,7 @@ from stirred.mechanisms.topdown.guide.passes import (
 from stirred.mechanisms.topdown.guide.prior import UnitPrior
 from stirred.mechanisms.topdown.guide.units import CountedUnits, UnitSpread, moments
 from stirred.mechanisms.topdown.rules.constraints import Constraints
-from stirred.mechanisms.topdown.solve.problem import ParentProblem
+from stirred.mechanisms.topdown.solve.problem import NOTHING, SUMS, WEIGHTS, ParentProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,6 +49,12 @@ class Guidance:
         if units is not None and len(informed.leaves.parent):
             prior = UnitPrior.of(informed, units, scatter or UnitSpread.of(moments(informed, units)))
         return Guidance(informed, sums, prior, last)
+
+    def adds(self, depth: int) -> str:
+        """What it adds to the parents of a level."""
+        if depth == self.last:
+            return NOTHING if self.prior is None else WEIGHTS
+        return SUMS if self.sums.get(depth) else NOTHING
 
     def shaped(self, depth: int, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
         """The problem of a parent with its sums held, or with the prior of its leaves."""

@@ -18,6 +18,7 @@ from stirred.mechanisms.topdown.solve.nested import by_group, nested
 from stirred.mechanisms.topdown.solve.problem import (
     CROWDED,
     FREE,
+    SUMS,
     Certificate,
     HeldSums,
     ParentProblem,
@@ -146,7 +147,7 @@ class Estimator:
         """Whether compiled code solves the parents of a level: one pass, and no earlier product that is held."""
         passes = self.allotment.workload.passes.get(self.allotment.spine.levels[depth], ())
         one = isinstance(self.targets, Informed) or len(passes) < 2 or "*" in passes[0]
-        plain = self.guide is None and self.rounder == "own"
+        plain = (self.guide is None or self.guide.adds(depth) != SUMS) and self.rounder == "own"
         return self.solver == "fast" and plain and one and not self._crowded(depth)
 
     def parent(

@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 FREE = 1e300
 LARGE = 4_000  # cells
 WORK = 8e9  # additions of one parent
+NOTHING, WEIGHTS, SUMS = "nothing", "weights", "sums"  # that a guide adds to a problem
 CROWDED = 64  # with this many held sums per child the unconstrained optimum is not a useful start
 
 
@@ -66,6 +67,10 @@ class ParentProblem:
 
 class SolveGuide(Protocol):
     """More than the measurements: sums that are held first, or knowledge of the children."""
+
+    def adds(self, depth: int) -> str:
+        """What ``shaped`` adds to the parents of a level: NOTHING, WEIGHTS (more queries of the same kind) or SUMS."""
+        ...
 
     def shaped(
         self, depth: int, children: NDArray[np.int64], cells: NDArray[np.int64], problem: ParentProblem

@@ -11,6 +11,7 @@ from stirred.compiled import compiled
 from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     TRY_AGAIN,
+    Added,
     LevelArrays,
     Terms,
     covered,
@@ -179,7 +180,7 @@ def finest_first(gid: Groups, Q: int) -> tuple[Ints, Ints]:
 
 @compiled
 def solve_batch(
-    level: LevelArrays, terms: Terms, parents: Ints, own: Floats, at: Ints, by_column: Bools
+    level: LevelArrays, terms: Terms, parents: Ints, own: Floats, at: Ints, by_column: Bools, added: Added
 ) -> tuple[Floats, Ints, Ints, Floats]:
     """Fractional histograms of all parents' live children, where each parent's begin, its status, its certificate.
 
@@ -214,10 +215,18 @@ def solve_batch(
         gathered(terms, children, place, own[at[i] : at[i + 1]], linear)
         weights, classes = present(level, children)
         held, _, low, high = families(level, children, place)
-        groups = np.empty((len(level.queries), n), np.int32)
+        groups = np.empty((max(len(level.queries), added.rows[i]), n), np.int32)
         for q in range(len(level.queries)):
             for j in range(n):
                 groups[q, j] = level.queries[q, place[j]]
+        if added.rows[i] > 0:  # each child has weights of its own
+            weights = np.empty((C, added.rows[i]))
+            classes = np.arange(C)
+            for q in range(added.rows[i]):
+                for j in range(n):
+                    groups[q, j] = added.groups[added.groups_at[i] + q * n + j]
+                for c in range(C):
+                    weights[c, q] = added.weights[added.weights_at[i] + c * added.rows[i] + q]
         gid, w = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape)
         diag = np.zeros(len(weights))
         kept = distinct(groups, weights, gid, w, diag)
