@@ -87,6 +87,7 @@ class Cascade:
         for depth in range(max(known, 1), self.last + 1):
             tasks.add((0, 1, depth), (depth, None))
         if not known:
+            self._say(0, 0, 1)
             tasks.add((0, 0), (0, None))
         elif known <= self.last:
             self._add(tasks, known, Family(0, self.levels[-1]))
@@ -103,6 +104,8 @@ class Cascade:
 
     def _add(self, tasks: Branching[Step, Solved], depth: int, parents: Family) -> None:
         """Parents to solve; upper levels first, of a level the largest."""
+        if not self.done[depth]:
+            self._say(depth, 0, self.spine.size(depth - 1))
         for part in self.solver(depth).families(parents, self.workers):
             tasks.add((depth, -len(part.above.cells)), (depth, part))
 
@@ -113,14 +116,14 @@ class Cascade:
         if isinstance(result, Sparse):
             self.certificates[0] = certificate
             self._complete(0, result)
+            self._say(0, 1, 1)
             return Family(0, result)
         assert family is not None
         self.certificates[depth].join(certificate)
         self.pieces[depth].append(result)
         self.done[depth] += len(family.parents)
         parents = self.spine.size(depth - 1)
-        if self.progress is not None:
-            self.progress(self.spine.levels[depth], int(self.done[depth]), parents)
+        self._say(depth, int(self.done[depth]), parents)
         if self.done[depth] == parents:
             self._complete(depth, joined(self.pieces[depth], 0, self.spine.size(depth)))
             self.pieces[depth].clear()
@@ -129,6 +132,10 @@ class Cascade:
         if depth == self.last:
             return Family(first, Sparse(np.zeros(1, np.int64), *result[1:]))
         return Family(first, joined([result], first, last - first))
+
+    def _say(self, depth: int, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(self.spine.levels[depth], done, total)
 
     def _complete(self, depth: int, level: Sparse) -> None:
         self.levels.append(level)
