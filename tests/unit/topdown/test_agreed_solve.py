@@ -1,5 +1,7 @@
 """The solve of a product that agrees with an earlier one: the optimum, its certificate, and integers that keep every sum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -42,6 +44,9 @@ def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False)
         target=np.concatenate(target, axis=1).T[order].copy(),
         soft=np.concatenate(soft, axis=1).T[order].copy(),
         parent=np.zeros(0) if root else truth.sum(axis=0).astype(float),
+        give=np.zeros(0 if root else n),
+        lump=np.zeros(5),
+        pulled=np.zeros(5),
     )
 
 
@@ -81,6 +86,45 @@ def test_newton_finds_the_optimum_of_an_independent_solver(seed, root):
     assert objective(rows, found.x.T) <= other.fun + 1e-4
     assert np.abs(found.x.T.ravel() - other.x).max() < 1e-2
     assert np.abs(held(found.x.T.ravel())).max() < 1e-6
+
+
+def test_a_root_that_is_measured_is_fitted_together_with_its_children():
+    """Its rows and cells are soft; a product with its price is the same as adding its squares to the objective."""
+    own = problem(4, children=2)
+    rng = np.random.default_rng(1)
+    soft, target = np.array([0.5, 0.5, 0.0, 0.0, 0.25]), rng.normal(12.0, 3.0, 5)
+    measured_rows = soft > 0
+    give = np.full(6, 0.7)
+    rows = replace(
+        own,
+        parent=rng.normal(4.0, 2.0, 6),
+        give=give,
+        lump=np.where(measured_rows, 1.0 / np.maximum(soft + own.soft.sum(axis=1), 1e-9), 0.0),
+        pulled=own.target.sum(axis=1) - target,
+    )
+    found = solve_dual(rows, tolerance=1e-8)
+    assert found.residual <= 1e-8
+    index = measured(rows)
+
+    def together(flat: np.ndarray) -> float:
+        x = flat.reshape(2, 6)
+        whole, sums = x.sum(axis=0), np.zeros((1, 5))
+        exchange.off_by(np.zeros((1, 6), np.int64), -whole[None], index, sums)
+        fit = ((sums[0] - target)[measured_rows] ** 2 / soft[measured_rows]).sum()
+        return objective(own, x) + 0.5 * float(fit + ((whole - rows.parent) ** 2 / give).sum())
+
+    exact = rows.lines[:, 0]
+    held = {
+        "type": "eq",
+        "fun": lambda flat: np.concatenate(
+            [flat.reshape(2, 6)[:, exact == r].sum(axis=1) - rows.target[r] for r in np.unique(exact)]
+        ),
+    }
+    other = minimize(
+        together, np.ones(12), method="SLSQP", bounds=[(0, None)] * 12, constraints=held,
+        options={"ftol": 1e-12, "maxiter": 400},
+    )  # fmt: skip
+    assert np.abs(found.x.T.ravel() - other.x).max() < 1e-2
 
 
 def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():

@@ -9,7 +9,8 @@ certificate, in persons.
 
 Prices that rise alike for all children of a parent change no histogram, so what the children's prices of a row sum to is
 known beforehand: $\sum_c u_{cr} = W_r (s_r(p) - \sum_c y_{cr})$. The search is confined to prices with these sums, where
-the curvature of children taken one by one is a good approximation of the curvature of all.
+the curvature of children taken one by one is a good approximation of the curvature of all. A parent that is itself only
+measured adds rows that all children count in; its prices follow from theirs.
 """
 
 from dataclasses import dataclass
@@ -24,9 +25,10 @@ Index = NDArray[np.int32]
 NEWTON = 80  # steps
 SEARCH = 12  # trials along one of them
 PRODUCTS = 400  # of conjugate gradients in one of them
-EASY, STIFF = 1e-6, 1e-4
+EASY, STIFF = 1e-9, 1e-4
 LEAST = 0.05  # of a row's whole curvature: below it prices would run away
-EXACT = 1e-3  # how far they reduce the squared residual
+OLD = 5  # products that show that a factored matrix is out of date
+EXACT, LOOSE = 1e-5, 1e-3  # how far they reduce the squared residual: of a root, below a parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,15 @@ class PricedRows:
     inverse: Floats  # cells × children; 0 where a child may not have a cell
     target: Floats  # rows × children
     soft: Floats  # rows × children
-    parent: Floats  # by cell; length 0 at the root
+    parent: Floats  # by cell: what the children sum to, as far as it gives; length 0 at the root
+    give: Floats  # by cell: 0 where they sum to it exactly
+    lump: Floats  # by row: 1 / (1/W of the parent's own row + the sum of the children's); 0 where the parent has none
+    pulled: Floats  # by row: the sum of the children's targets minus the parent's
+
+    @property
+    def below(self) -> bool:
+        """Whether the children add up to a parent that is known."""
+        return len(self.parent) > 0 and not self.give.any()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,38 +82,55 @@ class _Point:
 
 def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
     """The optimum, to within ``tolerance`` persons in every row."""
-    tied, products, steps = bool(len(rows.parent)), 0, 0
-    # Where few cells can move, a step is kept short by a share of the curvature that all cells of a row would have.
+    below, products, steps = rows.below, 0, 0
     C = rows.target.shape[1]
-    whole, stiff = np.empty(rows.target.shape), STIFF if tied else EASY
+    # Where few cells can move, a step is kept short by a share of the curvature that all cells of a row would have.
+    whole, stiff = np.empty(rows.target.shape), STIFF if below else EASY
     structure = (rows.kind, rows.members, rows.lines)
     kernels.whole_curvature(rows.inverse, *structure, whole)
     keep, share, start = _confined(rows, whole)
     now = _Point(start, np.empty(rows.centre.shape), np.empty(whole.shape), np.zeros(len(rows.centre)))
     _evaluate(rows, now)
     pair = kernels.pairing(*structure, rows.small, rows.exact)
-    diagonal, cross = np.empty(whole.shape), np.empty((int(pair.max(initial=-1)) + 1, C))
-    held = np.empty((len(rows.members), C))
-    block = np.empty((C, rows.small, rows.small))
-    move = np.empty(whole.shape)
+    cross = np.empty((int(pair.max(initial=-1)) + 1, C))
+    held, block = np.empty((len(rows.members), C)), np.empty((C, rows.small, rows.small))
+    diagonal, move = np.empty(whole.shape), np.empty(whole.shape)
+    factors, renew = (diagonal, cross, block), True
     while steps < NEWTON:
         g = now.gradient
         if float(np.abs(g).max(initial=0.0)) <= tolerance:
             break
         steps += 1
-        moving = kernels.active(now.x, rows.inverse, tied)
+        moving = kernels.active(now.x, rows.inverse, rows.give)
         kernels.assembled(*structure, pair, *moving, diagonal, cross, held)
         soft = rows.soft + stiff * whole + 1e-9
-        if tied:
+        if below:
             soft += np.maximum(LEAST * whole - diagonal - rows.soft, 0.0)
-        diagonal += soft
-        kernels.factored(rows.members, pair, diagonal, cross, held, block)
-        products += kernels.conjugate(
-            g, soft, *structure, *moving, keep, share, pair, diagonal, cross, block, EXACT, PRODUCTS, move
+        if renew:
+            diagonal += soft
+            kernels.factored(rows.members, pair, diagonal, cross, held, block)
+            factors = (diagonal.copy(), cross.copy(), block)
+        more = kernels.conjugate(
+            g,
+            soft,
+            *structure,
+            *moving,
+            rows.soft,
+            rows.lump,
+            keep,
+            share,
+            pair,
+            *factors,
+            LOOSE if below else EXACT,
+            PRODUCTS,
+            move,
         )
+        products += more
         now, taken = _line(rows, now, move)
-        if taken == 0.0:
+        if taken == 0.0 and renew:
             break
+        # What is factored serves the next step as well, unless it needed many products or the cells that move changed.
+        renew = more > OLD or taken < 0.9
         stiff = min(stiff * 4.0, 1.0) if taken < 0.4 else max(stiff / 4.0, EASY) if taken >= 0.9 else stiff
     worst = float(np.abs(now.gradient).max(initial=0.0))
     gap = abs(float((now.price * now.gradient).sum()))
@@ -113,7 +140,7 @@ def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
 def _confined(rows: PricedRows, whole: Floats) -> tuple[Floats, Floats, Floats]:
     """Which prices move, by what share of their sum they are moved back, and the prices to begin with."""
     keep, share, start = np.ones(whole.shape), np.zeros(len(whole)), np.zeros(whole.shape)
-    if not len(rows.parent):
+    if not rows.below:
         return keep, share, start
     alike = np.ptp(rows.soft, axis=1) <= 1e-12 * rows.soft[:, 0]
     part = whole > 0.0
@@ -123,8 +150,8 @@ def _confined(rows: PricedRows, whole: Floats) -> tuple[Floats, Floats, Floats]:
     known = np.empty((len(whole), 1))
     nobody = np.zeros((len(rows.kind), 1))
     kernels.evaluate(
-        np.zeros((len(whole), 1)), rows.parent[:, None], nobody, np.zeros(0), rows.kind, rows.members, rows.lines,
-        np.zeros(len(rows.kind)), nobody.copy(), known,
+        np.zeros((len(whole), 1)), rows.parent[:, None], nobody, np.zeros(0), np.zeros(0), rows.kind, rows.members,
+        rows.lines, np.zeros(len(rows.kind)), nobody.copy(), known,
     )  # fmt: skip
     firm = alike & (rows.soft[:, 0] > 0.0)
     own = rows.soft[firm][:, :1]
@@ -136,10 +163,13 @@ def _confined(rows: PricedRows, whole: Floats) -> tuple[Floats, Floats, Floats]:
 def _evaluate(rows: PricedRows, at: _Point) -> None:
     """The best histograms at the prices, and the gradient: by how much every row is off."""
     kernels.evaluate(
-        at.price, rows.centre, rows.inverse, rows.parent, rows.kind, rows.members, rows.lines, at.shift, at.x, at.gradient
+        at.price, rows.centre, rows.inverse, rows.parent, rows.give, rows.kind, rows.members, rows.lines, at.shift, at.x,
+        at.gradient,
     )  # fmt: skip
+    # Prices are those of a child's row and of its parent's together; the parent's own is known in closed form.
+    above = ((at.price * rows.soft).sum(axis=1) + rows.pulled) * rows.lump
     np.subtract(at.gradient, rows.target, out=at.gradient)
-    np.subtract(at.gradient, at.price * rows.soft, out=at.gradient)
+    np.subtract(at.gradient, (at.price - above[:, None]) * rows.soft, out=at.gradient)
 
 
 def _line(rows: PricedRows, now: _Point, move: Floats) -> tuple[_Point, float]:

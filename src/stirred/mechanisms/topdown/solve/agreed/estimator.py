@@ -1,18 +1,20 @@
 """The estimator of a product that agrees with an earlier one in every geounit."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.measure.linear import Raw
 from stirred.mechanisms.topdown.rules.constraints import Constraints
+from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows
 from stirred.mechanisms.topdown.solve.agreed.parent import AgreedParent
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.solve.problem import Certificate
+from stirred.mechanisms.topdown.solve.problem import Certificate, Solution
 from stirred.mechanisms.topdown.tree.counts import Sparse
 
 Ints = NDArray[np.int64]
+MOST = 20_000_000  # cells of all children that are estimated together with the root
 
 
 def agreeing(estimator: Estimator) -> Estimator:
@@ -51,11 +53,33 @@ class AgreedEstimator(Estimator):
         certificate = Certificate(spine.levels[0])
         if not len(cells):
             return Sparse.of(node[:0], node[:0], node[:0], 1, histogram.cells), certificate
-        allowed = np.ones((1, len(cells)), bool)
-        values = self.children(0, node, cells, node[:0], allowed, certificate)
+        problem = self._problem(0, node, cells, node[:0], np.ones((1, len(cells)), bool))
+        rows = problem.rows(self.targets)
+        solution = self._together(problem, rows)
+        certificate.add(solution)
+        values = problem.integers(rows, solution.x.sum(axis=0, keepdims=True))
+        self._check(0, node, cells, values)
         keep = np.flatnonzero(values[0])
         zeros = np.zeros(len(keep), np.int64)
         return Sparse.of(zeros, cells[keep], values[0][keep], 1, histogram.cells), certificate
+
+    def _together(self, root: AgreedParent, rows: PricedRows) -> Solution:
+        """The root with its children, where it has several: what they may not have says much about its cells."""
+        spine = self.allotment.spine
+        below = np.arange(*spine.first_child[0][:2]) if len(spine.levels) > 1 else np.zeros(0, np.int64)
+        size = len(root.cells) * len(below)
+        if len(below) < 2 or size > MOST or self.targets.measurements.key is None:
+            return root.fitted(rows)
+        allowed = self.constraints.allowed(1, below, root.cells)
+        joint = replace(self._problem(1, below, root.cells, root.counts, allowed), above=root.weights)
+        return joint.fitted(joint.rows(self.targets))
+
+    def _problem(
+        self, depth: int, nodes: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_]
+    ) -> AgreedParent:
+        queries = self.allotment.workload.queries
+        weights = self._weights(depth, nodes, [query.name for query in queries])
+        return AgreedParent(depth, nodes, cells, counts, allowed, self.constraints.held[0], queries, weights)
 
     def children(
         self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_], certificate: Certificate
@@ -63,11 +87,7 @@ class AgreedEstimator(Estimator):
         """Solve and round; the integers of each child on the parent's cells."""
         if len(counts) and len(children) == 1:
             return counts[None]
-        queries = self.allotment.workload.queries
-        weights = self._weights(depth, children, [query.name for query in queries])
-        problem = AgreedParent(
-            depth, children, cells, counts, allowed, self.constraints.held[0], queries, weights
-        )
+        problem = self._problem(depth, children, cells, counts, allowed)
         values, solution = problem.solve(self.targets)
         certificate.add(solution)
         self._check(depth, children, cells, values)

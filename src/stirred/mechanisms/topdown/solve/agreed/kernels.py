@@ -40,12 +40,12 @@ def scattered(table: Floats, members: Index, sums: Floats) -> None:
 
 
 @compiled
-def divided(v: Floats, inverse: Floats, whole: float, shift: float) -> float:
-    """The multiplier at which max(v − shift · inverse, 0) sums to ``whole``: Newton's method on a convex function."""
+def divided(v: Floats, inverse: Floats, whole: float, give: float, shift: float) -> float:
+    """The multiplier at which max(v − shift · inverse, 0) sums to ``whole`` + give · shift: Newton on a convex function."""
     C = len(v)
     everyone = False
     for step in range(C + 8):
-        value, slope = 0.0, 0.0
+        value, slope = 0.0, give
         for c in range(C):
             if v[c] - shift * inverse[c] > 0.0 or (everyone and inverse[c] > 0.0):
                 value += v[c]
@@ -65,10 +65,13 @@ def divided(v: Floats, inverse: Floats, whole: float, shift: float) -> float:
 
 @compiled
 def evaluate(
-    price: Floats, centre: Floats, inverse: Floats, parent: Floats, kind: Index, members: Index, lines: Index,
-    shift: Floats, X: Floats, sums: Floats,
+    price: Floats, centre: Floats, inverse: Floats, parent: Floats, give: Floats, kind: Index, members: Index,
+    lines: Index, shift: Floats, X: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """X = the minimum of ½ d (x − centre)² + price · x over x ≥ 0, with Σ_c x = parent where that has a length; its sums."""
+    """X = the minimum of ½ d (x − centre)² + price · x + ½ (Σ_c x − parent)² / give over x ≥ 0; its sums.
+
+    Where give = 0, Σ_c x = parent; where parent has no length, children are not tied.
+    """
     n, C = X.shape
     F = lines.shape[1]
     table, held = np.empty((len(members), C)), np.zeros((len(members), C))
@@ -87,20 +90,20 @@ def evaluate(
         for c in range(C):
             v[c] = centre[j, c] - v[c] * inverse[j, c]
         if tied:
-            shift[j] = divided(v, inverse[j], parent[j], shift[j])
+            shift[j] = divided(v, inverse[j], parent[j], give[j], shift[j])
         some = False
         for c in range(C):
-            x = max(v[c] - shift[j] * inverse[j, c], 0.0)
-            X[j, c] = x
-            some |= x > 0.0
+            v[c] = max(v[c] - shift[j] * inverse[j, c], 0.0)
+            X[j, c] = v[c]
+            some |= v[c] > 0.0
         if some:
             for c in range(C):
-                held[kind[j], c] += X[j, c]
+                held[kind[j], c] += v[c]
             for f in range(F):
                 r = lines[j, f]
                 if r >= 0:
                     for c in range(C):
-                        sums[r, c] += X[j, c]
+                        sums[r, c] += v[c]
     scattered(held, members, sums)
 
 
@@ -121,27 +124,26 @@ def whole_curvature(inverse: Floats, kind: Index, members: Index, lines: Index, 
 
 
 @compiled
-def active(X: Floats, inverse: Floats, tied: bool) -> tuple[NDArray[np.int64], Floats, Floats]:
+def active(X: Floats, inverse: Floats, give: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
     """The cells that can move, with 1/d where a child's count is positive (else 0), and what ties the children."""
     n, C = X.shape
-    least = 2 if tied else 1
+    tied = len(give) > 0
+    kept = np.zeros(n, np.bool_)
     total = 0
     for j in range(n):
         count = 0
         for c in range(C):
             count += X[j, c] > 0.0
-        total += count >= least
+        kept[j] = count >= (2 if tied and give[j] == 0.0 else 1)
+        total += kept[j]
     cell, slack, tie = np.empty(total, np.int64), np.empty((total, C)), np.zeros(total)
     k = 0
     for j in range(n):
-        count, s = 0, 0.0
-        for c in range(C):
-            if X[j, c] > 0.0:
-                count += 1
-                s += inverse[j, c]
-        if count >= least:
+        if kept[j]:
+            s = give[j] if tied else 0.0
             for c in range(C):
                 slack[k, c] = inverse[j, c] if X[j, c] > 0.0 else 0.0
+                s += slack[k, c]
             cell[k], tie[k] = j, 1.0 / s if tied else 0.0
             k += 1
     return cell, slack, tie
@@ -150,9 +152,9 @@ def active(X: Floats, inverse: Floats, tied: bool) -> tuple[NDArray[np.int64], F
 @compiled
 def curvature(
     P: Floats, kind: Index, members: Index, lines: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats,
-    out: Floats,
+    loose: Floats, lump: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """out = (B V B' + soft) P on the cells that can move."""
+    """out = (B V B' + soft − loose loose' · lump) P on the cells that can move."""
     C = P.shape[1]
     table, held = np.empty((len(members), C)), np.zeros((len(members), C))
     gathered(P, members, table)
@@ -182,8 +184,13 @@ def curvature(
                     out[r, c] += a[c]
     scattered(held, members, out)
     for r in range(len(P)):
+        mean = 0.0
         for c in range(C):
             out[r, c] += soft[r, c] * P[r, c]
+            mean += loose[r, c] * P[r, c]
+        mean *= lump[r]
+        for c in range(C):
+            out[r, c] -= mean * loose[r, c]
 
 
 @compiled
@@ -352,8 +359,8 @@ def dot(A: Floats, B: Floats) -> float:
 @compiled
 def conjugate(
     g: Floats, soft: Floats, kind: Index, members: Index, lines: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats,
-    keep: Floats, share: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Floats, enough: float, most: int,
-    step: Floats,
+    loose: Floats, lump: Floats, keep: Floats, share: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Floats,
+    enough: float, most: int, step: Floats,
 ) -> int:  # fmt: skip
     """The Newton step, by conjugate gradients, until the squared residual has fallen to ``enough`` of itself."""
     C = g.shape[1]
@@ -368,7 +375,7 @@ def conjugate(
     for k in range(most):
         if left <= goal:
             return k
-        curvature(P, kind, members, lines, cell, slack, tie, soft, out)
+        curvature(P, kind, members, lines, cell, slack, tie, soft, loose, lump, out)
         projected(out, keep, share)
         curve = dot(P, out)
         if curve <= 0.0:

@@ -42,24 +42,27 @@ class AgreedParent:
     held: HeldQuery
     queries: tuple[Query, ...]
     weights: Floats  # children × queries
+    above: Floats | None = (
+        None  # 1 × queries: the weights of a root that is estimated together with its children
+    )
 
     def rows(self, targets: Targets) -> PricedRows:
         """The rows of all queries; a group of one cell is part of the cell itself."""
         C, n = len(self.nodes), len(self.cells)
-        d, linear = np.zeros((n, C)), np.zeros((n, C))
+        # Where the parent is measured and not yet known, its rows and cells are a last column beside the children's.
+        weights = self.weights if self.above is None else np.concatenate([self.weights, self.above])
+        d, linear = np.zeros((n, len(weights))), np.zeros((n, len(weights)))
         few, many = CollectedRows(n), CollectedRows(n)
         for number in sorted(range(len(self.queries)), key=lambda number: -self.queries[number].size):
-            query, weight = self.queries[number], self.weights[:, number]
+            query, weight = self.queries[number], weights[:, number]
             if not weight.any():
                 continue
             numbers, first, place, count = np.unique(
                 query.of(self.cells), return_index=True, return_inverse=True, return_counts=True
             )
-            here = np.zeros((len(numbers), C))
             real = numbers >= 0
-            here[real] = targets.linear(
-                self.depth, self.nodes, self.cells[first[real]], frozenset([query.name])
-            ).T
+            here = np.zeros((len(numbers), len(weights)))
+            here[real] = self._linear(targets, self.cells[first[real]], query)
             small = query.size <= FEW
             weight = weight * FIRST if small else weight
             here = here * FIRST if small else here
@@ -68,32 +71,53 @@ class AgreedParent:
             linear[first[alone]] += here[alone]
             rows = few if small else many
             rows.add(place, first, count, real & ~alone, here, weight)
-        groups, first, place = np.unique(
-            self.held.query.of(self.cells), return_index=True, return_inverse=True
-        )
+        groups, place = np.unique(self.held.query.of(self.cells), return_inverse=True)
         exact = self.held.low[self.depth][self.nodes][:, groups].astype(float).T
         if len(self.counts) and targets.measurements.key is not None:  # exact measurements need no help
             precise, mean = self._shares(exact[place])
             d += precise
             linear += precise * mean
         # Cells that no fine query counts have only a very weak pull to zero of their own.
-        np.maximum(d, 1e-3 * float(self.weights.max()), out=d)
-        allowed = self.allowed.T
+        np.maximum(d, 1e-3 * float(weights.max()), out=d)
         members, kind = few.kinds()
         lines = [few.number + place.astype(np.int32), *(many.of_cell(few.number + len(groups)))]
-        target, soft = few.sums(C), many.sums(C)
+        none = np.zeros((len(groups), len(weights)))
+        first_target, first_soft = few.sums(len(weights))
+        last_target, last_soft = many.sums(len(weights))
+        target = np.concatenate([first_target, none, last_target])
+        soft = np.concatenate([first_soft, none, last_soft])
+        target[few.number : few.number + len(groups), :C] = exact
+        parent, give = self.counts.astype(float), np.zeros(len(self.counts))
+        lump, pulled = np.zeros(len(target)), np.zeros(len(target))
+        if self.above is not None:
+            parent, give = linear[:, C] / d[:, C], 1.0 / d[:, C]
+            measured = soft[:, C] > 0.0
+            lump[measured] = 1.0 / soft[measured].sum(axis=1)
+            pulled = target[:, :C].sum(axis=1) - target[:, C]
+        allowed = self.allowed.T
         return PricedRows(
             kind=kind,
             members=members,
             lines=np.ascontiguousarray(np.stack(lines, axis=1)),
             small=few.number,
             exact=len(groups),
-            centre=np.where(allowed, linear / d, kernels.NEVER),
-            inverse=np.where(allowed, 1.0 / d, 0.0),
-            target=np.concatenate([target[0], exact, soft[0]]),
-            soft=np.concatenate([target[1], np.zeros(exact.shape), soft[1]]),
-            parent=self.counts.astype(float),
+            centre=np.where(allowed, linear[:, :C] / d[:, :C], kernels.NEVER),
+            inverse=np.where(allowed, 1.0 / d[:, :C], 0.0),
+            target=np.ascontiguousarray(target[:, :C]),
+            soft=np.ascontiguousarray(soft[:, :C]),
+            parent=parent,
+            give=give,
+            lump=lump,
+            pulled=pulled,
         )
+
+    def _linear(self, targets: Targets, cells: Ints, query: Query) -> Floats:
+        """Weighted answers of one query, cells × children, with the parent's last where it is measured with them."""
+        own = targets.linear(self.depth, self.nodes, cells, frozenset([query.name])).T
+        if self.above is None:
+            return own
+        above = targets.linear(self.depth - 1, np.zeros(1, np.int64), cells, frozenset([query.name])).T
+        return np.concatenate([own, above], axis=1)
 
     def _shares(self, exact: Floats) -> tuple[Floats, Floats]:
         """What is known before: each cell spreads over the children as its exact group does, with a binomial's variance."""
@@ -104,14 +128,19 @@ class AgreedParent:
     def solve(self, targets: Targets) -> tuple[Ints, Solution]:
         """The integers of every child, and the fractional optimum with its certificate."""
         rows = self.rows(targets)
+        solution = self.fitted(rows)
+        return self.integers(rows, solution.x), solution
+
+    def fitted(self, rows: PricedRows) -> Solution:
+        """The fractional optimum, children × cells, with its certificate."""
         found = solve_dual(rows, tolerance=TOLERANCE)
         weakest = 1.0 / float(rows.inverse.max())
         distance = float(np.sqrt(2.0 * found.gap / weakest / len(self.nodes)))
         x = np.ascontiguousarray(found.x.T)
-        solution = Solution(x, found.gap, found.residual, found.products, "newton", distance)
-        return self._integers(rows, x), solution
+        return Solution(x, found.gap, found.residual, found.products, "newton", distance)
 
-    def _integers(self, rows: PricedRows, x: Floats) -> Ints:
+    def integers(self, rows: PricedRows, x: Floats) -> Ints:
+        """Integers near x, children × cells, that keep every exact sum."""
         group, coarse = rows.lines[:, 0] - rows.small, rows.members[rows.kind].T
         measured = np.ascontiguousarray(np.concatenate([coarse, rows.lines[:, 1:].T]))
         order = np.lexsort((*coarse, group)).astype(np.int64)
