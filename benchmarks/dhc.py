@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=3, help="levels from the top in the table")
     parser.add_argument("--levels", type=int, default=99, help="levels that are solved")
     options = parser.parse_args()
-    total: dict[tuple[str, str, str], Floats] = {}
+    total: dict[tuple[str, str, str], list[Floats]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         if options.census is None:
@@ -163,13 +163,20 @@ def main() -> None:
                     )
                 shown = compare(above, measurements, levels, range(min(options.tables, len(levels))))
                 for name, error in shown.items():
-                    total[product, *name] = error / options.draws + total.get((product, *name), 0.0)
+                    total.setdefault((product, *name), []).append(error)
     print(
-        f"\n{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'out':>8s} {'out/BLUE,PL':>11s}"
+        f"\n{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'out':>8s} {'out/BLUE,PL':>11s}  "
+        f"standard error of {options.draws} draws"
     )
-    for (_, level, query), error in total.items():
+    for (_, level, query), errors in total.items():
+        draws = np.array(errors)
+        error = draws.mean(axis=0)
+        ratio = error[3] / error[2]
+        # Of a ratio of means: the spread of what each draw adds to the numerator beyond its share.
+        beyond = draws[:, 3] - ratio * draws[:, 2]
+        spread = float(beyond.std(ddof=1) / len(draws) ** 0.5 / error[2]) if len(draws) > 1 else np.nan
         numbers = " ".join(f"{one:8.3f}" for one in error)
-        print(f"{level:12s} {query:34s} {numbers} {error[3] / error[2]:11.2f}")
+        print(f"{level:12s} {query:34s} {numbers} {ratio:11.2f}  {spread:.2f}")
 
 
 if __name__ == "__main__":
