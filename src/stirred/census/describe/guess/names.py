@@ -22,7 +22,7 @@ PERSON_ID = _words(
 ID = _words(r"(^|_)(id|serial|serialno|key|uuid|guid)$", r"serial", r"^id(_|\d|$)", r"_(nr|no|num|number)$")
 INDEX = _words(r"^$", r"^unnamed", r"^index$", r"^rownames?$", r"^x$", r"^_?duplicated_\d+$", r"^column_1$")
 SIZE = _words(
-    r"^(size|persons|np|hh_?size|hhsz|hsize|numprec|household_size|n_?persons|npersons|taille|tamano|groesse)$"
+    r"^(size|persons|np|hh_?size|hhsz|hsize|numprec|household_size|n_?persons|npersons|(n_?|num_?|hh_?|household_?)?members|taille|tamano|groesse)$"
 )
 WEIGHT = _words(
     r"^(?!.*(body|birth|baby)).*(weight|wgt|wght|gewicht|poids|ponderac|ponderat)",
@@ -32,10 +32,11 @@ WEIGHT = _words(
 )
 GEO_CODE = _words(r"^geo(id|code)(10|20)?$")
 PLACE = _words(
-    r"^(nation|country|land|state|bundesland|province|provincia|provincie|prov|region|reg|departement|department|"
+    r"^(sub_?)?(nation|country|land|state|bundesland|province|provincia|provincie|prov|region|reg|departement|department|"
     r"depto|departamento|county|district|distrito|bezirk|distr|dist|canton|kanton|municipality|municipio|gemeinde|"
     r"commune|comuna|ward|tract|block|block_?group|ea|eacode|enumeration_?area|cluster|clust|psu|segment|village|"
-    r"town|city|place|parish|parroquia|constituency|subdistrict|county_?fips|puma\d*|zone|postcode|plz|zip|db040)"
+    r"town|city|place|parish|parroquia|constituency|county_?fips|puma\d*|zone|postcode|plz|zip|db040|division|"
+    r"location|woreda|kebele|regency|barangay|tehsil|upazila|oblast)"
     r"(_?(code|id|no|nr|num|name|\d+))?$",
     r"^(nuts|lau|adm|admin|geo)_?(lev|level)?_?\d*$",
 )
@@ -44,7 +45,7 @@ COARSE = _words(
 )
 NAME_OF = _words(r"_?(name|label|txt|text|bez|nom)$")
 MEASURE = _words(
-    r"age|year|income|inc$|^inc|salary|wage|rent$|rooms?$|price|amount|total|number|count|size|persons|hours|"
+    r"age|year|income|inc$|^inc|salary|wage|rent$|rooms?$|price|amount|total|number|count(?!y|ry)|size|persons|hours|"
     r"birth|date|edad|alter|ingreso|einkommen|revenu|isco|nace|occup|educ"
 )
 PERSONAL = _words(r"^(age|sex|gender|relat\w*|relation\w*|marital\w*|edad|sexo|alter|geschlecht|agep|rb090)$")
