@@ -298,3 +298,24 @@ def test_tuning_asks_for_a_stand_in_that_fits(tmp_path: Path, capsys: pytest.Cap
     made = ["data", "synth", "--like", str(census), "--out", str(stand_in), "--households", "300"]
     assert main([*made, "--areas", "region=3", "district=6", "ea=24", "--levels", "water=3"]) == 0
     assert main([*tuning, "--stand-in", str(stand_in / "census.toml")]) == 0
+
+
+def test_a_proposal_takes_no_decision_for_a_guard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What hold names is released on purpose, so a proposal must not name a column that may tell who is who."""
+    rows = [
+        f"{i},c{i % 2},c{i % 2}s{i % 4},c{i % 2}s{i % 4}w{i % 12},{i % 5 + 1},{7919 * i}" for i in range(600)
+    ]
+    text = "\n".join(["hhno,county,sub_county,ward,members,income", *rows])
+    (tmp_path / "homes.csv").write_text(text + "\n")
+    census, plan = str(tmp_path / "census.toml"), str(tmp_path / "plan.toml")
+    assert main(["data", "describe", str(tmp_path / "homes.csv"), "--out", census]) == 0
+    described = Path(census).read_text()
+    assert 'spine = ["county", "sub_county", "ward"]' in described
+    assert 'size = "members"' in described
+    Path(census).write_text(described.replace('leave_out = ["income"]', "").replace(
+        "[record.household.variables]", "[record.household.variables]\nincome = {type = \"integer\"}"
+    ))  # fmt: skip
+    assert main(["plan", "new", "--census", census, "--out", plan]) == 0
+    capsys.readouterr()
+    assert main(["plan", "check", plan]) == 2
+    assert "income would identify records" in capsys.readouterr().err

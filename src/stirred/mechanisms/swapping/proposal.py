@@ -43,18 +43,20 @@ def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True
         "swap": _why_swapped(levels),
         "rate": "a start, not a choice: tune it on a stand-in with stirred plan tune",
         "hold": "categories that stay with their record and are published" + _not_held(schema, record),
-        "drop": "; ".join(f"{name}: {why}" for name, why in left_out.items()),
         "tables": f"each by {swapped[0]}, the coarsest area that moves" if tables else "no category to count",
     }
     if record.name != "household":
         settings["resolution"] = record.name
         reasons["resolution"] = "the records that no other record type holds together"
-    settings["hold"] = [variable.name for variable in held]
+    # a column that hold names is released on purpose; without it guards judge the columns whose values are not listed
+    if _not_held(schema, record) or all(variable.levels is not None for variable in held):
+        settings["hold"] = [variable.name for variable in held]
     if not carry:
         settings["carry"] = False
         reasons["carry"] = "this mechanism cannot move linked records"
     if left_out:
         settings["drop"] = list(left_out)
+        reasons["drop"] = "; ".join(f"{name}: {why}" for name, why in left_out.items())
     own = [by for kind, by in tables if kind == record.name]
     for key, value, why in _of_a_variant(schema, record, config, matched, own):
         settings[key], reasons[key] = value, why
@@ -176,6 +178,9 @@ def _undecided(
         open_ones = [v.name for v in variables(schema, one) if v.levels is None and v.name != record.size]
         if open_ones:
             named = ", ".join(open_ones)
-            yield f"{one.name} variables without listed levels: {named}; hold them only if none is nearly unique"
+            yield (
+                f"{one.name} variables without listed levels: {named}; they are held unless a guard refuses one that tells "
+                "who is who: list what may occur in census.toml, or drop them"
+            )
     if any(record.weight for record in (record, *linked)):
         yield 'new weights after the swap: [weights] recalibrate_to = ["totals.csv"], files of public totals'

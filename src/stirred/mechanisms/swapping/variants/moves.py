@@ -75,7 +75,7 @@ class NoVacuous(PermutationSwapping):
             raise InputError(
                 "vacuous swaps cannot be recognised if linked records move too",
                 why="whether a table changed would depend on who lives in each household",
-                fix="leave the persons out (--no-persons, carry=False), or publish tables only (--tables-only, microdata=False)",
+                fix="publish no persons (--no-persons, carry=False), or tables alone (--tables-only, microdata=False)",
             )
         return frame
 
