@@ -18,15 +18,26 @@ if TYPE_CHECKING:
     from stirred.mechanisms.base import Check
 
 
-@contextmanager
-def _readable(name: str) -> Iterator[None]:
-    """Replace errors of the reading libraries: a packet of any origin may be read before it is verified."""
+def _damage() -> tuple[type[BaseException], ...]:
+    """The errors of the reading libraries."""
     import polars as pl
     import pyarrow as pa
 
+    return (
+        pa.ArrowException,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        ValueError,
+    )
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Replace errors of the reading libraries: a packet of any origin may be read before it is verified."""
     try:
         yield
-    except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+    except _damage():  # evaluated when there is an error: a look-up need not load Arrow
         raise InputError(
             f"cannot read {name} of this packet",
             why="the file is damaged",

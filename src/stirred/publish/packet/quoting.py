@@ -1,12 +1,14 @@
 """Which number of a published table to quote; tables as they are published, with no negative estimate."""
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
-import pyarrow as pa
 
 from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # a look-up, which makes no table, need not load it
 
 QUOTE = "quote"  # the column of a published table that names the number to quote
 RULE = "Quote the estimate with its interval; counts are for adding up."
@@ -110,7 +112,7 @@ def _told(estimate: float | None, low: float | None, high: float | None) -> str:
     return f"{told} ({shown(low, ROUND_FLOOR)} to {shown(high, ROUND_CEILING)})"
 
 
-def which_numbers(table: pa.Table) -> str:
+def which_numbers(table: "pa.Table") -> str:
     """Which number of a whole table to quote, with how many of its counts lie outside their own interval."""
     frame = pl.DataFrame(pl.from_arrow(table))
     if "standard_error" not in frame.columns or frame["standard_error"].null_count() == frame.height > 0:
@@ -126,9 +128,10 @@ def which_numbers(table: pa.Table) -> str:
     return f"{RULE} In {share} the count lies outside the interval of the estimate."
 
 
-def publishable(table: pa.Table) -> pa.Table:
+def publishable(table: "pa.Table") -> "pa.Table":
     """A table as it is published: estimates and intervals at or above 0, no interval where exact, the column ``quote``.
 
+    >>> import pyarrow as pa
     >>> made = pa.table({"count": [0, 5], "estimate": [-0.2, 5.0], "standard_error": [0.1, 0.0],
     ...                  "low": [-0.4, 5.0], "high": [0.1, 5.0]})
     >>> publishable(made).to_pylist()[0]["estimate"], publishable(made).to_pylist()[1]["low"]
@@ -138,6 +141,8 @@ def publishable(table: pa.Table) -> pa.Table:
     """
     measure = "weighted" if "weighted" in table.column_names else "count"
     if not {"estimate", "standard_error", "low", "high"} <= set(table.column_names):
+        import pyarrow as pa
+
         said = pa.array([measure] * table.num_rows, pa.string())
         return _described(table.append_column(QUOTE, said))
     frame = pl.DataFrame(pl.from_arrow(table))
@@ -157,6 +162,6 @@ def publishable(table: pa.Table) -> pa.Table:
     return _described(made.replace_schema_metadata(table.schema.metadata))
 
 
-def _described(table: pa.Table) -> pa.Table:
+def _described(table: "pa.Table") -> "pa.Table":
     """The table with the rule in the metadata of its Parquet file."""
     return table.replace_schema_metadata({**(table.schema.metadata or {}), "stirred.quote": f"{RULE} {WHY}"})
