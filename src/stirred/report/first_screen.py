@@ -178,8 +178,8 @@ def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
     promised = {*assessment.exact_tables(promised=True)} & moved
     exact = [item.pair.arrays()[0] for item in assessment.tables if item.name in promised]
     if exact:
-        fixed = Phrase("report.first.moved.promised", number=sum(int((one > 0).sum()) for one in exact))
-        words = Phrase("report.two", first=words, second=fixed)
+        number = sum(int((one > 0).sum()) for one in exact)
+        words = Phrase("report.first.moved.promised", cells=int(held.sum()), same=same, number=number)
     if relative > 0:
         half = Phrase("report.first.moved.half", relative=percent(relative))
         words = Phrase("report.two", first=words, second=half)

@@ -125,6 +125,13 @@ def test_the_truth_is_told_only_with_an_assessment() -> None:
     text = told(first_screen({"": specification()}, tables={"": TABLES}, assessments=[found]), 3)
     assert "3.3 a cell" in text
     assert "67" in text  # two of three cells did not change
+    kept = TABLE.select(["county"]).append_column("count", pa.array([110, 5, 7]))
+    kept = kept.append_column("standard_error", pa.array([0.0] * 3))
+    exact = assess_tables("y", census, {"by-county": ("household", ["county"], kept)})
+    both = {"x": specification(), "y": specification("2")}
+    text = told(first_screen(both, tables={}, assessments=[found, exact]), 3).replace("\u00a0", " ")
+    assert "67 % of 3 cells with records did not change." in text
+    assert "100 % of 3 cells unchanged, 3 by promise." in text  # those that had to be are not said to be luck
 
 
 def test_nothing_exact_and_no_tables_are_said_plainly() -> None:
