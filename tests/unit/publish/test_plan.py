@@ -8,7 +8,7 @@ import pytest
 from small_census import CENSUS, households
 from stirred.errors import PlanError, StirredError
 from stirred.mechanisms.registry import find
-from stirred.publish import parse
+from stirred.publish import load, parse
 from stirred.publish.before.refusals import prepare
 from stirred.publish.plan.models import PLACEHOLDERS
 from stirred.publish.plan.templates import new_plan, questions
@@ -99,6 +99,16 @@ def test_an_existing_packet_and_an_unwritable_place_are_refused(folder: Path) ->
         prepare(plan, folder / "packet")
     with pytest.raises(StirredError, match="cannot write"):
         prepare(plan, folder / "no" / "packet")
+
+
+def test_a_plan_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as caught:
+        load(tmp_path / "plan.toml")
+    assert caught.value.why == "plan.toml: No such file or directory"
+    (tmp_path / "plan.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(PlanError) as caught:
+        load(tmp_path / "plan.toml")
+    assert caught.value.why == "plan.toml is no text in UTF-8"
 
 
 @pytest.mark.parametrize(("key", "placeholder"), PLACEHOLDERS.items())

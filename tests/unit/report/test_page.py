@@ -163,6 +163,10 @@ def test_a_signed_picture_has_a_legend_with_both_halves() -> None:
     assert '"domain": [-5.0, 0, 5.0]' in text
     assert '"values": [-5.0, -2.5, 0, 2.5, 5.0]' in text
     assert areas("a", "t", "s", {"t1": 1.0}, ground=Ground(), level="tract", value="v") is None
+    halves = {name: value / 2 for name, value in values.items()}
+    small = areas("a", "t", "s", halves, ground=Ground(), level="tract", value="v", signed=True)
+    assert small is not None
+    assert "enden bei 2,5\u00a0%" in Language.of("de").translated(small.sentence)
 
 
 def test_conditions_are_told_with_labels() -> None:

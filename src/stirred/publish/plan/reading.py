@@ -34,8 +34,10 @@ def load(path: str | Path) -> Plan:
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(
             "the plan cannot be read",
-            why=f"{path.name}: {type(error).__name__}",
-            fix="stirred plan new PLAN.toml",
+            why=f"{path.name}: {error.strerror or 'the system refused'}"
+            if isinstance(error, OSError)
+            else f"{path.name} is no text in UTF-8",
+            fix="check the path, or make a plan: stirred plan new PLAN.toml",
         ) from None
     return parse(text, folder=path.parent)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 
@@ -84,8 +85,8 @@ def areas(
     )
 
 
-def _digits(value: float) -> str:
-    return f"{value:,g}"
+def _digits(value: float) -> Decimal:
+    return Decimal(f"{value:g}")  # a number, so that each language writes it
 
 
 def _colour(title: str, largest: float, *, signed: bool) -> Spec:
