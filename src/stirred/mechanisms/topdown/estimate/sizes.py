@@ -24,6 +24,10 @@ UNKNOWN = (
     1.0  # the same where there are no unbiased totals: the largest that was measured, to be on the safe side
 )
 FLAT = 0.05  # no slope of the replicates is taken for less, in persons
+COARSE = (
+    0.2,
+    0.5,
+)  # of the totals' slope: below, a table has no such bias; above, as much as totals in proportion
 WIDER = (
     0.04,
     0.04,
@@ -33,11 +37,13 @@ WIDER = (
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What replicates do not show of totals: their bias b, and b in parts of the slope that replicates show."""
+    """What replicates do not show of a table: its bias b, the slope that they do show, and b in parts of it."""
 
     slope: float
     middle: float
+    flat: float
     ratio: float
+    part: float = 1.0  # how far the table is like the totals
 
     def shift(self, count: Ints) -> Floats:
         """What is to be added to the true number that replicates suggest."""
@@ -46,7 +52,7 @@ class Lost:
     def factor(self, count: Ints) -> Floats:
         """By how much the differences are wider."""
         more = np.log(np.maximum(count, WIDER[2]) / WIDER[2])
-        return np.asarray(1.0 + WIDER[0] + WIDER[1] * self.ratio * more)
+        return np.asarray(1.0 + self.part * WIDER[0] + WIDER[1] * self.ratio * more)
 
 
 def lost(
@@ -56,8 +62,12 @@ def lost(
     own: Ints,
     estimate: Floats | None = None,
     error: Floats | None = None,
+    *,
+    totals: Lost | None = None,
 ) -> Lost:
-    """From the published totals, their replicates (R × areas), both in size classes, and the unbiased totals if known.
+    """From published numbers, their replicates (R × cells), both in size classes, and unbiased numbers if known.
+
+    Where only the totals of the areas are known so, b of another table is in proportion to that of the ``totals``.
 
     >>> count = np.arange(20, 400)
     >>> again = np.stack([count - 0.1 * (count - 210), count - 0.1 * (count - 210)]).astype(int)
@@ -67,14 +77,17 @@ def lost(
     (0.05, 1.0)
     """
     large = count >= LARGE
-    part = np.where(large, 1.0, count / LARGE)
-    middle = float((part * np.sqrt(np.maximum(count, LARGE))).sum() / max(part.sum(), 1.0))
+    taper = np.where(large, 1.0, count / LARGE)
+    middle = float((taper * np.sqrt(np.maximum(count, LARGE))).sum() / max(taper.sum(), 1.0))
     used = large if error is None else large & (error > 0)
     h = np.where(used, _profile(count, middle), 0.0)
     known = max(float((h**2).sum()), 1e-12)
     number = max(int(place.max(initial=0)), int(own.max(initial=0))) + 1
     apart = _means(place, count - again, number)[own]
     flat = max(float((h * apart).sum()) / known, FLAT)
+    if totals is not None:
+        part = min(max((flat / totals.flat - COARSE[0]) / (COARSE[1] - COARSE[0]), 0.0), 1.0)
+        return Lost(part * totals.ratio * flat, middle, flat, part * totals.ratio, part)
     slope, doubt = UNKNOWN * flat, BEFORE[1] * flat
     if estimate is not None and error is not None and len(again) > 1:
         noise = (again - again.mean(axis=0)) * (len(again) / (len(again) - 1))
@@ -82,7 +95,7 @@ def lost(
         variance = float((h**2 * error**2).sum()) / known**2
         slope = (seen * doubt**2 + BEFORE[0] * flat * variance) / (variance + doubt**2)
     slope = min(max(slope, 0.0), 2.0 * flat)
-    return Lost(slope, middle, slope / flat)
+    return Lost(slope, middle, flat, slope / flat)
 
 
 def _profile(count: Ints, middle: float) -> Floats:

@@ -172,20 +172,18 @@ def uncertain(
     guided = (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE) == b"guided"
     if exact is None:
         beside = {off.name for off in schema.geography.off_spine}
-        if {*schema.spine, *beside}.issuperset(by) and not guided:  # totals
-            if not beside.isdisjoint(by):  # of areas that are not made of measured ones above leaves
-                return _with(table, runs, wider)
-            if schema.spine[-1] in by:
-                return _with(table, runs, level, _lost(table, runs))
-        return _with(table, runs, level)
-    result = _with(table, runs, level)
-    keys = [name for name in by if name in exact.columns]
-    exact = exact.cast({name: result.schema[name] for name in keys})
+        if not beside.isdisjoint(by):  # areas that are not made of measured ones above leaves
+            totals = not guided and {*schema.spine, *beside}.issuperset(by)
+            return _with(table, runs, wider if totals else level)
+        if guided or schema.spine[-1] not in by:
+            return _with(table, runs, level)
+        leaves = [name for name in by if name in schema.spine]
+        whole = _unbiased(release.tables.get(name + UNBIASED), schema, leaves)
+        return _with(table, runs, level, _of_leaves(table, runs, tabulated(frame, again, leaves), whole))
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
-    joined = _beside(result, exact, keys)
-    sharp = _spread(joined["standard_error"]) < SHARPER * _spread(joined["_sd"])
+    joined, sharp = _joined(_with(table, runs, level), exact)
     if sharp and not guided:
-        joined = _beside(_with(table, runs, level, _lost(joined, runs)), exact, keys)
+        joined = _joined(_with(table, runs, level, _lost(joined, runs)), exact)[0]
     known = (pl.col("_sd") == 0) if sharp or runs.size >= ENOUGH else pl.col("_sd").is_not_null()
     margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
     return joined.with_columns(
@@ -196,14 +194,34 @@ def uncertain(
     ).select(*by, "count", "estimate", "standard_error", "low", "high")
 
 
-def _lost(table: pl.DataFrame, runs: Ints) -> Lost:
-    """What the replicates do not show of these totals, by the unbiased ones where the table has them."""
+def _joined(result: pl.DataFrame, exact: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """The cells with what the tree estimate knows of them, and whether the replicates are much sharper than that."""
+    keys = [name for name in result.columns if name in exact.columns]
+    joined = _beside(result, exact.cast({name: result.schema[name] for name in keys}), keys)
+    return joined, _spread(joined["standard_error"]) < SHARPER * _spread(joined["_sd"])
+
+
+def _of_leaves(
+    table: pl.DataFrame, runs: Ints, totals: tuple[pl.DataFrame, Ints], known: pl.DataFrame | None
+) -> Lost | None:
+    """What the replicates do not show of a table by leaf, as far as totals of the leaves tell; None if they show all."""
+    whole, again = totals
+    if known is not None:
+        whole, sharp = _joined(_with(whole, again, 0.95), known)
+        if not sharp:
+            return None
+    seen = _lost(whole, again)
+    return seen if table.columns == totals[0].columns else _lost(table, runs, seen)
+
+
+def _lost(table: pl.DataFrame, runs: Ints, totals: Lost | None = None) -> Lost:
+    """What the replicates do not show of these numbers, by the unbiased ones where the table has them."""
     count = table["count"].to_numpy()
-    own = np.digitize(count, CLASSES), np.digitize(runs, CLASSES)
+    own, place = np.digitize(count, CLASSES), np.digitize(runs, CLASSES)
     if "_sd" not in table.columns:
-        return lost(count, runs, own[1], own[0])
+        return lost(count, runs, place, own, totals=totals)
     known = table.select(pl.col("_estimate", "_sd").fill_null(0.0))
-    return lost(count, runs, own[1], own[0], known["_estimate"].to_numpy(), known["_sd"].to_numpy())
+    return lost(count, runs, place, own, known["_estimate"].to_numpy(), known["_sd"].to_numpy())
 
 
 def _with(table: pl.DataFrame, runs: Ints, level: float, seen: Lost | None = None) -> pl.DataFrame:
