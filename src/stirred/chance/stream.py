@@ -90,11 +90,15 @@ class Stream:
         """The main keystream from ``position``, a multiple of 16, for kernels that fill their own buffers."""
         return Keystream(self._main, position // BLOCK)
 
-    def blocks(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def cipher(self) -> Blocks:
+        """The cipher of the main keystream's blocks, for one who asks for blocks more than once, in one thread."""
+        return Blocks(self._main)
+
+    def blocks(self, numbers: NDArray[np.uint64], cipher: Blocks | None = None) -> NDArray[np.uint64]:
         """Single 16-byte blocks of the main keystream by number, each as two 64-bit words."""
         inputs = np.empty((len(numbers), 2), dtype=np.uint64)
         counters(numbers, inputs)
-        Blocks(self._main).encrypt(inputs)
+        (cipher or self.cipher()).encrypt(inputs)
         return inputs
 
     def extension(self, position: int, level: int) -> int:

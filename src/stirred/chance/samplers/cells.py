@@ -90,10 +90,10 @@ class Cells(ABC):
         numbers = whole(positions)
         result = np.empty(len(numbers), dtype=np.int64)
         per_word, per_block = self.width // 4, BLOCK // self.width
-        step = CHUNK // BLOCK
+        step, cipher = CHUNK // BLOCK, stream.cipher()
         for start in range(0, len(numbers), step):
             part = numbers[start : start + step]
-            blocks = stream.blocks(part // np.uint64(per_block))
+            blocks = stream.blocks(part // np.uint64(per_block), cipher)
             choose = chosen_few if self._few(len(part)) else _chosen
             words = choose(blocks.view(np.uint32), part, per_block, per_word)
             drawn = result[start : start + step]

@@ -148,12 +148,12 @@ class Algebra:
         groups, _ = self.kept_groups
         found = []
         for query, recode, table in zip(self.queries, self.recodes, self.answers, strict=True):
-            numbers = np.sort(table[np.unique(recode[act][recode[act] >= 0])].ravel())
-            own = groups[self.kept(query)]
+            own, inside = table[:, groups[self.kept(query)]], recode[act] >= 0
+            numbers = np.unique(table[recode[act][inside]])
+            number = np.full(query.size, -1, np.int64)
+            number[numbers] = np.arange(len(numbers))
             place = np.full((len(act), self.S), -1, np.int64)
-            for i, k in enumerate(act):
-                if recode[k] >= 0:
-                    place[i] = np.searchsorted(numbers, table[recode[k], own])
+            place[inside] = number[own[recode[act][inside]]]
             found.append((numbers, place))
         self._touched[act.tobytes()] = tuple(found)
         return tuple(found)

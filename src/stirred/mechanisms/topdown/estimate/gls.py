@@ -22,12 +22,14 @@ from stirred.mechanisms.topdown.estimate.algebra import Algebra
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ROWS = 256  # nodes that a thread takes at a time
+ROWS = 256  # nodes that a thread takes at a time, at most
+PIECES = 8  # of a level at least, unless it has few nodes, so that threads share upper levels too
 
 
 def in_pieces(work: Callable[[slice], None], nodes: int, engine: Engine | None) -> None:
     """Work on some nodes at a time, side by side; what is done to a node does not depend on the others."""
-    pieces = [slice(at, min(at + ROWS, nodes)) for at in range(0, nodes, ROWS)]
+    rows = ROWS if engine is None else min(ROWS, max(16, -(-nodes // PIECES)))
+    pieces = [slice(at, min(at + rows, nodes)) for at in range(0, nodes, rows)]
     for _ in map(work, pieces) if engine is None else engine.map(work, pieces):
         pass
 
