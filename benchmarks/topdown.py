@@ -37,7 +37,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.compiled import Kernel
 from stirred.engine import Local
-from stirred.mechanisms.topdown.estimate.falling import Falling
+from stirred.mechanisms.topdown.estimate.downward import DownwardPass
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.guide.guide import Guidance
 from stirred.mechanisms.topdown.run.above import whole
@@ -182,7 +182,7 @@ class _Watch:
         patched = [
             self._patch(Informed, "risen", lambda *_: "noise and upward estimate"),
             self._patch(Informed, "of", lambda *_: "noise and tree estimate"),
-            self._patch(Falling, "_fall", lambda *_: "downward estimate"),
+            self._patch(DownwardPass, "_fall", lambda *_: "downward estimate"),
             self._patch(Guidance, "of", lambda *_: "guide"),
             self._patch(Estimator, "root", lambda one: one.allotment.spine.levels[0]),
             self._patch(LevelSolver, "solve", lambda one, _: one.estimator.allotment.spine.levels[one.depth]),

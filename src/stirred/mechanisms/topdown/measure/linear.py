@@ -3,14 +3,16 @@
 A geounit without its own measurement is represented by its children's measurements.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.compiled import compiled
 from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.measure.noise import TABLE, Measurements
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,6 +60,97 @@ class Raw:
                     y = self.measurements.answers(int(d), int(start), query, node[rows], numbers)
                     result[np.ix_(rows, inside)] += weights[query.name] * y[:, place]
         return result
+
+    def together(self, depth: int, parts: Sequence[tuple[Ints, Ints]]) -> list[Floats]:
+        """The same of several families (nodes and cells) of a level: each query's noise is drawn in one call."""
+        measurements = self.measurements
+        start, size = measurements.allotment.start[depth], measurements.allotment.workload.histogram.cells
+        kinds = [int(start[nodes].min()) if len(nodes) else -1 for nodes, _ in parts]
+        same = [k >= 0 and int(start[nodes].max()) == k for k, (nodes, _) in zip(kinds, parts, strict=True)]
+        result = [
+            np.zeros(0) if plain and size <= TABLE else self.linear(depth, *part)
+            for plain, part in zip(same, parts, strict=True)
+        ]
+        for kind in set(kinds):
+            chosen = [i for i, own in enumerate(kinds) if own == kind and same[i] and size <= TABLE]
+            if chosen:
+                found = _together(measurements, depth, kind, [parts[i] for i in chosen])
+                for i, own in zip(chosen, found, strict=True):
+                    result[i] = own
+        return result
+
+
+def _together(
+    measurements: Measurements, depth: int, start: int, parts: Sequence[tuple[Ints, Ints]]
+) -> list[Floats]:
+    """Linear terms of families whose geounits are all of one kind."""
+    nodes, cells = (np.concatenate([part[k] for part in parts]) for k in range(2))
+    ends = np.cumsum([[0, 0], *([len(a), len(b)] for a, b in parts)], axis=0)
+    numbers, data = measurements.numbers(depth, nodes), measurements.truth[depth]
+    weights = measurements.weights(start, depth)
+    begin = np.cumsum([0, *(len(a) * len(b) for a, b in parts)])
+    out = np.zeros(begin[-1])
+    for query in measurements.allotment.workload.queries:
+        if query.name in weights:
+            ids, exact, place, at = _asked(
+                measurements.table(query), query.size, nodes, numbers, cells, ends,
+                data.first, data.cells, data.counts,
+            )  # fmt: skip
+            exact += measurements.noise_of(depth, start, query, ids)
+            _spread(exact, weights[query.name], place, at, ends, out)
+    return [
+        out[begin[i] : begin[i + 1]].reshape(len(own), len(cells)) for i, (own, cells) in enumerate(parts)
+    ]
+
+
+@compiled
+def _asked(
+    table: Ints, size: int, nodes: Ints, numbers: Ints, cells: Ints, ends: Ints, first: Ints, held: Ints, counts: Ints
+) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
+    """The answers of a query that families need: draws and exact answers, the one of each cell, where families begin."""
+    rank, kept = np.full(size, -1, np.int64), np.empty(size, np.int64)
+    place, at = np.empty(len(cells), np.int64), np.zeros(len(ends), np.int64)
+    most = 0
+    for f in range(len(ends) - 1):
+        most += (ends[f + 1, 0] - ends[f, 0]) * min(size, ends[f + 1, 1] - ends[f, 1])
+    ids, exact = np.empty(most, np.int64), np.zeros(most, np.int64)
+    for f in range(len(ends) - 1):
+        m, here = 0, at[f]
+        for j in range(ends[f, 1], ends[f + 1, 1]):
+            answer = table[cells[j]]
+            if answer >= 0 and rank[answer] < 0:
+                rank[answer] = m
+                kept[m] = answer
+                m += 1
+            place[j] = rank[answer] if answer >= 0 else -1
+        for c in range(ends[f, 0], ends[f + 1, 0]):
+            for r in range(m):
+                ids[here + r] = numbers[c] * size + kept[r]
+            for entry in range(first[nodes[c]], first[nodes[c] + 1]):
+                answer = table[held[entry]]
+                if answer >= 0 and rank[answer] >= 0:
+                    exact[here + rank[answer]] += counts[entry]
+            here += m
+        at[f + 1] = here
+        for r in range(m):
+            rank[kept[r]] = -1
+    return ids[: at[-1]].copy(), exact[: at[-1]].copy(), place, at
+
+
+@compiled
+def _spread(y: Ints, weight: float, place: Ints, at: Ints, ends: Ints, out: Floats) -> None:
+    """Add the weighed answer that each cell of each child counts in."""
+    k = 0
+    for f in range(len(ends) - 1):
+        children = ends[f + 1, 0] - ends[f, 0]
+        if children == 0:
+            continue
+        m = (at[f + 1] - at[f]) // children
+        for c in range(children):
+            for j in range(ends[f, 1], ends[f + 1, 1]):
+                if place[j] >= 0:
+                    out[k] += weight * np.float64(y[at[f] + c * m + place[j]])
+                k += 1
 
 
 def split(allotment: Allotment, depth: int, nodes: Ints) -> NDArray[np.bool_]:

@@ -59,10 +59,15 @@ class Measurements:
     )
     _streams: dict[tuple[int, str], Stream] = field(default_factory=dict)
     _tables: dict[str, Ints] = field(default_factory=dict)  # query → the answer of every cell
+    _weights: dict[tuple[int, int], dict[str, float]] = field(default_factory=dict)
 
     def weights(self, start: int, depth: int) -> dict[str, float]:
         """1/variance by query of a geounit of ``depth`` that also spends the parts of the levels from ``start``."""
-        return {name: 1.0 / variance(1 / rho) for name, rho in self.allotment.rho[start, depth].items()}
+        known = self._weights.get((start, depth))
+        if known is None:
+            rho = self.allotment.rho[start, depth]
+            known = self._weights[start, depth] = {n: 1.0 / variance(1 / part) for n, part in rho.items()}
+        return dict(known)
 
     def solve_weights(self, start: int, depth: int) -> dict[str, float]:
         """The weights of the top-down solve: as measured, except for the emphasis on the total of a leaf."""
@@ -81,15 +86,9 @@ class Measurements:
         """
         if self.key is None:
             return np.zeros((len(nodes), len(numbers)), np.int64)
-        rho = self.allotment.rho[start, depth][query.name]
-        law = _gaussian(1 / rho)
-        name = (depth, query.name)
-        if name not in self._streams:
-            self._streams[name] = self.key.stream("noise", self.allotment.spine.levels[depth], query.name)
-        stream = self._streams[name]
+        law, stream = self._drawing(self.key, depth, start, query)
         count = len(nodes) * len(numbers)
-        if self.place is not None:
-            nodes = self.place[depth][nodes]
+        nodes = self.numbers(depth, nodes)
         whole = (
             len(numbers) == query.size
             and len(numbers) > 0
@@ -102,6 +101,24 @@ class Measurements:
             ids = (nodes[:, None] * query.size + numbers[None, :]).ravel().astype(np.uint64)
             drawn = law.at_positions(stream, ids)
         return drawn.reshape(len(nodes), len(numbers))
+
+    def noise_of(self, depth: int, start: int, query: Query, ids: Ints) -> Ints:
+        """The noise of single answers, each the number of its geounit · size + its own number."""
+        if self.key is None:
+            return np.zeros(len(ids), np.int64)
+        law, stream = self._drawing(self.key, depth, start, query)
+        return law.at_positions(stream, ids.astype(np.uint64))
+
+    def numbers(self, depth: int, nodes: Ints) -> Ints:
+        """The numbers of geounits in the whole tree."""
+        return nodes if self.place is None else self.place[depth][nodes]
+
+    def _drawing(self, key: Key, depth: int, start: int, query: Query) -> tuple[DiscreteGaussian, Stream]:
+        """The law of a query's noise at a level, and its stream."""
+        name = (depth, query.name)
+        if name not in self._streams:
+            self._streams[name] = key.stream("noise", self.allotment.spine.levels[depth], query.name)
+        return _gaussian(1 / self.allotment.rho[start, depth][query.name]), self._streams[name]
 
     def exact(self, depth: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
         """The exact answers (nodes × numbers); ``numbers`` ascending."""
@@ -137,6 +154,12 @@ class Measurements:
         if len(numbers):
             hit &= numbers[place] == index
         np.add.at(result, (row[hit], place[hit]), data.counts[entry[hit]])
+
+    def table(self, query: Query) -> Ints:
+        """The answer that every cell of the histogram counts in."""
+        if query.name not in self._tables:
+            self._tables[query.name] = query.of(np.arange(self.allotment.workload.histogram.cells))
+        return self._tables[query.name]
 
     def require_every_leaf(self) -> None:
         """The closed form needs every cell of a leaf measured, at least through the detailed query."""

@@ -12,7 +12,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local
 from stirred.engine.local.threads import begun
 from stirred.mechanisms.topdown.estimate import gls
-from stirred.mechanisms.topdown.estimate.falling import Falling
+from stirred.mechanisms.topdown.estimate.downward import DownwardPass
 from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, noisy_levels
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.noise import Measurements
@@ -109,7 +109,7 @@ class Above:
                 return Informed.of(measurements, self.constraints, engine), at_once
             whole = Informed.risen(measurements, self.constraints, engine)
             # The root's solve, which is not divided, has a thread for itself.
-            return whole, Falling(whole, Local(workers=threads(engine) - 1)).ready
+            return whole, DownwardPass(whole, Local(workers=threads(engine) - 1)).ready
         algebra = algebra_of(measurements, self.constraints)
         levels = noisy_levels(algebra, measurements, self.constraints, range(self.depth))
         none = np.zeros(0, np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.linear import Targets
+from stirred.mechanisms.topdown.measure.linear import Raw, Targets
 from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
@@ -260,21 +260,20 @@ def solve_parents(
 def _drawn(
     estimator: ParentSolver, depth: int, level: LevelArrays, parents: Ints
 ) -> tuple[Floats, Ints, Bools]:
-    """Linear terms that are drawn or computed for each parent, one after the other."""
-    terms, at, by_column = [np.zeros(0)], [0], []
-    for p in parents.tolist():
+    """Linear terms that are drawn or computed for each parent."""
+    several = np.flatnonzero(np.diff(level.first_child)[parents] > 1)
+    parts = []
+    for p in parents[several].tolist():
         place = level.place[level.above[p] : level.above[p + 1]]
-        first, last = int(level.first_child[p]), int(level.first_child[p + 1])
-        by_column.append(False)
-        at.append(at[-1])
-        if last - first == 1:
-            continue
-        children, _ = live(level, p)
-        linear = estimator.targets.linear(depth, children, level.cells[place])
-        by_column[-1] = not linear.flags.c_contiguous
-        terms.append(linear.ravel())
-        at[-1] += linear.size
-    return np.concatenate(terms), np.array(at), np.array(by_column, bool)
+        parts.append((live(level, p)[0], level.cells[place]))
+    if isinstance(estimator.targets, Raw):
+        found = estimator.targets.together(depth, parts)
+    else:
+        found = [estimator.targets.linear(depth, *part) for part in parts]
+    by_column, sizes = np.zeros(len(parents), bool), np.zeros(len(parents) + 1, np.int64)
+    by_column[several] = [not one.flags.c_contiguous for one in found]
+    sizes[several + 1] = [one.size for one in found]
+    return np.concatenate([np.zeros(0), *(one.ravel() for one in found)]), np.cumsum(sizes), by_column
 
 
 def _guided(

@@ -7,7 +7,7 @@ from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
 
 
-class Falling:
+class DownwardPass:
     """The estimates and linear terms of every level, one after the other from the root down, in a thread of their own."""
 
     def __init__(self, informed: Informed, engine: Engine) -> None:
