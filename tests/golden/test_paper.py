@@ -154,6 +154,12 @@ def test_commands_say_what_they_need_and_write_what_they_promise(
     assert "http" not in shown
 
 
+def test_a_small_input_is_not_rounded_to_nothing(tmp_path: Path) -> None:
+    row = {"computed": 1, "paper": 1, "difference": 0, "reason": ""}
+    part = {"name": "x", "title": "x", "source": "x", "inputs": {"delta": 1e-10}, "rows": [row]}
+    assert "delta = 1e-10" in page.write([part], {}, tmp_path).read_text()
+
+
 def test_a_row_of_several_numbers_is_shown_as_several_rows(tmp_path: Path) -> None:
     owned, rented = PAPER_SWAPPED["Dukes"]
     row = {

@@ -65,7 +65,7 @@ def _counted(documents: Sequence[Mapping[str, Any]]) -> str:
 def _section(document: Mapping[str, Any]) -> str:
     """One part: where its numbers come from, its chart or its rows, its files."""
     name, rows = str(document["name"]), list(document["rows"])
-    inputs = ", ".join(f"{key} = {_text(value)}" for key, value in document["inputs"].items())
+    inputs = ", ".join(f"{key} = {_stated(value)}" for key, value in document["inputs"].items())
     kinds = ("json", "csv", "png", "svg") if name in CHARTS else ("json", "csv")
     files = ", ".join(f'<a href="{name}.{kind}">{kind.upper()}</a>' for kind in kinds)
     shown = [f'<p><img src="{name}.svg" alt="{escape(document["title"])}"></p>'] if name in CHARTS else []
@@ -111,6 +111,11 @@ def _each(row: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for name, value in row["computed"].items()
     ]
+
+
+def _stated(value: object) -> str:
+    """An input as it was given: a small one (δ) is not rounded to 0."""
+    return f"{value:g}" if isinstance(value, float) and 0 < abs(value) < 1e-6 else _text(value)
 
 
 def _text(value: object) -> str:
