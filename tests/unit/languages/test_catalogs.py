@@ -153,6 +153,7 @@ KEPT_IN_FILES = [
     Phrase("swap.note.weak", strata=1234, number=5678, below=Fraction(1, 2), lowest=Decimal("0.0028")),
     Phrase("topdown.check.adds_up", name="persons"),
     Phrase("topdown.note.noiseless"),
+    Phrase("topdown.kept.population", name="pl94-persons"),
     Phrase("guard.identifying"),
     Phrase("guard.none_identifies"),
     Phrase("guard.fixed", number=2, all=1500, strata=2, all_strata=11, told=Phrase("guard.alone", number=2)),

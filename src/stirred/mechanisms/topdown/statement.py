@@ -70,10 +70,10 @@ def inside_notes(workload: Workload, found: Inside, schema: "Schema") -> tuple[s
         "topdown.inside.note",
         name=workload.name,
         queries=queries,
-        rho_squared=str(Budget.of(found.rho_squared)),
+        rho_squared=Decimal(str(Budget.of(found.rho_squared))),
         exact=str(found.rho_squared),
-        epsilon=rounded_up(epsilon(found.rho_squared)),
-        stated=str(Budget.of(workload.rho_squared)),
+        epsilon=Decimal(rounded_up(epsilon(found.rho_squared))),
+        stated=Decimal(str(Budget.of(workload.rho_squared))),
     )
     return (words,)
 

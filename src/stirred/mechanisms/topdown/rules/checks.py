@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 Ints = NDArray[np.int64]
+KEPT = {
+    "state population": "topdown.kept.population",
+    "persons by facilities": "topdown.kept.facilities",
+    "housing units by block": "topdown.kept.units",
+}  # the names that presets give what they keep, as keys of the catalog
 
 
 def compiled_rules(
@@ -158,7 +163,7 @@ class Findings:
         """The findings as checks with words."""
         name = workload.name
         checks = [
-            Check(invariant=f"{name}: {held.name}", kept=kept, numbers=numbers)
+            Check(invariant=_named(name, held.name), kept=kept, numbers=numbers)
             for held, kept, numbers in zip(constraints.held, self.kept, self.numbers, strict=True)
         ]
         if constraints.zeros:
@@ -170,3 +175,9 @@ class Findings:
             invariant=Phrase("topdown.check.adds_up", name=name), kept=self.agree, numbers=self.entries
         )
         return (*checks, agree)
+
+
+def _named(name: str, constraint: str) -> str:
+    """What a workload keeps, in words; those of the presets are known in every language."""
+    known = KEPT.get(constraint)
+    return Phrase(known, name=name) if known else f"{name}: {constraint}"
