@@ -13,7 +13,7 @@ from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
-from stirred.mechanisms.topdown.estimate.sizes import lost
+from stirred.mechanisms.topdown.estimate.sizes import drift, lost
 from stirred.mechanisms.topdown.run.task import Settings
 from stirred.mechanisms.topdown.tree.counts import Sparse, answers
 from unit.topdown.runs import run
@@ -228,3 +228,20 @@ def test_unbiased_totals_show_the_bias_that_replicates_do_not():
     unknown = lost(count, again, *places)
     assert unknown.ratio == 1.0
     assert (np.diff(unknown.factor(np.array([5, 50, 500, 5_000]))) > 0).all()
+
+
+def test_numbers_drawn_to_a_prior_have_wider_intervals():
+    """Replicates that go half of the way to the prior mean again, beside a noise of the same size as that drift."""
+    rng = np.random.default_rng(6)
+    prior = np.full(4_000, 60.0)
+    count = np.rint(prior + rng.normal(0.0, 8.0, len(prior))).astype(np.int64)
+
+    def drawn(part):
+        noise = rng.normal(0.0, 4.0, (8, len(prior)))
+        return np.rint(prior + part * (count - prior) + noise).astype(np.int64)
+
+    assert drift(count, drawn(1.0), (50,)).factors == pytest.approx(1.0, abs=0.02)
+    assert drift(count, drawn(0.5), ()).factors == pytest.approx(1.5, abs=0.05)
+    few = drift(count[:20], drawn(0.5)[:, :20], (50,))
+    assert few.factors[0] == few.factors[1]
+    assert (few.shift(count) == 0).all()

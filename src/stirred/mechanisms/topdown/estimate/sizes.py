@@ -24,11 +24,17 @@ FLAT = 0.05  # no slope of the replicates is taken for less, in persons
 COARSE = 0.2, 0.5
 # The factor of the spread less one, what b adds per natural logarithm of the size, and from which size.
 WIDER = 0.04, 0.04, 7.4
+DRIFT = (
+    0.5  # what a replicate's drift, in parts of its noise (both as variances), adds to the spread's factor
+)
+ENOUGH = 30  # cells of a size class from which its own drift is taken, and not that of the table
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
     """What replicates do not show of a table: its bias b, the slope that they do show, and b in parts of it."""
+
+    least = 5  # numbers below this are left as they are
 
     slope: float
     middle: float
@@ -44,6 +50,44 @@ class Lost:
         """By how much the differences are wider."""
         more = np.log(np.maximum(count, WIDER[2]) / WIDER[2])
         return np.asarray(1.0 + self.part * WIDER[0] + WIDER[1] * self.ratio * more)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """By how much the differences of each size class are wider, where the prior drew areas to their shares of units."""
+
+    least = 1
+
+    classes: tuple[int, ...]
+    factors: Floats
+
+    def shift(self, count: Ints) -> Floats:
+        """Nothing: areas of one size drift up and down alike."""
+        return np.zeros(len(count))
+
+    def factor(self, count: Ints) -> Floats:
+        """By how much the differences are wider."""
+        return np.asarray(self.factors[np.digitize(count, self.classes)])
+
+
+def drift(count: Ints, again: Ints, classes: tuple[int, ...]) -> Drift:
+    r"""From the published numbers and their replicates (R × cells, at least two).
+
+    A replicate y differs from x by noise, with variance B over replicates, and by a drift towards what the prior says, with
+    mean square A: $E(\bar y - x)^2 = A + B/R$. The census had further to drift than the release, which lies nearer to the
+    prior already, so the differences are wider by $1 + A/2B$; the half was measured.
+
+    >>> drift(np.array([10, 10]), np.array([[9, 11], [11, 9]]), (5,)).factors.tolist()
+    [1.0, 1.0]
+    """
+    noise = again.var(axis=0, ddof=1)
+    moved = (again.mean(axis=0) - count) ** 2 - noise / len(again)
+    own, number = np.digitize(count, classes), len(classes) + 1
+    cells = np.bincount(own, minlength=number)
+    over, under = np.bincount(own, moved, number), np.bincount(own, noise, number)
+    over, under = (np.where(cells < ENOUGH, each.sum(), each) for each in (over, under))
+    part = np.maximum(over, 0.0) / np.maximum(under, 1e-12)
+    return Drift(classes, np.asarray(1.0 + DRIFT * np.minimum(part, 2.0)))
 
 
 def lost(

@@ -17,7 +17,7 @@ from stirred.census import Schema
 from stirred.census.geography import attach
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.released_parts import cells
-from stirred.mechanisms.topdown.estimate.sizes import Lost, lost
+from stirred.mechanisms.topdown.estimate.sizes import Drift, Lost, drift, lost
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ OWN = ("level", "code", "estimate", "standard_deviation")
 
 
 def intervals(
-    count: Ints, again: Ints, *, level: float = 0.95, unseen: Lost | None = None
+    count: Ints, again: Ints, *, level: float = 0.95, unseen: Lost | Drift | None = None
 ) -> dict[str, Floats]:
     r"""Estimate, standard error and interval of every cell from its count and its replicates (R × cells).
 
@@ -65,7 +65,7 @@ def intervals(
         low[size], high[size] = between(here, level, trimmed=size >= np.digitize(SMALL, CLASSES))
     middle, own_error, lower, upper = centre[own], error[own], low[own], high[own]
     if unseen is not None:
-        sized = (own_error > 0) & (count >= SMALL)
+        sized = (own_error > 0) & (count >= unseen.least)
         wide = np.where(sized, unseen.factor(count), 1.0)
         shift = np.where(sized, unseen.shift(count), 0.0)
         lower, upper = (np.rint(middle + shift + wide * (one - middle)) for one in (lower, upper))
@@ -168,20 +168,22 @@ def uncertain(
         again = attach(schema, again, lacking, folder)
     table, runs = tabulated(frame, again, by)
     exact, wider = _unbiased(release.tables.get(name + UNBIASED), schema, by), 1.0 - SMOOTH * (1.0 - level)
-    # In mode guided blocks keep their spread around the shares by units: replicates change as much as the release did.
     guided = (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE) == b"guided"
+    drawn = None  # of leaves in mode guided: how far the prior drew them
+    if guided and schema.spine[-1] in by and len(runs) > 1:
+        drawn = drift(table["count"].to_numpy(), runs, CLASSES)
     if exact is None:
         beside = {off.name for off in schema.geography.off_spine}
         if not beside.isdisjoint(by):  # areas that are not made of measured ones above leaves
             totals = not guided and {*schema.spine, *beside}.issuperset(by)
             return _with(table, runs, wider if totals else level)
         if guided or schema.spine[-1] not in by:
-            return _with(table, runs, level)
+            return _with(table, runs, level, drawn)
         leaves = [name for name in by if name in schema.spine]
         whole = _unbiased(release.tables.get(name + UNBIASED), schema, leaves)
         return _with(table, runs, level, _of_leaves(table, runs, tabulated(frame, again, leaves), whole))
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
-    joined, sharp = _joined(_with(table, runs, level), exact)
+    joined, sharp = _joined(_with(table, runs, level, drawn), exact)
     if sharp and not guided:
         joined = _joined(_with(table, runs, level, _lost(joined, runs)), exact)[0]
     known = (pl.col("_sd") == 0) if sharp or runs.size >= ENOUGH else pl.col("_sd").is_not_null()
@@ -224,7 +226,7 @@ def _lost(table: pl.DataFrame, runs: Ints, totals: Lost | None = None) -> Lost:
     return lost(count, runs, place, own, known["_estimate"].to_numpy(), known["_sd"].to_numpy())
 
 
-def _with(table: pl.DataFrame, runs: Ints, level: float, seen: Lost | None = None) -> pl.DataFrame:
+def _with(table: pl.DataFrame, runs: Ints, level: float, seen: Lost | Drift | None = None) -> pl.DataFrame:
     """The cells with their intervals by replicates."""
     found = intervals(table["count"].to_numpy(), runs, level=level, unseen=seen)
     return table.with_columns(**{name: pl.Series(value) for name, value in found.items()})
