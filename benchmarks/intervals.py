@@ -100,15 +100,17 @@ def _text(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     return frame.with_columns(pl.col(by).cast(pl.String))
 
 
-def shares(table: pl.DataFrame, true: pl.DataFrame, by: list[str], size: str) -> NDArray[np.float64]:
+def shares(
+    table: pl.DataFrame, true: pl.DataFrame, by: list[str], size: str, edges: tuple[int, ...] = EDGES
+) -> NDArray[np.float64]:
     """Cells, cells whose interval holds the truth, and the sum of widths (3 × size classes)."""
     cells = table.filter(pl.col("standard_error") > 0).join(true, on=by, how="left", nulls_equal=True)
     cells = cells.with_columns(pl.col("truth").fill_null(0))
     low, high, value = (cells[name].to_numpy() for name in ("low", "high", "truth"))
-    place = np.digitize(cells["count" if size == "published" else "truth"].to_numpy(), EDGES)
+    place = np.digitize(cells["count" if size == "published" else "truth"].to_numpy(), edges)
     held = (low - 1e-6 <= value) & (value <= high + 1e-6)
     return np.stack(
-        [np.bincount(place, what, len(CLASSES)) for what in (np.ones(len(place)), held, high - low)]
+        [np.bincount(place, what, len(edges) + 1) for what in (np.ones(len(place)), held, high - low)]
     )
 
 
@@ -117,7 +119,7 @@ def line(parts: list[NDArray[np.float64]]) -> str:
     each = np.stack([np.column_stack([part, part.sum(axis=1)]) for part in parts])
     number, held, width = each.sum(axis=0)
     texts = []
-    for i in range(len(CLASSES) + 1):
+    for i in range(len(number)):
         if number[i] < FEW:
             texts.append("–")
             continue
