@@ -10,7 +10,7 @@ COPY src src
 ENV NUMBA_CACHE_DIR=/opt/stirred/kernels
 RUN python -m pip install --no-cache-dir --no-deps --no-build-isolation . \
  && stirred demo --out /tmp/demo && rm -rf /tmp/demo \
- && useradd --create-home stirred && chmod -R a+rwX /opt/stirred/kernels
+ && useradd --create-home stirred && chmod -R a+rwX /opt/stirred/kernels && mkdir -m 777 /work
 USER stirred
 WORKDIR /work
 ENTRYPOINT ["stirred"]
