@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from stirred.engine.plain import plain_schema
 
 GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
+LISTS = 1 << 26  # bytes of a row group of lists, which only files that are deleted at the end have
 
 
 def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -29,16 +30,20 @@ def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 class RowGroups:
-    """Rows that wait until a row group is complete."""
+    """Rows that wait until a row group is complete, of so many rows or, where ``most`` is given, of so many bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.waiting: list[pa.Table] = []
         self.rows = 0
+        self.most = most
 
     def add(self, table: pa.Table) -> Iterator[pa.Table]:
         """Every row group that these rows complete."""
         self.waiting.append(table)
         self.rows += table.num_rows
+        if self.most is not None and sum(one.nbytes for one in self.waiting) >= self.most:
+            yield from self.rest()
+            self.waiting, self.rows = [], 0
         if self.rows >= GROUP:
             whole = pa.concat_tables(self.waiting)
             for start in range(0, self.rows - self.rows % GROUP, GROUP):
@@ -57,7 +62,8 @@ class ReleasedFile:
 
     def __init__(self, path: Path, schema: pa.Schema, ascending: Sequence[str] = ()) -> None:
         self.schema = plain_schema(schema).with_metadata(schema.metadata)
-        self.groups = RowGroups()
+        lists = any(pa.types.is_list(field.type) for field in schema)
+        self.groups = RowGroups(LISTS if lists else None)
         steps = [name for name in schema.names if name in ascending]
         self.writer = pq.ParquetWriter(
             path,

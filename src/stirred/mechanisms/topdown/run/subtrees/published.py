@@ -1,7 +1,8 @@
 """Kernels over solved subtrees that make published rows: records, replicates, unbiased estimates, noisy measurements."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +10,7 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from stirred.arrow import pads
 from stirred.engine.base import Parts
@@ -22,6 +24,7 @@ from stirred.mechanisms.topdown.run.subtrees.survey import Measured, unpacked
 from stirred.mechanisms.topdown.tree.counts import ordinary
 
 ROWS = 1 << 16  # read at a time
+LISTS = 1 << 11  # where rows hold lists
 DEPTH, TABLE = "_depth", "_table"  # which level a row is about, and which table of that level
 TAGS = pa.schema([(DEPTH, pa.int16()), (TABLE, pa.int16())])
 
@@ -122,25 +125,64 @@ class MeasurementRows:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Rows of parts; with a folder they are files there, which are deleted at the end."""
+    """Rows of parts; with a folder they are files there, which are deleted at the end: one for each tagged table."""
 
     data: "pads.Dataset"
     place: Path | None
+    sorted: Path | None = None  # the folder of files by level and table
 
     @staticmethod
     def of(rows: Parts, folder: Path | None, name: str) -> "Stored":
         """Compute the rows and store them."""
         if folder is None:
             return Stored(pads.dataset(rows.gathered()), None)
-        return Stored(rows.write(folder, name), folder / f"{name}.parquet")
+        stored = Stored(rows.write(folder, name), folder / f"{name}.parquet")
+        if DEPTH not in stored.data.schema.names:
+            return stored
+        with stored:  # read once, not once for each table
+            return Stored(stored.data, None, stored.sorted_out(folder / f"{name}-tables"))
 
     def tables(self, depth: int | None = None, number: int | None = None) -> Iterator[pa.Table]:
         """All rows, or those of one table of a level without its tags."""
+        if self.sorted is not None and depth is not None:
+            path = self.sorted / f"{depth}.{number}.parquet"
+            if path.exists():
+                with pq.ParquetFile(path) as file:
+                    for group in range(file.num_row_groups):
+                        yield file.read_row_group(group)
+            return
         names = [name for name in self.data.schema.names if name not in TAGS.names]
         chosen = None
         if depth is not None:
             chosen = (pc.field(DEPTH) == depth) & (pc.field(TABLE) == number)
-        for batch in self.data.to_batches(columns=names, filter=chosen, batch_size=ROWS):
+        yield from self._batches(names, chosen)
+
+    def sorted_out(self, place: Path) -> Path:
+        """The rows in one file for each level and table, in their order."""
+        place.mkdir()
+        with ExitStack() as stack:
+            stack.callback(shutil.rmtree, place, ignore_errors=True)
+            with ExitStack() as files:
+                writers: dict[tuple[int, int], pq.ParquetWriter] = {}
+                for table in self._batches(self.data.schema.names, None):
+                    depth, number = (table[name].to_numpy() for name in TAGS.names)
+                    rows = table.drop_columns(TAGS.names)
+                    for tag in sorted(set(zip(depth.tolist(), number.tolist(), strict=True))):
+                        if tag not in writers:
+                            path = place / f"{tag[0]}.{tag[1]}.parquet"
+                            writers[tag] = files.enter_context(
+                                pq.ParquetWriter(path, rows.schema, compression="zstd")
+                            )
+                        own = (depth == tag[0]) & (number == tag[1])
+                        writers[tag].write_table(rows.filter(pa.array(own)))
+            stack.pop_all()
+        return place
+
+    def _batches(self, names: Sequence[str], chosen: pc.Expression | None) -> Iterator[pa.Table]:
+        """Some rows at a time; lists, which are long, are not read ahead."""
+        lists = any(pa.types.is_list(field.type) for field in self.data.schema)
+        few = {"batch_size": LISTS, "batch_readahead": 1, "fragment_readahead": 1} if lists else {}
+        for batch in self.data.to_batches(columns=names, filter=chosen, **{"batch_size": ROWS, **few}):
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
 
@@ -150,7 +192,8 @@ class Stored:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.place is not None and self.place.is_dir():
-            shutil.rmtree(self.place)
-        elif self.place is not None:
-            self.place.unlink(missing_ok=True)
+        for place in (self.place, self.sorted):
+            if place is not None and place.is_dir():
+                shutil.rmtree(place)
+            elif place is not None:
+                place.unlink(missing_ok=True)
