@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from stirred.errors import InputError
+
 if sys.platform != "win32":
     import fcntl
 
@@ -29,6 +31,12 @@ class ScratchFolder:
 
     def __init__(self, place: Path | str | None) -> None:
         parent = Path(place or tempfile.gettempdir())
+        if not parent.is_dir():
+            raise InputError(
+                f"there is no folder {parent}",
+                why="temporary files would be written there",
+                fix="make it first, or name no folder for scratch",
+            )
         remove_stale(parent)
         name = secrets.token_hex(8)
         begun, self.path = parent / f"{BEGUN}{name}", parent / f"{PREFIX}{name}"

@@ -15,6 +15,7 @@ import pytest
 from stirred.engine import Local, scratch
 from stirred.engine.local.sealed import SealedFiles
 from stirred.engine.scratch import LOCK, PREFIX, ScratchFolder, remove_stale
+from stirred.errors import InputError
 
 MARKER = "MARKER-7391-"
 KILLED = """
@@ -133,3 +134,9 @@ def test_a_signal_while_a_folder_is_removed_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         folder.remove()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_does_not_exist_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no folder") as refused:
+        ScratchFolder(tmp_path / "none")
+    assert "make it first" in refused.value.fix

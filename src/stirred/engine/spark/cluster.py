@@ -29,6 +29,7 @@ class Cluster:
         probe: Callable[[int], object] | None = None,
     ) -> None:
         require_pyspark()
+        folder = ScratchFolder(scratch)  # before a session: without the folder none is started
         self._started = session is None
         given = start(master, config or {}) if session is None else session
         try:
@@ -43,7 +44,6 @@ class Cluster:
         self.probe = probe
         self.gathered_rows = 0
         self.kept_tables: dict[tuple[object, ...], Any] = {}  # flows over what was written to scratch
-        folder = ScratchFolder(scratch)
         self.scratch, self._clean = folder.path, folder.remove
         self._folder = folder  # holds the lock
 
