@@ -110,20 +110,8 @@ def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
             diagonal += soft
             kernels.factored(rows.members, pair, diagonal, cross, held, block)
             factors = (diagonal.copy(), cross.copy(), block)
-        more = kernels.conjugate(
-            g,
-            soft,
-            *structure,
-            *moving,
-            rows.soft,
-            rows.lump,
-            keep,
-            share,
-            pair,
-            *factors,
-            LOOSE if below else EXACT,
-            PRODUCTS,
-            move,
+        more = _conjugate(
+            rows, g, soft, moving, (keep, share), (pair, *factors), LOOSE if below else EXACT, move
         )
         products += more
         now, taken = _line(rows, now, move)
@@ -135,6 +123,40 @@ def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
     worst = float(np.abs(now.gradient).max(initial=0.0))
     gap = abs(float((now.price * now.gradient).sum()))
     return DualSolution(now.x, now.price, worst, gap, products, steps)
+
+
+def _conjugate(
+    rows: PricedRows, g: Floats, soft: Floats, moving: tuple[NDArray[np.int64], Floats, Floats],
+    within: tuple[Floats, Floats], factors: tuple[Index, Floats, Floats, Floats], enough: float, move: Floats,
+) -> int:  # fmt: skip
+    """The Newton step, by conjugate gradients, until the squared residual has fallen to ``enough`` of itself."""
+    structure = (rows.kind, rows.members, rows.lines)
+    r, z, out = g.copy(), np.empty(g.shape), np.empty(g.shape)
+    move[:] = 0.0
+    kernels.projected(r, *within)
+    kernels.better(r, *factors, z)
+    kernels.projected(z, *within)
+    p = z.copy()
+    left = float((r * z).sum())
+    goal = left * enough
+    for k in range(PRODUCTS):
+        if left <= goal:
+            return k
+        kernels.curvature(p, *structure, *moving, soft, rows.soft, rows.lump, out)
+        kernels.projected(out, *within)
+        curve = float((p * out).sum())
+        if curve <= 0.0:
+            return k
+        move += (left / curve) * p
+        out *= left / curve
+        r -= out
+        kernels.better(r, *factors, z)
+        kernels.projected(z, *within)
+        fresh = float((r * z).sum())
+        p *= fresh / left
+        p += z
+        left = fresh
+    return PRODUCTS
 
 
 def _confined(rows: PricedRows, whole: Floats) -> tuple[Floats, Floats, Floats]:

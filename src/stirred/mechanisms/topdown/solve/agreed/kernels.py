@@ -299,10 +299,9 @@ def better(R: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Float
     """Z = what the factored matrix makes of R; fine rows are only scaled."""
     exact, small = pair.shape
     C = R.shape[1]
-    Z[:small] = R[:small]
-    for r in range(small, len(R)):
+    for r in range(len(R)):
         for c in range(C):
-            Z[r, c] = R[r, c] / diagonal[r, c]
+            Z[r, c] = R[r, c] if r < small else R[r, c] / diagonal[r, c]
     for g in range(exact):
         for r in range(small):
             p = pair[g, r]
@@ -312,7 +311,8 @@ def better(R: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Float
     v = np.empty(small)
     for c in range(C):
         U = block[c]
-        v[:] = Z[:small, c]
+        for i in range(small):
+            v[i] = Z[i, c]
         for i in range(small):
             row = U[i]
             v[i] *= row[i]
@@ -324,7 +324,8 @@ def better(R: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Float
             for k in range(i + 1, small):
                 s -= row[k] * v[k]
             v[i] = s * row[i]
-        Z[:small, c] = v
+        for i in range(small):
+            Z[i, c] = v[i]
     for g in range(exact):
         for r in range(small):
             p = pair[g, r]
@@ -344,51 +345,3 @@ def projected(Z: Floats, keep: Floats, share: Floats) -> None:
         mean *= share[r]
         for c in range(Z.shape[1]):
             Z[r, c] -= mean * keep[r, c]
-
-
-@compiled
-def dot(A: Floats, B: Floats) -> float:
-    """The sum of products, in a fixed order."""
-    s: float = 0.0
-    for r in range(len(A)):
-        for c in range(A.shape[1]):
-            s += A[r, c] * B[r, c]
-    return s
-
-
-@compiled
-def conjugate(
-    g: Floats, soft: Floats, kind: Index, members: Index, lines: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats,
-    loose: Floats, lump: Floats, keep: Floats, share: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Floats,
-    enough: float, most: int, step: Floats,
-) -> int:  # fmt: skip
-    """The Newton step, by conjugate gradients, until the squared residual has fallen to ``enough`` of itself."""
-    C = g.shape[1]
-    R, Z, out = g.copy(), np.empty(g.shape), np.empty(g.shape)
-    step[:] = 0.0
-    projected(R, keep, share)
-    better(R, pair, diagonal, cross, block, Z)
-    projected(Z, keep, share)
-    P = Z.copy()
-    left = dot(R, Z)
-    goal = left * enough
-    for k in range(most):
-        if left <= goal:
-            return k
-        curvature(P, kind, members, lines, cell, slack, tie, soft, loose, lump, out)
-        projected(out, keep, share)
-        curve = dot(P, out)
-        if curve <= 0.0:
-            return k
-        for r in range(len(P)):
-            for c in range(C):
-                step[r, c] += left / curve * P[r, c]
-                R[r, c] -= left / curve * out[r, c]
-        better(R, pair, diagonal, cross, block, Z)
-        projected(Z, keep, share)
-        fresh = dot(R, Z)
-        for r in range(len(P)):
-            for c in range(C):
-                P[r, c] = Z[r, c] + fresh / left * P[r, c]
-        left = fresh
-    return most
