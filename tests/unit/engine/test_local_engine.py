@@ -18,7 +18,7 @@ from stirred.engine.choice import engine_named
 from stirred.engine.local import released
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.engine.local.memory import LIBRARIES, bytes_of
-from stirred.engine.local.threads import in_order
+from stirred.engine.local.threads import Branching, in_order
 from stirred.errors import DataError, InputError
 
 
@@ -43,6 +43,22 @@ def test_no_more_results_wait_than_there_are_workers(workers: int) -> None:
 def test_an_error_comes_through_threads() -> None:
     with pytest.raises(ZeroDivisionError):
         list(in_order(lambda i: 1 // i, [1, 0, 1], 2))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_tasks_lead_to_others_and_errors_come_through(workers: int) -> None:
+    tasks: Branching[int, int] = Branching(lambda n: 100 // (n - 7), workers)
+    tasks.add((1,), 40)
+    found = {}
+    for task, result in tasks:
+        found[task] = result
+        if task > 20:
+            tasks.add((2,), task - 10)
+            tasks.add((0,), task - 11)
+    assert found == {n: 100 // (n - 7) for n in (40, 30, 29, 20, 19, 18)}
+    tasks.add((0,), 7)
+    with pytest.raises(ZeroDivisionError):
+        list(tasks)
 
 
 def test_a_bound_decides_what_fits() -> None:

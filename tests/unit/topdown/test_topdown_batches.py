@@ -26,6 +26,16 @@ def test_small_trees_compile_nothing(make_census, monkeypatch):
     solved(make_census(5, width=3), "pl94-persons", "gls")
 
 
+def test_a_part_of_a_large_tree_is_solved_in_batches(make_census, monkeypatch):
+    monkeypatch.undo()
+    census, units = make_census(5, width=3), Workload.preset("pl94-units")
+    made = run(census, units, Settings(), key=KEY, engine=Local(workers=1)).estimation
+    small = Estimator.of(made.targets, made.above.constraints)
+    part = Estimator.of(made.targets, made.above.constraints, geounits=batch.MANY)
+    assert batch.LevelSolver(small, 1).shared is None
+    assert batch.LevelSolver(part, 1).shared is not None
+
+
 def solved(census, workload, mode, workers=1):
     made = run(
         census, Workload.preset(workload), Settings(mode=mode), key=KEY, engine=Local(workers=workers)
