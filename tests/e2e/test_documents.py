@@ -13,6 +13,10 @@ from e2e.pages import BLOCK, PAGES, ROOT, RUN, SHOWN, Block, blocks, called, com
 from stirred.spec.files import parts
 
 
+# what a test machine cannot do: fetch packages, submit to a cluster, run other vendors' programs, run itself
+CANNOT_RUN = re.compile(r"fetches packages|first step|YARN|not in Debian|Tumult|the blocks|installs Coq")
+
+
 def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -47,6 +51,8 @@ def faults(block: Block) -> list[str]:
         found.append("no known language")
     if block.kind == "console" and not commands(block.text):
         found.append("no line begins with '$ '")
+    if block.mark == "not run" and not CANNOT_RUN.search(block.words):
+        found.append(f"this is no reason not to run it, slow blocks run in make test-slow: {block.words}")
     if block.kind == "toml":
         try:
             tomllib.loads(block.text)
