@@ -12,7 +12,6 @@ import pytest
 from e2e.pages import BLOCK, PAGES, ROOT, RUN, SHOWN, Block, blocks, called, commands, run_page
 from stirred.spec.files import parts
 
-
 # what a test machine cannot do: fetch packages, submit to a cluster, run other vendors' programs, run itself
 CANNOT_RUN = re.compile(r"fetches packages|first step|YARN|not in Debian|Tumult|the blocks|installs Coq")
 
