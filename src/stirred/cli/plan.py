@@ -352,6 +352,12 @@ def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str
         )
         return plan.census(), "the plan's own census"
     if arguments.stand_in:
+        if _same_file(Path(arguments.stand_in), plan.folder / plan.census_file):
+            raise InputError(
+                "the stand-in is the plan's own census",
+                why="choosing a setting on the records that are released is itself a release, which no budget accounts for",
+                fix="name a public or synthetic census, or say --on-confidential-data",
+            )
         return read(arguments.stand_in), arguments.stand_in
     made = synthesise("demo")
     census, file = Census.of(made.schema, made.tables), plan.folder / plan.census_file
@@ -364,6 +370,12 @@ def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str
             "--stand-in stand-in/census.toml",
         )
     return census, "the synthetic demo census"
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Whether two names of a census (its folder, or its census.toml) are of one file."""
+    files = [place / "census.toml" if place.is_dir() else place for place in (one, other)]
+    return all(file.exists() for file in files) and files[0].samefile(files[1])
 
 
 def _schema(_: argparse.Namespace) -> int:

@@ -162,21 +162,21 @@ def test_a_proposed_swap_passes_the_check_at_once(
         "ghana": (
             ["region", "hhsize"],
             ["district", "ea"],
-            ["water", "wealth"],
-            ["expenditure", "wta"],
+            None,  # water has no listed values: a guard judges it
+            ["expenditure", "loc", "wta"],
         ),
         "brazil": (["uf"], ["municipio"], ["cor ou raça", "sexo"], []),
     }[country]
-    assert (settings["match"], settings["swap"], settings["hold"]) == expected[:3]
+    assert (settings["match"], settings["swap"], settings.get("hold")) == expected[:3]
     assert sorted(settings.get("drop", [])) == sorted(expected[3])
-    for word in ("match", "swap", "rate", "hold", "tables"):
+    for word in ("match", "swap", "rate", "hold", "tables")[: 5 if "hold" in settings else 3]:
         assert f"{word}: " in told
     assert " — " in told
     assert {"austria": "wohnung", "ghana": "without listed levels: water", "brazil": "no size"}[country] in (
         text + told
     )
     tables = tomllib.loads(text)["table"]
-    published = {name for table in tables for name in table["by"]} | set(settings["hold"])
+    published = {name for table in tables for name in table["by"]} | set(settings.get("hold", []))
     assert not published & {
         "db030",
         "pid",
@@ -298,6 +298,9 @@ def test_tuning_asks_for_a_stand_in_that_fits(tmp_path: Path, capsys: pytest.Cap
     made = ["data", "synth", "--like", str(census), "--out", str(stand_in), "--households", "300"]
     assert main([*made, "--areas", "region=3", "district=6", "ea=24", "--levels", "water=3"]) == 0
     assert main([*tuning, "--stand-in", str(stand_in / "census.toml")]) == 0
+    for own in (census, census.parent):
+        assert main([*tuning, "--stand-in", str(own)]) == 2
+        assert "the stand-in is the plan's own census" in capsys.readouterr().err
 
 
 def test_a_proposal_takes_no_decision_for_a_guard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -319,3 +322,21 @@ def test_a_proposal_takes_no_decision_for_a_guard(tmp_path: Path, capsys: pytest
     capsys.readouterr()
     assert main(["plan", "check", plan]) == 2
     assert "income would identify records" in capsys.readouterr().err
+
+
+def test_areas_beside_the_spine_are_dropped_where_guards_judge_the_columns() -> None:
+    from stirred.census.codebook.parse import parse
+    from stirred.mechanisms.swapping.config import SwapConfig
+    from stirred.mechanisms.swapping.proposal import propose
+
+    variables = {
+        "region": ["a", "b"],
+        "ea": {"type": "text"},
+        "tenure": ["own", "rent"],
+        "place": {"type": "text"},
+    }
+    geography = {"spine": ["region", "ea"], "off_spine": {"place": {}}}
+    for more, hold, drop in (({}, ["tenure"], None), ({"income": {"type": "integer"}}, None, ["place"])):
+        homes = {"id": "hid", "variables": variables | more}
+        found = propose(parse({"geography": geography, "record": {"household": homes}}), SwapConfig).settings
+        assert (found.get("hold"), found.get("drop")) == (hold, drop)

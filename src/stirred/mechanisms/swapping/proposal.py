@@ -49,8 +49,10 @@ def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True
         settings["resolution"] = record.name
         reasons["resolution"] = "the records that no other record type holds together"
     # a column that hold names is released on purpose; without it guards judge the columns whose values are not listed
-    if _not_held(schema, record) or all(variable.levels is not None for variable in held):
+    if all(variable.levels is not None for variable in held):
         settings["hold"] = [variable.name for variable in held]
+    else:
+        left_out |= dict.fromkeys(_beside(schema, record), "an area that would tell the place")
     if not carry:
         settings["carry"] = False
         reasons["carry"] = "this mechanism cannot move linked records"
@@ -86,8 +88,13 @@ def _why_swapped(levels: tuple[str, ...]) -> str:
 
 
 def _not_held(schema: Schema, record: RecordSchema) -> str:
-    beside = [off.name for off in schema.geography.off_spine if off.name in record.names]
+    beside = _beside(schema, record)
     return f"; not {', '.join(beside)}, which would tell the place" if beside else ""
+
+
+def _beside(schema: Schema, record: RecordSchema) -> list[str]:
+    """The areas beside the spine that stand with the records."""
+    return [off.name for off in schema.geography.off_spine if off.name in record.names]
 
 
 def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]:

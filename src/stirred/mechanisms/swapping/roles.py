@@ -119,6 +119,7 @@ def roles(
     known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())
     along_with = [other for other in census.schema.records if other.linked_to == record_type]
     carried = {name for other in along_with for name in census.columns(other.name)}  # may be dropped too
+    carried |= {off.name for off in census.schema.geography.off_spine}  # declared, even if no record has it
     for name in (*match, *swap, *(hold or ()), *drop):
         if name not in known and not (name in drop and name in carried):
             raise InputError(
