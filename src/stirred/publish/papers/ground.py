@@ -13,6 +13,8 @@ from stirred.mechanisms.released import lazy
 from stirred.report.charts.spatial import Ground
 from stirred.report.published import Labels
 
+MANY = 100_000  # areas of a level whose nesting is not kept: a picture holds far fewer
+
 
 def labels_of(schema: Schema) -> Labels:
     """The labels of variables and levels, from the schema."""
@@ -32,8 +34,10 @@ def ground_of(schema: Schema, census_file: Path, releases: Sequence[Release]) ->
             spine = [level for level in schema.spine if level in frame.collect_schema().names()]
             for place, level in enumerate(spine[1:], 1):
                 if level not in above:
-                    keys = spine[: place + 1]
-                    rows = collected(frame.select(pl.col(keys).cast(pl.String)).unique()).rows()
+                    areas = collected(frame.select(spine[: place + 1]).unique())
+                    if areas.height > MANY:  # nor are the levels below drawn; a nation has millions of blocks
+                        break
+                    rows = areas.select(pl.all().cast(pl.String)).rows()
                     above[level] = {row[-1]: tuple(map(str, row[:-1])) for row in rows if row[-1] is not None}
     return Ground(
         levels=schema.spine,
