@@ -26,13 +26,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stirred.cli.stand_in import add_stand_in, chosen_stand_in
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
-    from stirred.census import Census
-    from stirred.publish import Plan
+    pass
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,13 +73,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --goal: the largest ε of an attribute, or of a move inside a level: "hispanic <= 12"',
     )
     tune.add_argument("--out", metavar="FILE", help="with --goal: the plan to write (default: tuned-PLAN)")
-    _stand_in_flags(tune)
+    add_stand_in(tune)
     tune.add_argument("--runs", type=int, default=5, help="replicate runs at each rate")
     tune.add_argument("--json", action="store_true", help="print one JSON document")
     rehearse = verbs.add_parser("rehearse", help="bias, spread and coverage over replicate runs")
     rehearse.add_argument("plan", help="the plan (see stirred plan new)")
     rehearse.add_argument("--runs", type=int, default=20, help="replicate runs (default: 20)")
-    _stand_in_flags(rehearse)
+    add_stand_in(rehearse)
     rehearse.add_argument("--out", metavar="FILE", help="a CSV file to write")
     rehearse.add_argument("--json", action="store_true", help="print one JSON document")
     schema = verbs.add_parser("schema", help="the JSON schema of plan.toml, for editors and programs")
@@ -88,17 +88,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     record.add_argument("plan", help="the plan (see stirred plan new)")
     record.add_argument("--out", metavar="FILE", help="the Markdown file to write (default: standard output)")
     record.add_argument("--json", action="store_true", help="print one JSON document")
-
-
-def _stand_in_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--stand-in", metavar="CENSUS", help="a public census.toml (default: the synthetic demo census)"
-    )
-    parser.add_argument(
-        "--on-confidential-data",
-        action="store_true",
-        help="use the plan's own census, knowing that this is a release",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -275,7 +264,7 @@ def _tune_knob(arguments: argparse.Namespace) -> int:
 
     plan = load(arguments.plan)
     target = Target.parse(arguments.target)
-    stand_in, source = _stand_in(arguments, plan)
+    stand_in, source = chosen_stand_in(arguments, plan)
     with bars(quiet=arguments.json) as progress:
         found = tune(stand_in, plan.mechanisms[0], target, runs=arguments.runs, progress=progress)
     if arguments.json:
@@ -314,7 +303,7 @@ def _rehearse(arguments: argparse.Namespace) -> int:
     from stirred.publish.before.rehearse import rehearse, write_rehearsal
 
     plan = load(arguments.plan)
-    stand_in, source = _stand_in(arguments, plan)
+    stand_in, source = chosen_stand_in(arguments, plan)
     with bars(quiet=arguments.json) as progress:
         found = rehearse(plan, stand_in, runs=arguments.runs, progress=progress)
     if arguments.out:
@@ -338,44 +327,6 @@ def _rehearse(arguments: argparse.Namespace) -> int:
     ]
     console().print(table(f"{arguments.runs} runs on {source}", columns, rows))
     return 0
-
-
-def _stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str]":
-    from stirred.census import Census, read
-    from stirred.census.codebook import parse
-    from stirred.census.synthetic import synthesise
-
-    if arguments.on_confidential_data:
-        print(
-            "warning: tuning on the confidential file is a release that no budget here accounts for",
-            file=sys.stderr,
-        )
-        return plan.census(), "the plan's own census"
-    if arguments.stand_in:
-        if _same_file(Path(arguments.stand_in), plan.folder / plan.census_file):
-            raise InputError(
-                "the stand-in is the plan's own census",
-                why="choosing a setting on the records that are released is itself a release, which no budget accounts for",
-                fix="name a public or synthetic census, or say --on-confidential-data",
-            )
-        return read(arguments.stand_in), arguments.stand_in
-    made = synthesise("demo")
-    census, file = Census.of(made.schema, made.tables), plan.folder / plan.census_file
-    own = parse.load(file).spine if file.is_file() else ()
-    if not set(own) <= set(census.schema.spine):
-        raise InputError(
-            "the demo census cannot stand in for this census",
-            why=f"its areas are {', '.join(census.schema.spine)}, those of the plan's census {', '.join(own)}",
-            fix="make a stand-in from the codebook: stirred data synth --like CENSUS --out stand-in, then "
-            "--stand-in stand-in/census.toml",
-        )
-    return census, "the synthetic demo census"
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    """Whether two names of a census (its folder, or its census.toml) are of one file."""
-    files = [place / "census.toml" if place.is_dir() else place for place in (one, other)]
-    return all(file.exists() for file in files) and files[0].samefile(files[1])
 
 
 def _schema(_: argparse.Namespace) -> int:
