@@ -51,7 +51,7 @@ def faults(block: Block) -> list[str]:
     if block.kind == "console" and not commands(block.text):
         found.append("no line begins with '$ '")
     if block.mark == "not run" and not CANNOT_RUN.search(block.words):
-        found.append(f"this is no reason not to run it, slow blocks run in make test-slow: {block.words}")
+        found.append(f"the reason does not count, since slow blocks run in make test-slow: {block.words}")
     if block.kind == "toml":
         try:
             tomllib.loads(block.text)

@@ -75,7 +75,7 @@ def test_bash_completes_verbs_actions_flags_and_choices() -> None:
     assert completed(script, "stirred", "pac") == ["packet"]
     assert completed(script, "stirred", "packet", "ver") == ["verify"]
     assert "verify" in completed(script, "stirred", "packet", "")
-    assert "README.md" not in completed(script, "stirred", "packet", "")  # an action is no file
+    assert "README.md" not in completed(script, "stirred", "packet", "")  # file names are not actions
     assert completed(script, "stirred", "packet", "verify", "--pub") == ["--public"]
     assert completed(script, "stirred", "run", "plan.toml", "--engine", "sp") == ["spark"]
     assert completed(script, "stirred", "data", "synth", "mass") == ["massachusetts-1940"]

@@ -108,7 +108,7 @@ def test_a_plan_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(PlanError) as caught:
         load(tmp_path / "plan.toml")
-    assert caught.value.why == "plan.toml is no text in UTF-8"
+    assert caught.value.why == "plan.toml is not text in UTF-8"
 
 
 @pytest.mark.parametrize(("key", "placeholder"), PLACEHOLDERS.items())

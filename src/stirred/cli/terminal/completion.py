@@ -87,7 +87,7 @@ class Shell:
                 choices.append(f'        "{place} {flag}") {self._offer(values)}; return ;;')
             flags.append(f'            "{place}") {self._offer(_flags(inner))}; return ;;')
             if names := [*actions_of(inner), *_positional(inner)]:
-                alone = "; return" if actions_of(inner) else ""  # an action is no file
+                alone = "; return" if actions_of(inner) else ""  # file names are not actions
                 actions.append(f'            "{place}") {self._offer(names)}{alone} ;;')
         return _SCRIPT.format(
             paths="|".join(paths),

@@ -129,7 +129,7 @@ def commands(
 
 
 def require_verb(parser: VerbParser, words: Sequence[str]) -> None:
-    """Refuse a word that is no verb, with the verb that was meant."""
+    """Refuse an unknown command, and name the one that was probably meant."""
     word, known = words[0] if words else "", actions_of(parser)
     if word and not word.startswith("-") and word not in known:
         near = get_close_matches(word, MEANT, n=1, cutoff=0.75)

@@ -47,7 +47,7 @@ low, high        95 % interval of the true number; empty where the number is exa
 {QUOTE}            the column to quote: estimate, or count (weighted) where it is exact or nothing else is known; neither
 
 {INTERVALS}"""  # what tables/README.txt says
-WIDE = 20  # an interval of this width is told in whole numbers: tenths would say more than is known
+WIDE = 20  # intervals at least this wide are shown in whole numbers: tenths would be false precision
 Quoted = Literal["count", "weighted", "estimate", "neither"]
 
 

@@ -36,7 +36,7 @@ def load(path: str | Path) -> Plan:
             "the plan cannot be read",
             why=f"{path.name}: {error.strerror or 'the system refused'}"
             if isinstance(error, OSError)
-            else f"{path.name} is no text in UTF-8",
+            else f"{path.name} is not text in UTF-8",
             fix="check the path, or make a plan: stirred plan new PLAN.toml",
         ) from None
     return parse(text, folder=path.parent)
