@@ -75,6 +75,10 @@ class Parts(Protocol):
         """
         ...
 
+    def each(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:
+        """The rows in the order of the parts, some at a time; ``folder/name.parquet`` may hold them meanwhile."""
+        ...
+
     def drop(self) -> None:
         """Delete what was kept, so that nothing of the census stays on disk."""
         ...

@@ -220,6 +220,10 @@ class LocalParts:
             temporary.unlink(missing_ok=True)
         return pads.dataset(path)
 
+    def each(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 — nothing is stored
+        """The rows of one part after the other."""
+        return self.run(steps)
+
     def drop(self) -> None:
         """Remove the files."""
         self.store.drop()

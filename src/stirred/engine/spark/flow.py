@@ -19,6 +19,8 @@ from stirred.engine.spark.wire import MARK, WIRE_WORDS
 from stirred.errors import InputError
 from stirred.file_names import path_in
 
+ROWS = 1 << 11  # read at a time
+
 
 @dataclass(frozen=True, slots=True)
 class SparkFlow:
@@ -167,6 +169,16 @@ class SparkParts:
             shutil.rmtree(whole, ignore_errors=True)
             shutil.rmtree(temporary, ignore_errors=True)
         return pads.dataset(sorted(str(file) for file in path.glob("*.parquet")), schema=self.schema)
+
+    def each(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:
+        """The rows of one part after the other, from files that the executors write and that are deleted at the end."""
+        data = self.write(folder, name, steps)
+        try:
+            # Rows may hold long lists, so they are not read ahead.
+            for batch in data.to_batches(batch_size=ROWS, batch_readahead=1, fragment_readahead=1):
+                yield pa.Table.from_batches([batch])
+        finally:
+            _remove(path_in(folder, name, ".parquet"))
 
     def drop(self) -> None:
         """Delete the parts from the disks of the executors."""

@@ -7,12 +7,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.topdown.measure.nmf import table_files
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -45,9 +47,13 @@ def _noise_of(noisy: Path, exact: Path, workload: str) -> Iterator[MeasuredNoise
 
     A geounit with one child also spends the child's part, so a query may have several parts at one level.
     """
-    for file in sorted(noisy.glob("*.parquet/DPQuery/part-0.parquet")):
-        measured, true = pq.read_table(file), pq.read_table(exact / file.relative_to(noisy))
-        level = file.parent.parent.stem
+    for folder in sorted(noisy.glob("*.parquet/DPQuery")):
+        files = table_files(folder)
+        if not files:
+            continue
+        measured = pa.concat_tables([pq.read_table(file) for file in files])
+        true = pa.concat_tables([pq.read_table(exact / file.relative_to(noisy)) for file in files])
+        level = folder.parent.stem
         names = measured["query_name"].to_pylist()
         parts = measured["plb"].to_pylist()
         answers, truths = measured["value"].to_pylist(), true["value"].to_pylist()

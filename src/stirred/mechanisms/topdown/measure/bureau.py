@@ -6,6 +6,7 @@ has the recode ``detailed`` on every axis. Codes of areas are the census's own: 
 from them. A code of a part begins with 1 for an AIAN area and 0 for the remainder, a block's ends with its 16 digits.
 """
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.file_names import file_name, path_in
+from stirred.mechanisms.topdown.measure.nmf import MOST, table_files
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 LEVELS = {
@@ -50,21 +52,19 @@ def rename(folder: Path, levels: tuple[str, ...], workload: Workload) -> None:
         own = path_in(folder, name, ".parquet").rename(path_in(folder, f"own-{name}", ".parquet"))
         new = path_in(folder, file_name(level_name(level, levels)), ".parquet")
         for kind in ("DPQuery", "Constraint"):
-            file = own / kind / "part-0.parquet"
+            files = table_files(own / kind)
             (new / kind).mkdir(parents=True, exist_ok=True)
-            if file.is_file():
-                _write(file, new / kind, level, workload)
-                file.unlink()
+            _write(files, new / kind, level, workload)
             (own / kind).rmdir()
         own.rmdir()
 
 
-def _write(file: Path, folder: Path, level: str, workload: Workload) -> None:
-    """The rows of one file, in a folder for each state; those of the nation and of other codes directly."""
+def _write(files: list[Path], folder: Path, level: str, workload: Workload) -> None:
+    """Move the rows of files to a folder for each state; those of the nation and of other codes stay beside them."""
     whole = LEVELS.get(level) == "US"
     with ExitStack() as stack:
         writers: dict[str, pq.ParquetWriter] = {}
-        for batch in stack.enter_context(pq.ParquetFile(file)).iter_batches():
+        for batch in (batch for file in files for batch in _batches(file)):
             frame = _renamed(pl.DataFrame(pa.Table.from_batches([batch])), workload)
             state = (
                 pl.lit("") if whole else pl.col("geocode").str.extract(r"^(?:[01]\|)?(\d\d)").fill_null("")
@@ -86,6 +86,14 @@ def _write(file: Path, folder: Path, level: str, workload: Workload) -> None:
                         pq.ParquetWriter(place / "part-0.parquet", table.schema, compression="zstd")
                     )
                 writers[code].write_table(table)
+
+
+def _batches(file: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file, and delete it at the end."""
+    with pq.ParquetFile(file) as open_file:
+        for group in range(open_file.num_row_groups):
+            yield from open_file.iter_batches(batch_size=MOST, row_groups=[group])
+    file.unlink()
 
 
 def _renamed(frame: pl.DataFrame, workload: Workload) -> pl.DataFrame:

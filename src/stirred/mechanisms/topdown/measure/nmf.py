@@ -2,11 +2,12 @@
 
 ``<Level>.parquet/DPQuery`` and ``<Level>.parquet/Constraint`` hold geocode, query_name (``…_dpq`` or ``…_con``),
 query_shape, value, variance, plb (the part of ρ² spent, as an exact fraction), sign, and one column per attribute with
-the recode used.
+the recode used. Each query of a level has a file of its own, so that rows are written as soon as they are drawn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 import polars as pl
@@ -21,8 +22,13 @@ from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query
 from stirred.mechanisms.topdown.workload.workload import Workload
 
-NODES = 512  # geounits written at a time
-Rows = Callable[[int, int], Iterator[pa.Table]]  # of a level and the number of one of its tables
+FEWEST, MOST = 512, 1 << 16  # geounits written at a time
+ANSWERS = 1 << 20  # about as many answers are written at a time
+
+
+def nodes_at_once(query: Query) -> int:
+    """How many geounits are written at a time, however a census is divided: files have the same bytes."""
+    return min(max(ANSWERS // query.size, FEWEST), MOST)
 
 
 def measured_tables(measurements: Measurements, depth: int) -> list[int]:
@@ -48,8 +54,9 @@ def answers(measurements: Measurements, depth: int, number: int) -> Iterator[pa.
     spread = 0.0 if measurements.key is None else variance(1 / rho)
     codes = spine.codes[depth].cast(pl.String)
     members = np.flatnonzero(allotment.start[depth] == start)
-    for at in range(0, len(members), NODES):
-        nodes = members[at : at + NODES]
+    step = nodes_at_once(asked)
+    for at in range(0, len(members), step):
+        nodes = members[at : at + step]
         value = measurements.answers(depth, start, asked, nodes, np.arange(asked.size))
         yield _rows(codes, nodes, f"{asked.name}_dpq", asked, value, workload, spread, str(rho), "")
 
@@ -73,66 +80,85 @@ def bounds(constraints: Constraints, spine: Tree, workload: Workload, depth: int
     return _rows(spine.codes[depth].cast(pl.String), nodes, "", held.query, value, workload, 0.0, "0", "=")
 
 
-def write(
-    folder: Path,
-    levels: Sequence[str],
-    workload: Workload,
-    held: Sequence[HeldQuery],
-    equal: NDArray[np.bool_],
-    rows: Rows,
-) -> int:
-    """Write all levels from their tables; returns how many noisy answers there are."""
-    written = 0
-    for depth, level in enumerate(levels):
-        place = path_in(folder, file_name(level), ".parquet")
-        (place / "DPQuery").mkdir(parents=True, exist_ok=True)
-        (place / "Constraint").mkdir(parents=True, exist_ok=True)
-        writer = None
-        for number in range((depth + 1) * len(workload.queries)):
-            for table in _regrouped(rows(depth, number)):
-                writer = writer or pq.ParquetWriter(
-                    place / "DPQuery" / "part-0.parquet", table.schema, compression="zstd"
-                )
-                writer.write_table(table)
-                written += len(table["value"].combine_chunks().flatten())
-        if writer is not None:
+class MeasurementFiles:
+    """The files of a noisy measurement file: one for each table of a level, written while its rows arrive."""
+
+    def __init__(
+        self,
+        folder: Path,
+        levels: Sequence[str],
+        workload: Workload,
+        held: Sequence[HeldQuery],
+        equal: NDArray[np.bool_],
+    ) -> None:
+        self.workload, self.held, self.equal = workload, held, equal
+        self.places = [path_in(folder, file_name(level), ".parquet") for level in levels]
+        self.writers: dict[tuple[int, int], pq.ParquetWriter] = {}
+        self.waiting: dict[tuple[int, int], list[pa.Table]] = {}
+        for place in self.places:
+            for kind in ("DPQuery", "Constraint"):
+                (place / kind).mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> "MeasurementFiles":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for (depth, number), tables in self.waiting.items():
+            if kind is None and any(one.num_rows for one in tables):
+                self._write(depth, number, pa.concat_tables(tables))
+        for writer in self.writers.values():
             writer.close()
-        tables = []
-        for i, one in enumerate(held):
-            if depth < len(one.low):
-                sides = [("=", "")] if equal[i, depth] else [(">=", "_lb"), ("<=", "_ub")]
-                for side, (sign, suffix) in enumerate(sides):
-                    found = list(rows(depth, -(1 + 2 * i + side)))
-                    tables += _named(found, f"{one.name}{suffix}_con", sign)
-        if tables:
-            pq.write_table(
-                pa.concat_tables(tables), place / "Constraint" / "part-0.parquet", compression="zstd"
-            )
-    return written
+
+    def add(self, depth: int, number: int, rows: pa.Table) -> None:
+        """Add rows of one table, in their order; as many as are written at a time are written."""
+        if number < 0:
+            named = self._named(rows, depth, number)
+            if named is None:
+                return
+            rows = named
+            step = MOST
+        else:
+            step = nodes_at_once(self.workload.queries[number % len(self.workload.queries)])
+        waiting = self.waiting.setdefault((depth, number), [])
+        waiting.append(rows)
+        count = sum(one.num_rows for one in waiting)
+        if count < step:
+            return
+        whole = pa.concat_tables(waiting)
+        for at in range(0, count - step + 1, step):
+            self._write(depth, number, whole.slice(at, step))
+        self.waiting[depth, number] = [whole.slice(count - count % step)]
+
+    def _write(self, depth: int, number: int, rows: pa.Table) -> None:
+        """Write one row group."""
+        rows = rows.combine_chunks()
+        writer = self.writers.get((depth, number))
+        if writer is None:
+            folder, place = ("DPQuery", number) if number >= 0 else ("Constraint", -1 - number)
+            path = self.places[depth] / folder / f"part-{place}.parquet"
+            writer = self.writers[depth, number] = pq.ParquetWriter(path, rows.schema, compression="zstd")
+        writer.write_table(rows)
+
+    def _named(self, rows: pa.Table, depth: int, number: int) -> pa.Table | None:
+        """The bounds with their name and sign; None for the second table of an equality."""
+        i, side = divmod(-1 - number, 2)
+        if self.equal[i, depth]:
+            if side:
+                return None
+            sign, suffix = "=", ""
+        else:
+            sign, suffix = ((">=", "_lb"), ("<=", "_ub"))[side]
+        for column, text in (("query_name", f"{self.held[i].name}{suffix}_con"), ("sign", sign)):
+            place = rows.schema.get_field_index(column)
+            rows = rows.set_column(place, column, pa.repeat(text, rows.num_rows))
+        return rows
 
 
-def _regrouped(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows, NODES at a time."""
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        while sum(one.num_rows for one in waiting) >= NODES:
-            whole = pa.concat_tables(waiting)
-            yield whole.slice(0, NODES).combine_chunks()
-            waiting = [whole.slice(NODES)]
-    if any(one.num_rows for one in waiting):
-        yield pa.concat_tables(waiting).combine_chunks()
-
-
-def _named(tables: Sequence[pa.Table], name: str, sign: str) -> list[pa.Table]:
-    """The bounds with their name and sign, as one table."""
-    if not tables:
-        return []
-    whole = pa.concat_tables(tables).combine_chunks()
-    for column, text in (("query_name", name), ("sign", sign)):
-        place = whole.schema.get_field_index(column)
-        whole = whole.set_column(place, column, pa.array([text] * whole.num_rows, pa.string()))
-    return [whole]
+def table_files(folder: Path) -> list[Path]:
+    """The files of a folder in the order of their tables."""
+    return sorted(folder.glob("part-*.parquet"), key=lambda path: int(path.stem.removeprefix("part-")))
 
 
 def schema(workload: Workload, value: pa.DataType) -> pa.Schema:
@@ -148,19 +174,20 @@ def _rows(
     codes: pl.Series, nodes: np.ndarray, name: str, query: Query, value: np.ndarray, workload: Workload,
     spread: float, plb: str, sign: str,
 ) -> pa.Table:  # fmt: skip
-    count = len(nodes)
+    count, size = len(nodes), len(query.shape)
     flat = pa.array(value.ravel(), pa.int64() if sign else pa.int32())
     offsets = pa.array(np.arange(count + 1) * value.shape[1], pa.int32())
+    shapes = pa.array(np.tile(np.array(query.shape, np.int32), count))
     columns = {
         "geocode": codes.gather(nodes).to_arrow().cast(pa.string()),
-        "query_name": pa.array([name] * count),
-        "query_shape": pa.array([list(query.shape)] * count, pa.list_(pa.int32())),
+        "query_name": pa.repeat(name, count),
+        "query_shape": pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * size, pa.int32()), shapes),
         "value": pa.ListArray.from_arrays(offsets, flat),
-        "variance": pa.array([spread] * count, pa.float64()),
-        "plb": pa.array([plb] * count),
-        "sign": pa.array([sign] * count),
+        "variance": pa.repeat(spread, count),
+        "plb": pa.repeat(plb, count),
+        "sign": pa.repeat(sign, count),
     }
     for i, axis in enumerate(workload.histogram.axes):
         used = next((part for part in query.parts if part == axis.name or part in axis.recodes), "*")
-        columns[axis.name] = pa.array([used if query.kept[i] else "*"] * count)
+        columns[axis.name] = pa.repeat(used if query.kept[i] else "*", count)
     return pa.table(columns)

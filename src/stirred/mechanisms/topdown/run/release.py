@@ -5,8 +5,6 @@
 The counts lie in this process if they fit in memory, else in parts that hold whole subtrees (``estimation``).
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
@@ -30,7 +28,7 @@ from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees, estimated, 
 from stirred.mechanisms.topdown.run.subtrees.published import (
     MeasurementRows,
     ReleasedRows,
-    Stored,
+    runs,
     tagged_schema,
 )
 from stirred.mechanisms.topdown.run.subtrees.solved import bytes_table
@@ -91,7 +89,7 @@ def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
         if task.replicates:
             tables |= replicates.tables(task, made, subtrees)
         if task.keep_nmf and task.out is not None:
-            _write_measurements(task.out, made, subtrees, bureau=task.bureau)
+            _write_measurements(task, task.out, made, subtrees)
     finally:
         made.drop()
     return Made(
@@ -191,29 +189,28 @@ def _quarters(task: Task) -> pl.DataFrame | None:
     return counts
 
 
-def _write_measurements(out: Path, made: Estimation, counted: Subtrees | None, *, bureau: bool) -> None:
+def _write_measurements(task: Task, out: Path, made: Estimation, counted: Subtrees | None) -> None:
     """Write the noisy measurement file: measurements from here, then those of the subtrees, level by level."""
     above, measurements = made.above, made.targets.measurements
     workload = above.allotment.workload
-    with ExitStack() as stack:
-        below: Stored | None = None
+    folder = out / f"nmf-{workload.name}"
+    held = above.constraints.held
+    with nmf.MeasurementFiles(folder, above.spine.levels, workload, held, above.equal) as files:
+        for depth in range(above.depth + 1):
+            for number in nmf.measured_tables(measurements, depth):
+                for rows in nmf.answers(measurements, depth, number):
+                    files.add(depth, number, rows)
+            for number in nmf.bound_tables(above.constraints, depth):
+                rows = nmf.bounds(above.constraints, above.spine, workload, depth, number)
+                files.add(depth, number, rows)
         if counted is not None and made.solve is not None:
-            schema = tagged_schema(nmf.schema(workload, pa.int64()))
-            kernel = MeasurementRows(made.solve.measured, schema)
-            name = f"{workload.name}-measurements"
-            below = stack.enter_context(Stored.of(counted.parts.map(kernel, schema), out, name))
-
-        def rows(depth: int, number: int) -> Iterator[pa.Table]:
-            if depth > above.depth and below is not None:
-                columns = nmf.schema(workload, pa.int64() if number < 0 else pa.int32())
-                return (table.cast(columns) for table in below.tables(depth, number))
-            if number < 0:
-                return iter([nmf.bounds(above.constraints, above.spine, workload, depth, number)])
-            known = number in nmf.measured_tables(measurements, depth)
-            return nmf.answers(measurements, depth, number) if known else iter(())
-
-        folder = out / f"nmf-{workload.name}"
-        held = above.constraints.held
-        nmf.write(folder, above.spine.levels, workload, held, above.equal, rows)
-    if bureau:
+            for bounds in (False, True):
+                schema = tagged_schema(nmf.schema(workload, pa.int64() if bounds else pa.int32()))
+                kernel = MeasurementRows(made.solve.measured, schema, bounds)
+                parts = counted.parts.map(kernel, schema)
+                steps = None if bounds else task.steps("measurements")
+                for part in parts.each(out, f"{workload.name}-measurements", steps):
+                    for depth, number, rows in runs(part):
+                        files.add(depth, number, rows)
+    if task.bureau:
         names.rename(folder, above.spine.levels, workload)

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
@@ -100,10 +101,11 @@ class UnbiasedRows:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementRows:
-    """The noisy measurements of a part's geounits, and the bounds that hold in them, by level and table."""
+    """The noisy measurements of a part's geounits, or the bounds that hold in them, by level and table."""
 
     measured: Measured
     schema: pa.Schema
+    bounds: bool = False
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         division = self.measured.division
@@ -113,14 +115,26 @@ class MeasurementRows:
     def of(self, grove: Grove) -> Iterator[pa.Table]:
         """The rows of neighbouring subtrees."""
         division = self.measured.division
-        measurements = self.measured.of(grove)
+        measurements = None if self.bounds else self.measured.of(grove)
         for d in range(division.depth + 1, division.last + 1):
+            if measurements is None:
+                for number in nmf.bound_tables(grove.constraints, d):
+                    rows = nmf.bounds(grove.constraints, grove.spine, division.workload, d, number)
+                    yield tagged(rows, d, number).cast(self.schema)
+                continue
             for number in nmf.measured_tables(measurements, d):
                 for rows in nmf.answers(measurements, d, number):
                     yield tagged(rows, d, number).cast(self.schema)
-            for number in nmf.bound_tables(grove.constraints, d):
-                rows = nmf.bounds(grove.constraints, grove.spine, division.workload, d, number)
-                yield tagged(rows, d, number).cast(self.schema)
+
+
+def runs(table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
+    """Neighbouring rows of the same level and table, without their tags: level, table, rows."""
+    depth, number = (table[name].to_numpy() for name in TAGS.names)
+    rows = table.drop_columns(TAGS.names)
+    cuts = np.flatnonzero((np.diff(depth) != 0) | (np.diff(number) != 0)) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), len(depth)]):
+        if end > begin:
+            yield int(depth[begin]), int(number[begin]), rows.slice(begin, end - begin)
 
 
 @dataclass(frozen=True, slots=True)
