@@ -15,6 +15,7 @@ from stirred.frames import collected
 
 FILLED = "\x00filled "  # whether a field is filled, whose value may not fit its type
 STAGES = ("columns", "links", "rules")
+RISES, EQUAL = 2, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,25 +85,19 @@ def singled(
 
 
 def counted(records: SingleRecords, stages: Sequence[str] = STAGES) -> Counted:
-    """Count in one streaming pass how many records break each rule of these stages, and whether identifiers rise."""
+    """Count in streaming passes how many records break each rule of these stages, and whether identifiers rise."""
     rules = {(stage, i): rule for stage in stages for i, rule in enumerate(records.rules[stage])}
     record = records.record
     keys = [name for name in dict.fromkeys((record.id, record.household)) if name]
-    order = [
-        (pl.col(key).null_count() == 0) & (pl.col(key) >= pl.col(key).shift()).all().fill_null(value=True)
-        for key in keys
-    ]
-    strict = (pl.col(record.id) > pl.col(record.id).shift()).all() if record.id else pl.lit(value=False)
+    # Each key has a pass of its own: beside the rules, Polars would keep all that one of them is ahead of the other.
+    order = {key: _order(records.frame, key) for key in keys}
     found = collected(
         records.frame.select(
             pl.len().alias("rows"),
-            strict.alias("strict"),
-            *(test.alias(f"rises {i}") for i, test in enumerate(order)),
             *(rule.broken.sum().alias(f"{stage} {i}") for (stage, i), rule in rules.items()),
         ),
         streaming=True,
     ).row(0, named=True)
-    rising = frozenset(key for i, key in enumerate(keys) if found[f"rises {i}"])
     broken: dict[str, list[Problem]] = {stage: [] for stage in stages}
     for (stage, i), rule in rules.items():
         if count := found[f"{stage} {i}"]:
@@ -111,9 +106,20 @@ def counted(records: SingleRecords, stages: Sequence[str] = STAGES) -> Counted:
     return Counted(
         rows=int(found["rows"]),
         problems={stage: tuple(problems) for stage, problems in broken.items()},
-        rising=rising,
-        unique=record.id in rising and bool(found["strict"]),
+        rising=frozenset(key for key, least in order.items() if least >= EQUAL),
+        unique=order.get(record.id) == RISES,
     )
+
+
+def _order(frame: pl.LazyFrame, key: str) -> int:
+    """How a column goes on in the worst of its rows: RISES, EQUAL to the row before, or 0 where it falls or is empty."""
+    value, before = pl.col(key), pl.col(key).shift()
+    begins = (
+        value.is_not_null() & before.is_null()
+    )  # the first row, for an empty field before counts as 0 itself
+    step = pl.when((value > before) | begins).then(RISES).when(value == before).then(EQUAL).otherwise(0)
+    least = collected(frame.select(step.min()), streaming=True).item()
+    return RISES if least is None else int(least)
 
 
 def _lenient(known: Sequence[VariableSchema], types: pl.Schema) -> Iterator[pl.Expr]:
