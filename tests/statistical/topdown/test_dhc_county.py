@@ -12,11 +12,22 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)
 SPINE = ["state", "county", "tract", "block_group", "block"]
 MAJOR = [0] * 18 + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6
+
+PARTS = {
+    "size": ("hhsize", (1, 2, 3, 4, 5, 6, 7)),
+    "couple": ("coupled", (1, 2, 3, 4, 0)),
+    "children": ("own", (1, 3, 2, 0)),
+    "relatives": ("relatives", (1, 0)),
+    "minors": ("minors", (1, 3, 2, 0)),
+    "young": ("young", (0, 1)),
+    "multigenerational": ("multig", (0, 1)),
+}  # columns of a household: the recode of its type, and the code of each group
 
 
 def county(folder: Path, households: int | None, code: str | None) -> Census:
@@ -39,10 +50,10 @@ def county(folder: Path, households: int | None, code: str | None) -> Census:
     return read(folder / "census.toml")
 
 
-def published(census: Census, folder: Path, **settings) -> Path:
+def published(census: Census, folder: Path, workload: str = "pl94", **settings) -> Path:
     """A packet of the PL product, as far as DHC reads it."""
     (folder / "public" / "data").mkdir(parents=True)
-    release = TopDown(workload="pl94", **settings).release(census, key=KEY, out=folder / "public" / "data")
+    release = TopDown(workload=workload, **settings).release(census, key=KEY, out=folder / "public" / "data")
     save(release.specification, folder / "public" / "spec.json")
     return folder
 
@@ -85,29 +96,27 @@ def test_a_county_agrees_with_its_pl_in_every_block(tmp_path):
 
 
 @pytest.mark.slow
-def test_without_noise_dhc_is_the_census(tmp_path):
+@pytest.mark.parametrize("place", [""])
+def test_without_noise_dhc_is_the_census(tmp_path, place):
     census = county(tmp_path / "census", 300, None)
-    packet = published(census, tmp_path / "pl", rho_squared="inf")
-    release = TopDown(workload="dhc", given=packet, rho_squared="inf").release(census, key=KEY)
+    packet = published(census, tmp_path / "pl", f"pl94{place}", rho_squared="inf")
+    release = TopDown(workload=f"dhc{place}", given=packet, rho_squared="inf").release(census, key=KEY)
     columns = [*SPINE, "relationship", "sex", "age", "hispanic", "race"]
     truth = census.scan("person", columns).collect()
     assert text(pl.DataFrame(release.microdata["person"]).select(columns)).equals(text(truth))
-    homes = census.scan(
-        "household", ["block", "kind", "tenure", "size", "couple", "children", "multigenerational"]
+    homes = census.scan("household", ["block", "kind", "tenure", "vacancy", *PARTS]).collect()
+    homes = homes.filter(pl.col("kind") < 3).with_columns(pl.col("size").clip(1, 7))
+    tenvac = (
+        pl.when(pl.col("kind") == 1).then(pl.col("tenure").clip(1, 3) - 1).otherwise(pl.col("vacancy") + 2)
     )
-    homes = homes.filter(pl.col("kind") == 1).collect()
-    household = (
-        (pl.col("size").clip(1, 7) - 1) * 40
-        + pl.col("couple") * 8
-        + pl.col("children") * 2
-        + pl.col("multigenerational")
+    want = homes.select("block", tenvac.alias("tenvac"), *PARTS)
+    types = Workload.preset("dhc-units").histogram.axis("hhtype")
+    decoded = pl.DataFrame(
+        {"hhtype": range(types.size)}
+        | {name: [codes[group] for group in types.recode(recode)] for name, (recode, codes) in PARTS.items()}
     )
-    want = homes.select("block", tenvac=pl.col("tenure").clip(1, 3) - 1, household=household.cast(pl.Int64))
-    got = (
-        pl.DataFrame(release.microdata["household"])
-        .filter(pl.col("tenvac") < 3)
-        .select("block", "tenvac", "household")
-    )
+    got = pl.DataFrame(release.microdata["household"]).with_columns(pl.col("hhtype").cast(pl.Int64))
+    got = got.join(decoded, on="hhtype").select("block", "tenvac", *PARTS)
     assert text(got).equals(text(want))
 
 

@@ -93,6 +93,17 @@ def test_children_generations_and_the_oldest(homes: list[tuple[Row, list[Row]]])
         assert home["elderly"] == sum(oldest >= limit for limit in (60, 65, 75))
 
 
+def test_relatives_and_everybody_under_18(homes: list[tuple[Row, list[Row]]]) -> None:
+    for home, people in occupied(homes):
+        codes = {person["relationship"] for person in people}
+        assert home["relatives"] == int(bool(codes & {2, 4, *range(6, 15)}))
+        young = [person for person in people if person["age"] < 18]
+        assert home["young"] == int(bool(young))
+        others = [person["age"] for person in young if person["relationship"] > 5]
+        little, school = any(age < 6 for age in others), any(age >= 6 for age in others)
+        assert home["minors"] == {(0, 0): 0, (1, 0): 1, (1, 1): 2, (0, 1): 3}[little, school]
+
+
 def test_parents_and_children_are_a_generation_apart(homes: list[tuple[Row, list[Row]]]) -> None:
     for _, people in occupied(homes):
         head = people[0]["age"]
@@ -136,6 +147,9 @@ def test_vacant_units_and_facilities(homes: list[tuple[Row, list[Row]]]) -> None
         "children",
         "multigenerational",
         "elderly",
+        "relatives",
+        "minors",
+        "young",
         "sex",
         "age",
         "race",

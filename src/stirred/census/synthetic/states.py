@@ -19,6 +19,7 @@ LEVELS = ("state", "county", "tract", "block_group", "block")
 UNIT_COLUMNS = (
     *("kind", "tenure", "type", "couple", "children", "multigenerational", "elderly"),
     *("sex", "age", "race", "hispanic", "vacancy", "gq_type"),
+    *("relatives", "minors", "young"),
 )
 assert len(UNIT_COLUMNS) == UNIT_ROWS
 PERSON_COLUMNS = ("relationship", "sex", "age", "race", "hispanic")

@@ -6,8 +6,8 @@ from stirred.on_demand import on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.topdown.mechanism import TopDown as TopDown
+    from stirred.mechanisms.topdown.workload.shipped import presets as presets
     from stirred.mechanisms.topdown.workload.workload import Workload as Workload
-    from stirred.mechanisms.topdown.workload.workload import presets as presets
 
 __all__ = ["TopDown", "Workload", "presets"]
 
@@ -15,6 +15,7 @@ __getattr__ = on_demand(
     __name__,
     {
         "mechanism": ("TopDown",),
-        "workload.workload": ("Workload", "presets"),
+        "workload.workload": ("Workload",),
+        "workload.shipped": ("presets",),
     },
 )

@@ -40,7 +40,8 @@ HOUSEHOLDER_SEX, HOUSEHOLDER_AGE, HOUSEHOLDER_RACE, HOUSEHOLDER_HISPANIC, VACANC
     11,
     12,
 )
-UNIT_ROWS = 13
+RELATIVES_PRESENT, MINORS, YOUNG = 13, 14, 15
+UNIT_ROWS = 16
 
 
 @compiled
@@ -147,11 +148,14 @@ def family(
 def describe(
     units: NDArray[np.int8], unit_at: int, people: People, first: int, size: int, couple: int
 ) -> None:
-    """Compute the household variables from its persons: type, children, generations, the oldest person."""
+    """Compute the household variables from its persons: type, children, generations, the oldest and the youngest."""
     relatives = False
     married = False
     little = False
     school = False
+    small = False
+    grown = False
+    young = False
     child = False
     above = False
     below_child = False
@@ -160,6 +164,10 @@ def describe(
         code = people[RELATIONSHIP, at]
         years = people[AGE, at]
         oldest = max(oldest, years)
+        young |= years < 18
+        if code > 5:  # neither householder nor spouse or partner
+            small |= years < 6
+            grown |= 6 <= years < 18
         married |= code in (2, 4)
         relatives |= code in (2, 4) or 6 <= code <= 14
         above |= code in (10, 12)
@@ -182,6 +190,9 @@ def describe(
     units[CHILDREN, unit_at] = (2 if school else 1) if little else (3 if school else 0)
     units[MULTIGENERATIONAL, unit_at] = 1 if child and (above or below_child) else 0
     units[ELDERLY, unit_at] = 3 if oldest >= 75 else (2 if oldest >= 65 else (1 if oldest >= 60 else 0))
+    units[RELATIVES_PRESENT, unit_at] = 1 if relatives else 0
+    units[MINORS, unit_at] = (2 if grown else 1) if small else (3 if grown else 0)
+    units[YOUNG, unit_at] = 1 if young else 0
     units[HOUSEHOLDER_SEX, unit_at] = sex
     units[HOUSEHOLDER_AGE, unit_at] = people[AGE, first]
     units[HOUSEHOLDER_RACE, unit_at] = people[3, first]

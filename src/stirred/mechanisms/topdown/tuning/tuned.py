@@ -15,7 +15,8 @@ from stirred.mechanisms.topdown import accounting
 from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import shape
 from stirred.mechanisms.topdown.tuning.shares import MAE, Floats, ShareProblem, chosen, problem
-from stirred.mechanisms.topdown.workload.workload import PRESETS, Workload
+from stirred.mechanisms.topdown.workload.shipped import preset_text
+from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget
 from stirred.toml_text import plain_text, toml_of
 
@@ -85,7 +86,7 @@ def _errors(asked: ShareProblem, rho: Floats) -> list[float]:
 
 
 def _text(source: str | Path) -> str:
-    return plain_text(Path(source)) if Path(source).suffix else (PRESETS / f"{source}.toml").read_text("utf8")
+    return plain_text(Path(source)) if Path(source).suffix else preset_text(str(source))
 
 
 def _require(made: Workload, cap: Cap) -> None:

@@ -31,7 +31,8 @@ class AxisSource:
     ``cuts`` makes bins of a number (18 splits into under 18 and the rest), ``values`` lists the values of each
     level, ``offset`` is subtracted from a code. ``cases`` decides by several columns: the level is the number of the
     first case whose columns all have one of the listed values. ``product`` crosses several sources with their sizes,
-    the last varying fastest. A person's column may come from its household.
+    the last varying fastest; ``levels`` lists the combinations that are levels, the others have none. A person's column
+    may come from its household.
     """
 
     column: str = ""
@@ -40,6 +41,7 @@ class AxisSource:
     offset: int = 0
     cases: tuple[tuple[tuple[str, tuple[int | str, ...]], ...], ...] = ()
     product: tuple[tuple["AxisSource", int], ...] = ()
+    levels: tuple[int, ...] = field(default=(), metadata={"later": True})
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -220,7 +222,10 @@ def axis_expression(axis: HistogramAxis, types: pl.Schema) -> pl.Expr:
         for part, size in source.product:
             inner = axis_expression(HistogramAxis(name=axis.name, size=size, source=part), types)
             whole = whole * size + pl.when((inner >= 0) & (inner < size)).then(inner)
-        return whole
+        if not source.levels:
+            return whole
+        numbers = {combination: level for level, combination in enumerate(source.levels)}
+        return whole.replace_strict(numbers, default=None, return_dtype=pl.Int64)
     if source.cases:
         expression: pl.Expr = pl.lit(None, dtype=pl.Int64)
         for level in range(len(source.cases) - 1, -1, -1):

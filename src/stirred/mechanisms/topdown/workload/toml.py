@@ -5,10 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from stirred.errors import BudgetError, InputError
+from stirred.errors import BudgetError, InputError, did_you_mean
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Recode
 from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.parts import Part, Parts
 from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.shipped import preset_text, presets
 from stirred.toml_text import TomlError, toml_of
 
 
@@ -33,35 +35,51 @@ class _Source(_Model):
     values: tuple[tuple[int | str, ...], ...] = ()
     offset: int = 0
     cases: tuple[dict[str, tuple[int | str, ...]], ...] = ()
-    size: int = 0
-    product: tuple["_Source", ...] = ()
 
     def plain(self) -> AxisSource:
         cases = tuple(tuple(case.items()) for case in self.cases)
-        if self.product:
-            return AxisSource(product=tuple((part.plain(), part.size) for part in self.product))
         return AxisSource(
             column=self.column, cuts=self.cuts, values=self.values, offset=self.offset, cases=cases
         )
+
+
+class _Part(_Model):
+    name: str
+    labels: tuple[str, ...]
+    source: _Source
+
+
+class _Without(_Model):
+    why: str
+    levels: tuple[dict[str, tuple[int, ...]], ...]
 
 
 class _Axis(_Model):
     name: str
     size: int | None = None
     labels: tuple[str, ...] = ()
-    recodes: dict[str, tuple[int, ...] | tuple[tuple[int, ...], ...]] = {}
+    recodes: dict[str, tuple[int, ...] | tuple[tuple[int, ...], ...] | dict[str, tuple[int, ...]]] = {}
     cuts: dict[str, tuple[int, ...]] = {}
     source: _Source | None = None
+    part: tuple[_Part, ...] = ()
+    without: tuple[_Without, ...] = ()
 
     def plain(self) -> HistogramAxis:
-        size = self.size or len(self.labels)
+        parts = Parts(
+            parts=tuple(
+                Part(name=one.name, labels=one.labels, source=one.source.plain()) for one in self.part
+            ),
+            without=tuple(levels for one in self.without for levels in one.levels),
+        )
+        labels = parts.labels if self.part else self.labels
+        size = self.size or len(labels)
         recodes: dict[str, Recode] = {}
         for name, groups in self.recodes.items():
-            recodes[name] = _recode(groups, size)
+            recodes[name] = parts.recode(groups) if isinstance(groups, dict) else _recode(groups, size)
         for name, cuts in self.cuts.items():
             recodes[name] = tuple(sum(level >= cut for cut in cuts) for level in range(size))
-        source = None if self.source is None else self.source.plain()
-        return HistogramAxis(name=self.name, size=size, labels=self.labels, recodes=recodes, source=source)
+        source = parts.source if self.part else self.source.plain() if self.source else None
+        return HistogramAxis(name=self.name, size=size, labels=labels, recodes=recodes, source=source)
 
 
 class _Query(_Model):
@@ -81,10 +99,10 @@ class _Rule(_Model):
     units: str = ""
     kinds: _Source | None = None
 
-    def plain(self) -> Rule:
+    def plain(self, histogram: Histogram) -> Rule:
         fields = self.model_dump()
         fields["kinds"] = None if self.kinds is None else self.kinds.plain()
-        fields["cells"] = tuple((axis, tuple(levels)) for axis, levels in self.cells.items())
+        fields["cells"] = _cells(self.cells, histogram)
         return Rule(**fields)
 
 
@@ -142,14 +160,44 @@ def _recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) ->
     return tuple(int(group) for group in groups)  # type: ignore[arg-type]
 
 
-def fields(text: str) -> dict[str, Any]:
-    """The fields of a workload written in TOML; unknown keys are refused."""
+def _cells(
+    cells: dict[str, tuple[int, ...]], histogram: Histogram
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Levels by axis; groups of a recode become the levels of its axis, and several recodes of an axis hold together."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, groups in cells.items():
+        own = any(axis.name == name for axis in histogram.axes)
+        of = None if own else next((axis for axis in histogram.axes if name in axis.recodes), None)
+        axis, levels = name, groups
+        if of is not None:
+            axis, levels = of.name, tuple(i for i, group in enumerate(of.recodes[name]) if group in groups)
+        found[axis] = tuple(level for level in found[axis] if level in levels) if axis in found else levels
+    return tuple(found.items())
+
+
+def _document(text: str) -> dict[str, Any]:
+    """The keys of a workload; those that it lacks come from the preset that it is ``like``, each as a whole."""
     try:
-        document = toml_of(text)
+        document = dict(toml_of(text))
     except TomlError as error:
         raise InputError(
             "the workload is not valid TOML", why=str(error), fix="correct the line that the reason names"
         ) from None
+    like = document.pop("like", None)
+    if like is None:
+        return document
+    if like not in presets():
+        raise InputError(
+            f"the workload is like {like}, which is no preset",
+            why="it takes from a preset what it does not say itself",
+            fix=did_you_mean(str(like), presets()),
+        )
+    return _document(preset_text(like)) | document
+
+
+def fields(text: str) -> dict[str, Any]:
+    """The fields of a workload written in TOML; unknown keys are refused."""
+    document = _document(text)
     try:
         model = _Workload.model_validate(document)
     except ValidationError as error:
@@ -178,7 +226,7 @@ def fields(text: str) -> dict[str, Any]:
         "level_shares": level_shares,
         "query_shares": query_shares,
         "passes": {level: model.passes.get(level, (every,)) for level in model.levels},
-        "rules": tuple(rule.plain() for rule in model.rule),
+        "rules": tuple(rule.plain(histogram) for rule in model.rule),
         "given": model.given,
         "given_map": tuple(model.given_map.items()),
         "where": tuple(model.where.items()),

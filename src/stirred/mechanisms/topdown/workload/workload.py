@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
@@ -11,11 +10,11 @@ from stirred.mechanisms.topdown.workload import toml
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Query
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule, occupied
+from stirred.mechanisms.topdown.workload.shipped import preset_text, presets
 from stirred.toml_text import plain_text
 
 Mode = Literal["classic", "gls", "guided"]
 TREE: tuple[Mode, ...] = ("gls", "guided")  # the modes that estimate over the whole tree
-PRESETS = resources.files("stirred.mechanisms.topdown") / "presets"
 NOUNS: dict[type, str] = {HistogramAxis: "Axis", AxisSource: "Source"}
 
 
@@ -97,8 +96,7 @@ class Workload:
                 why="a workload is asked for by its name, or by a TOML file",
                 fix=did_you_mean(name, known) + ", or give a TOML file",
             )
-        text = (PRESETS / f"{name}.toml").read_text("utf8")
-        return cls.parse(text)
+        return cls.parse(preset_text(name))
 
     @classmethod
     def load(cls, path: str | Path) -> "Workload":
@@ -144,19 +142,6 @@ def canonical(value: object) -> str:
 def quarters_rule(workload: Workload) -> Rule | None:
     """The rule that counts group quarters by type in every leaf; None where no rule does."""
     return next((rule for rule in workload.rules if rule.kind == "facilities" and occupied(rule)), None)
-
-
-def presets() -> tuple[str, ...]:
-    """The names of the workloads that come with Stirred.
-
-    >>> "pl94-persons" in presets()
-    True
-    """
-    return tuple(
-        sorted(
-            entry.name.removesuffix(".toml") for entry in PRESETS.iterdir() if entry.name.endswith(".toml")
-        )
-    )
 
 
 def _must_be_one(total: Fraction, what: str) -> None:
