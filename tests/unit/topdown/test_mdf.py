@@ -44,7 +44,7 @@ def test_persons_of_dhc_and_units():
         ("5", "3", "000", "20", "1"), ("6", "5", "501", "38", "9"), ("1", "5", "301", "37", "9"),
     ]  # fmt: skip
     units = mdf.rows("HH_STATUS", pl.DataFrame({"block": BLOCKS[:2], "HH_STATUS": [1, 0]}))
-    whole = pl.concat([units, mdf.facilities(pl.DataFrame({"block": BLOCKS[2:], "count": [2]}))])
+    whole = pl.concat([units, mdf.facilities(pl.DataFrame({"block": BLOCKS[2:], "kind": [5], "count": [2]}))])
     assert whole.select("RTYPE", "HH_STATUS").rows() == [("2", "1"), ("2", "2"), ("4", "0"), ("4", "0")]
 
 

@@ -1,7 +1,7 @@
 """Microdata files in the layouts of DHC: persons (MPD) and units (MUD), each record with the codes of its block.
 
-What the layouts do not say is not there: no record names the unit that a person lives in. Of a unit the kind, tenure,
-vacancy and type of group quarters are read.
+What the layouts do not say is not there: no record names the unit that a person lives in. A householder's age is that at
+which its group begins, and the races of a householder are seven.
 """
 
 from pathlib import Path
@@ -24,14 +24,22 @@ from stirred.census.readers import delimited
 PERSONS, UNITS = "mdf-person.txt", "mdf-unit.txt"
 COLUMNS = {
     PERSONS: (*BLOCKS, "RTYPE", "GQTYPE", "RELSHIP", "QSEX", "QAGE", "CENHISP", "CENRACE", "LIVE_ALONE"),
-    UNITS: (*BLOCKS, "RTYPE", "GQTYPE", "TEN", "VACS"),
-}
+    UNITS: (*BLOCKS, "RTYPE", "GQTYPE", "TEN", "VACS", "HHSIZE", "HHT", "CPLT", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE",
+            "PAOC", "P18", "P60", "P65", "P75", "PAC", "HHSEX"),
+}  # fmt: skip
 OF_PERSONS, OF_UNITS = "mdf-persons", "mdf-units"  # formats of readers/dispatch.py
 OCCUPIED, VACANT, QUARTERS = 1, 2, 3
 TYPES = (101, 102, 103, 104, 105, 106, 201, 202, 203, 301, 401, 402, 403, 404, 405, 501, 601, 602, 701, 801, 802,
          900, 901, 997)  # fmt: skip
 RESIDENT = 18  # the relationship of a resident of the first type
 MAJOR = {f"{code:03}": min(code // 100, 7) for code in (0, *TYPES)}
+DETAILED = {f"{code:03}": code for code in (0, *TYPES)}
+AGES = dict(zip("0123456789", (0, 15, 25, 35, 45, 55, 60, 65, 75, 85), strict=True))  # HHLDRAGE → age
+KINDS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4, "6": 4, "5": 5, "7": 5}  # HHT → type
+FAMILIES = {"0": 0, "1": 1, "2": 1, "3": 1, "4": 0, "5": 0, "6": 0, "7": 0}  # HHT → relatives
+COUPLES = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4, "5": 0}  # CPLT → couple
+CHILDREN = {"0": 0, "1": 1, "2": 3, "3": 2, "4": 0}  # PAOC → children, PAC → minors
+GENERATIONS = {"0": 0, "1": 0, "2": 1}  # MULTG → multigenerational
 RELATIONSHIPS = {str(code): code - 19 for code in range(21, 37)}  # RELSHIP 21 (spouse) → 2, …
 
 
@@ -47,8 +55,24 @@ def schema(folder: Path) -> Schema:
         variables=(
             _whole("kind", (OCCUPIED, VACANT, QUARTERS), "occupied, vacant or group quarters"),
             types,
+            _whole("gq_code", (0, *TYPES), "type of group quarters (GQTYPE, 0: none)"),
             _whole("tenure", range(5), "tenure (TEN)"),
             _whole("vacancy", range(8), "why a unit is vacant (VACS)"),
+            _whole("size", range(8), "persons, at most 7 (HHSIZE)"),
+            _whole("type", range(6), "household type (HHT)"),
+            _whole("couple", range(5), "householder's couple (CPLT)"),
+            _whole("children", range(4), "householder's own children under 18 (PAOC)"),
+            _whole("relatives", (0, 1), "relatives of the householder (HHT)"),
+            _whole(
+                "minors", range(4), "ages under 18 of all but the householder and the spouse or partner (PAC)"
+            ),
+            _whole("young", (0, 1), "anybody under 18 (P18)"),
+            _whole("multigenerational", (0, 1), "three or more generations of relatives (MULTG)"),
+            _whole("elderly", range(4), "age of the oldest person (P60, P65, P75)"),
+            _whole("sex", range(3), "householder's sex (HHSEX)"),
+            _whole("age", tuple(AGES.values()), "where the householder's age group begins (HHLDRAGE)"),
+            _whole("hispanic", range(3), "householder's Hispanic origin (HHSPAN)"),
+            _whole("race", range(8), "householder's race (HHRACE)"),
         ),
     )
     persons = RecordSchema(
@@ -70,11 +94,11 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     """The records of a file with Stirred's variables; a code that the layout does not have becomes empty."""
     file = UNITS if source.format == OF_UNITS else PERSONS
     table = delimited.scan(Source(files=(file,), separator="|"), folder).select(COLUMNS[file])
-    major = pl.col("GQTYPE").replace_strict(MAJOR, default=None, return_dtype=pl.Int64).alias("gq_type")
+    major = _coded("GQTYPE", "gq_type", MAJOR)
     if file == UNITS:
         home = pl.when(pl.col("VACS") == "0").then(OCCUPIED).otherwise(VACANT)
         kind = pl.when(pl.col("RTYPE") == "4").then(QUARTERS).otherwise(home).cast(pl.Int64).alias("kind")
-        return table.select(*BLOCKS, kind, major, _number("TEN", "tenure"), _number("VACS", "vacancy"))
+        return table.select(*BLOCKS, kind, major, *_household())
     residents = {f"{code:03}": RESIDENT + i for i, code in enumerate(TYPES)}
     resident = pl.col("GQTYPE").replace_strict(residents, default=None, return_dtype=pl.Int64)
     other = pl.col("RELSHIP").replace_strict(RELATIONSHIPS, default=None, return_dtype=pl.Int64)
@@ -89,6 +113,30 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
         _number("CENHISP", "hispanic"),
         _number("CENRACE", "race"),
     )
+
+
+def _household() -> list[pl.Expr]:
+    """What a unit file says of a household; zeros where there is none."""
+    old = sum((_number(name, name) for name in ("P60", "P65", "P75")), pl.lit(0, pl.Int64))
+    numbers = {"TEN": "tenure", "VACS": "vacancy", "HHSIZE": "size", "P18": "young", "HHSEX": "sex", "HHSPAN": "hispanic",
+               "HHRACE": "race"}  # fmt: skip
+    return [
+        _coded("GQTYPE", "gq_code", DETAILED),
+        *(_number(code, name) for code, name in numbers.items()),
+        _coded("HHT", "type", KINDS),
+        _coded("HHT", "relatives", FAMILIES),
+        _coded("CPLT", "couple", COUPLES),
+        _coded("PAOC", "children", CHILDREN),
+        _coded("PAC", "minors", CHILDREN),
+        _coded("MULTG", "multigenerational", GENERATIONS),
+        _coded("HHLDRAGE", "age", AGES),
+        old.alias("elderly"),
+    ]
+
+
+def _coded(code: str, name: str, values: dict[str, int]) -> pl.Expr:
+    """A code in Stirred's numbers; one that the layout does not have becomes empty."""
+    return pl.col(code).replace_strict(values, default=None, return_dtype=pl.Int64).alias(name)
 
 
 def _number(code: str, name: str) -> pl.Expr:

@@ -123,13 +123,13 @@ class Record:
         return result
 
     def quarters(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
-        """How many units that always hold somebody are in each leaf that has one, in the order of the leaves."""
+        """How many units that always hold somebody are in each leaf that has one, by kind, in the order of the leaves."""
         self.used.add(invariant(rule, workload, leaf))
         frame = census.scan(rule.units, [leaf, *rule.unit_source.columns])
         axis = HistogramAxis(name="kind", size=workload.query(rule.query).size, source=rule.unit_source)
         kinds = axis_expression(axis, frame.collect_schema()).alias("kind")
         inside = frame.select(leaf, kinds).filter(pl.col("kind").is_in(occupied(rule)))
-        return cells(inside.select(leaf), [leaf]).collect().sort(leaf)
+        return cells(inside, [leaf, "kind"]).collect().sort(leaf, "kind")
 
     @property
     def multiverse(self) -> Multiverse:

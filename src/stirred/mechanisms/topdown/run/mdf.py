@@ -1,16 +1,17 @@
 """The microdata detail file: the released records with the columns and codes of the Bureau's files, as text between bars.
 
-Columns after the layouts of the 2020 redistricting file and the person file of DHC. The layouts do not say what number a
+Columns after the layouts of the 2020 redistricting files and of the files of DHC. The layouts do not say what number a
 person has or which build a file is of: persons are numbered within their block, and the build is Stirred's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
 from stirred.arrow import pads
+from stirred.mechanisms.topdown.workload.histogram import HistogramAxis
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -27,6 +28,20 @@ QUARTERS = (101, 102, 103, 104, 105, 106, 201, 202, 203, 301, 401, 402, 403, 404
             900, 901, 997)  # fmt: skip
 RESIDENT = 18  # the first relationship that is a type of group quarters
 INSTITUTIONAL = 15  # of the types, the first are institutions
+TENURES = 3  # of an occupied unit; the reasons of a vacancy follow
+SINGLE, NO_CHILD = 4, 3  # the householder without a couple; no own child
+UNIT = ("RTYPE", "GQTYPE", "TEN", "VACS", "HHSIZE", "HHT", "HHT2", "CPLT", "UPART", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE",
+        "PAOC", "P18", "P60", "P65", "P75", "PAC", "HHSEX")  # fmt: skip
+PARTS = (
+    "coupled",
+    "own",
+    "relatives",
+    "minors",
+    "young",
+    "multig",
+    "hhsize",
+)  # recodes of the household type
+WIDTHS = {"GQTYPE": 3, "HHT2": 2, "HHRACE": 2}  # digits of a code; the others have one
 OPENING = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *GEOGRAPHY)
 LAYOUTS = {
     "GQTYPE_PL": ("MPD", (*OPENING, "EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")),
@@ -35,6 +50,7 @@ LAYOUTS = {
         "MPD",
         (*OPENING, "EPNUM", "RTYPE", "GQTYPE", "RELSHIP", "QSEX", "QAGE", "CENHISP", "CENRACE", "LIVE_ALONE"),
     ),
+    "HHTYPE": ("MUD", (*OPENING, *UNIT)),
 }
 
 
@@ -47,11 +63,7 @@ def rows(found: str, records: pl.DataFrame, before: tuple[str, int] = ("", 0)) -
     """Released records with the Bureau's names as rows of the layout; ``before``: the last block so far, its persons."""
     kind, columns = LAYOUTS[found]
     block = pl.col("block").cast(pl.String)
-    frame = records.with_columns(
-        SCHEMA_TYPE_CODE=pl.lit(kind),
-        SCHEMA_BUILD_ID=pl.lit(BUILD),
-        **{name: block.str.slice(start, size) for name, (start, size) in GEOGRAPHY.items()},
-    )
+    frame = records.with_columns(SCHEMA_TYPE_CODE=pl.lit(kind), SCHEMA_BUILD_ID=pl.lit(BUILD), **_areas())
     if found == "HH_STATUS":
         # Housing units: 1 occupied, 2 vacant; facilities have rows of their own.
         frame = frame.with_columns(
@@ -82,29 +94,101 @@ def rows(found: str, records: pl.DataFrame, before: tuple[str, int] = ("", 0)) -
     return frame.select(pl.col(name).cast(pl.String) for name in columns)
 
 
-def facilities(counts: pl.DataFrame) -> pl.DataFrame:
-    """The rows of group-quarters facilities in the file of units: record type 4, status 0, one row for each facility.
+def homes(types: HistogramAxis, records: pl.DataFrame) -> pl.DataFrame:
+    """Released units of DHC as rows of its layout: all follows from the cell of a household; a vacant unit has zeros.
 
-    >>> facilities(pl.DataFrame({"block": ["390599771001000"], "count": [2]})).select("TABBLK", "RTYPE", "HH_STATUS").rows()
+    A household that pays no rent is counted with those who rent, so that TEN is 1, 2 or 3.
+    """
+    levels = pl.DataFrame({"HHTYPE": range(types.size)} | {name: types.recode(name) for name in PARTS})
+    frame = records.with_columns(pl.col("HHTYPE").cast(pl.Int64)).join(
+        levels, on="HHTYPE", how="left", maintain_order="left"
+    )
+    couple, size, tenure = pl.col("coupled"), pl.col("hhsize") + 1, pl.col("tenvac").cast(pl.Int64)
+    home, alone, woman = tenure < TENURES, size == 1, pl.col("sex") == 1
+    related, parent, old = pl.col("relatives") == 0, pl.col("own") < NO_CHILD, pl.col("elderly")
+    wed, partners = couple < 2, (couple >= 2) & (couple < SINGLE)
+    by_sex = pl.when(alone).then(0).when(parent).then(1).when(related).then(2).otherwise(3)
+    codes = {
+        "TEN": tenure + 1,
+        "HHSIZE": size,
+        "HHT": pl.when(wed)
+        .then(1)
+        .when(related)
+        .then(2 + woman.cast(pl.Int64))
+        .otherwise(4 + 2 * woman.cast(pl.Int64) + (~alone).cast(pl.Int64)),
+        "HHT2": pl.when(wed)
+        .then(2 - parent.cast(pl.Int64))
+        .when(partners)
+        .then(4 - parent.cast(pl.Int64))
+        .otherwise(pl.when(woman).then(5).otherwise(9) + by_sex),
+        "CPLT": pl.when(alone).then(0).otherwise(couple + 1),
+        "UPART": pl.when(alone)
+        .then(0)
+        .when(~partners)
+        .then(5)
+        .otherwise(1 + 2 * woman.cast(pl.Int64) + (couple == 2).cast(pl.Int64)),
+        "MULTG": pl.when(size <= 2).then(0).otherwise(pl.col("multig") + 1),
+        "HHLDRAGE": pl.col("hhage") + 1,
+        "HHSPAN": pl.col("hisp") + 1,
+        "HHRACE": pl.col("race") + 1,
+        "PAOC": pl.col("own") + 1,
+        "P18": pl.col("young"),
+        "P60": (old >= 1).cast(pl.Int64),
+        "P65": (old >= 2).cast(pl.Int64),
+        "P75": (old >= 3).cast(pl.Int64),
+        "PAC": pl.col("minors") + 1,
+        "HHSEX": pl.col("sex") + 1,
+    }
+    vacancy = pl.when(home).then(0).otherwise(tenure - TENURES + 1)
+    made = {name: pl.when(home).then(code).otherwise(0) for name, code in codes.items()}
+    return _units(frame, {"RTYPE": pl.lit(2), "VACS": vacancy, **made})
+
+
+def facilities(counts: pl.DataFrame, found: str = "HH_STATUS") -> pl.DataFrame:
+    """The rows of group-quarters facilities in a file of units: record type 4, one row for each facility.
+
+    >>> two = pl.DataFrame({"block": ["390599771001000"], "kind": [3], "count": [2]})
+    >>> facilities(two).select("TABBLK", "RTYPE", "HH_STATUS").rows()
     [('1000', '4', '0'), ('1000', '4', '0')]
     """
-    frame = counts.select(pl.col("block").cast(pl.String).repeat_by("count")).explode("block").drop_nulls()
-    block = pl.col("block")
+    frame = counts.select(pl.col("block", "kind").repeat_by("count")).explode("block", "kind").drop_nulls()
+    if found == "HHTYPE":
+        codes = {i + 1: code for i, code in enumerate(QUARTERS)}
+        code = pl.col("kind").cast(pl.Int64).replace_strict(codes, return_dtype=pl.Int64)
+        return _units(frame, {"RTYPE": pl.lit(4), "GQTYPE": code})
     return frame.select(
         SCHEMA_TYPE_CODE=pl.lit("MUD"),
         SCHEMA_BUILD_ID=pl.lit(BUILD),
-        **{name: block.str.slice(start, size) for name, (start, size) in GEOGRAPHY.items()},
+        **_areas(),
         RTYPE=pl.lit("4"),
         HH_STATUS=pl.lit("0"),
     )
 
 
+def _units(frame: pl.DataFrame, codes: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Rows of the unit file of DHC; a column without a code holds zeros."""
+    texts = {name: codes.get(name, pl.lit(0)).cast(pl.String).str.zfill(WIDTHS.get(name, 1)) for name in UNIT}
+    return frame.select(SCHEMA_TYPE_CODE=pl.lit("MUD"), SCHEMA_BUILD_ID=pl.lit(BUILD), **_areas(), **texts)
+
+
+def _areas() -> dict[str, pl.Expr]:
+    block = pl.col("block").cast(pl.String)
+    return {name: block.str.slice(start, size) for name, (start, size) in GEOGRAPHY.items()}
+
+
 def counted(workload: Workload, beside: Sequence[Workload]) -> tuple[Workload, Rule] | None:
     """The rule of another workload of the release that counts the facilities among these units; None where there is none."""
-    if layout(workload) != "HH_STATUS":
+    wanted = {"HH_STATUS": None, "HHTYPE": len(QUARTERS) + 1}  # the file of DHC says the detailed type
+    found = layout(workload)
+    if found not in wanted:
         return None
-    found = ((one, rule) for one in beside for rule in one.rules if rule.kind == "facilities")
-    return next(((one, rule) for one, rule in found if rule.units == workload.record), None)
+    pairs = ((one, rule) for one in beside for rule in one.rules if rule.kind == "facilities")
+    fits = (
+        (one, rule)
+        for one, rule in pairs
+        if rule.units == workload.record and wanted[found] in (None, one.query(rule.query).size)
+    )
+    return next(fits, None)
 
 
 def write(
@@ -112,7 +196,7 @@ def write(
 ) -> Path | None:
     """Write ``mdf-RECORD.txt`` beside the records; None where there is no layout or blocks have other codes.
 
-    ``quarters`` (block, count) are facilities, which have rows after those of the records.
+    ``quarters`` (block, kind, count) are facilities, which have rows after those of the records.
     """
     found = layout(workload)
     if found is None or "block" not in records.schema.names:
@@ -125,13 +209,17 @@ def write(
             if not (block.str.len_chars() == DIGITS).all():
                 place.unlink()
                 return None
-            made = rows(found, part, before)
+            made = (
+                homes(workload.histogram.axis("hhtype"), part)
+                if found == "HHTYPE"
+                else rows(found, part, before)
+            )
             made.write_csv(file, separator="|", include_header=first)
             first = False
             if "EPNUM" in made.columns and made.height:
                 before = (str(block[-1]), int(made["EPNUM"][-1]))
         if quarters is not None:
-            facilities(quarters).write_csv(file, separator="|", include_header=first)
+            facilities(quarters, found).write_csv(file, separator="|", include_header=first)
     return place
 
 
