@@ -93,6 +93,25 @@ def test_puerto_rico_spends_the_same_totals_without_a_nation() -> None:
     assert "total" not in persons.query_shares["state"]
 
 
+def test_levels_of_dhc_here_and_in_puerto_rico() -> None:
+    """The parts of ρ² of every level, as the strategies of production have them."""
+    total = {"persons": Fraction(24811, 5000), "units": Fraction(15401, 2000)}
+    want = {
+        "dhc-persons": ("0.0949", "1.2987", "0.4960", "0.6214", "0.6214", "1.3888", "0.4300", "0.0110"),
+        "dhc-pr-persons": ("1.3142", "0.5120", "0.6371", "0.6371", "1.4048", "0.4460", "0.0110"),
+        "dhc-units": ("0.4834", "1.7012", "1.4454", "0.9712", "0.9712", "1.6861", "0.4260", "0.0160"),
+        "dhc-pr-units": ("1.7813", "1.5261", "1.0519", "1.0519", "1.7666", "0.5067", "0.0160"),
+    }
+    for name, levels in want.items():
+        workload = Workload.preset(name)
+        assert workload.rho_squared == total[name.split("-")[-1]]
+        assert tuple(accounting.by_level(workload).values()) == tuple(Fraction(part) for part in levels)
+    for kind in ("persons", "units"):
+        here, there = Workload.preset(f"dhc-{kind}"), Workload.preset(f"dhc-pr-{kind}")
+        assert (there.histogram, there.queries, there.rules) == (here.histogram, here.queries, here.rules)
+        assert (there.levels, there.given) == (here.levels[1:], f"pl94-pr-{kind}")
+
+
 def test_noise_standard_deviations() -> None:
     sd = accounting.standard_deviations(PERSONS)
     levels = PERSONS.levels

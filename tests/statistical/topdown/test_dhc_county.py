@@ -96,7 +96,7 @@ def test_a_county_agrees_with_its_pl_in_every_block(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [""])
+@pytest.mark.parametrize("place", ["", "-pr"])
 def test_without_noise_dhc_is_the_census(tmp_path, place):
     census = county(tmp_path / "census", 300, None)
     packet = published(census, tmp_path / "pl", f"pl94{place}", rho_squared="inf")

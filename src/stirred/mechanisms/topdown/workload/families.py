@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from stirred.errors import BudgetError
 from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.workload import Workload, presets
+from stirred.mechanisms.topdown.workload.shipped import presets
+from stirred.mechanisms.topdown.workload.workload import Workload
 
 if TYPE_CHECKING:
     from stirred.census import Schema
@@ -15,6 +16,7 @@ FAMILIES = {
     "pl94": ("pl94-persons", "pl94-units"),
     "pl94-pr": ("pl94-pr-persons", "pl94-pr-units"),
     "dhc": ("dhc-persons", "dhc-units"),
+    "dhc-pr": ("dhc-pr-persons", "dhc-pr-units"),
     "dhc-light": ("dhc-light-persons", "dhc-light-units"),
     "pl94-stirred": ("pl94-stirred-persons", "pl94-stirred-units"),
 }
