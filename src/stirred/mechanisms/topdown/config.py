@@ -16,8 +16,8 @@ class TopDownConfig(MechanismConfig):
 
     workload: str = Field(
         default="pl94-persons",
-        description="a preset (small, pl94-persons, pl94-units, dhc-persons, dhc-units), pl94, pl94-pr, pl94-stirred or dhc "
-        "for persons and units together (dhc needs given), or a TOML file",
+        description="a preset (small, pl94-persons, pl94-units, dhc-persons, dhc-units), pl94, pl94-pr, pl94-stirred, dhc "
+        "or dhc-pr for persons and units together (both dhc need given), or a TOML file",
         examples=["pl94-persons"],
         json_schema_extra={"path": ".toml"},
     )

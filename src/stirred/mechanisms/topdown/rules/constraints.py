@@ -54,10 +54,14 @@ class Constraints:
         levels = self.histogram.coordinates(cells)
         names = [axis.name for axis in self.histogram.axes]
         for zero in self.zeros:
-            hit = np.ones(len(cells), bool)
+            hit: slice | Ints = slice(None)
             for axis, values in zero:
-                hit &= np.isin(levels[names.index(axis)], values)
-            result &= ~hit
+                at = names.index(axis)
+                listed = np.zeros(self.histogram.axes[at].size, bool)
+                listed[list(values)] = True
+                found = np.flatnonzero(listed[levels[at][hit]])
+                hit = found if isinstance(hit, slice) else hit[found]
+            result[hit] = False
         return result
 
     def allowed(self, depth: int, nodes: Ints, cells: Ints) -> NDArray[np.bool_]:

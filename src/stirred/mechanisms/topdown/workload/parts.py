@@ -15,7 +15,7 @@ Excluded = Mapping[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class AxisPart:
     """One part: its name, the words for its levels, and the columns that they come from."""
 
     name: str
@@ -24,19 +24,19 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class AxisParts:
     """Parts in order, the last varying fastest, without the combinations that some exclusion matches in full.
 
-    >>> one = Part(name="size", labels=("one", "two or more"), source=AxisSource(column="size"))
-    >>> two = Part(name="couple", labels=("no couple", "couple"), source=AxisSource(column="couple"))
-    >>> parts = Parts(parts=(one, two), without=({"size": (0,), "couple": (1,)},))
+    >>> one = AxisPart(name="size", labels=("one", "two or more"), source=AxisSource(column="size"))
+    >>> two = AxisPart(name="couple", labels=("no couple", "couple"), source=AxisSource(column="couple"))
+    >>> parts = AxisParts(parts=(one, two), without=({"size": (0,), "couple": (1,)},))
     >>> parts.labels
     ('one, no couple', 'two or more, no couple', 'two or more, couple')
     >>> parts.recode({"couple": (0, 1)})
     (0, 0, 1)
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[AxisPart, ...]
     without: tuple[Excluded, ...] = ()
 
     @cached_property

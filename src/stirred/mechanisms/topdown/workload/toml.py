@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from stirred.errors import BudgetError, InputError, did_you_mean
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Recode
 from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.parts import Part, Parts
+from stirred.mechanisms.topdown.workload.parts import AxisPart, AxisParts
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.shipped import preset_text, presets
 from stirred.toml_text import TomlError, toml_of
@@ -65,9 +65,9 @@ class _Axis(_Model):
     without: tuple[_Without, ...] = ()
 
     def plain(self) -> HistogramAxis:
-        parts = Parts(
+        parts = AxisParts(
             parts=tuple(
-                Part(name=one.name, labels=one.labels, source=one.source.plain()) for one in self.part
+                AxisPart(name=one.name, labels=one.labels, source=one.source.plain()) for one in self.part
             ),
             without=tuple(levels for one in self.without for levels in one.levels),
         )
