@@ -10,8 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred.census import Census
+from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.topdown import Workload, accounting, statement
+from stirred.mechanisms.topdown import TopDown, Workload, accounting, statement
 from stirred.mechanisms.topdown.inside import Inside, determined, inside
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.tree.geounits import Tree
@@ -69,11 +71,21 @@ DATA_SETS = np.array(
 )
 
 
-def tree(workload: Workload, options: SpineOptions | None = None) -> Allotment:
+ONE_STATE = WORLD.with_columns(state=pl.lit("a"))
+NATION = WORLD.with_columns(nation=pl.lit("n"))
+NESTED = ("us", "state", "county", "block")
+
+
+def spine_of(world: pl.DataFrame) -> tuple[str, ...]:
+    """The levels that a world names; where no nation is named, several states get a common root."""
+    return ("nation", "county", "block") if "nation" in world.columns else NESTED[1:]
+
+
+def tree(workload: Workload, options: SpineOptions | None = None, world: pl.DataFrame = WORLD) -> Allotment:
     """What is measured in which geounit, in the tree of the world or in one with split states."""
-    frame, levels = WORLD, ("state", "county", "block")
+    frame, levels = world, spine_of(world)
     if options:
-        frame, levels, workload = split(options, WORLD, levels, workload)
+        frame, levels, workload = split(options, world, levels, workload)
     return Allotment.of(Tree.of(frame, levels, root="us"), workload)
 
 
@@ -101,13 +113,13 @@ def measured(allotment: Allotment) -> tuple[np.ndarray, list[Fraction]]:
     return np.array(rows), weights
 
 
-def worst(workload: Workload, options: SpineOptions | None = None) -> Fraction:
+def worst(workload: Workload, options: SpineOptions | None = None, world: pl.DataFrame = WORLD) -> Fraction:
     r"""The largest $D_\alpha/\alpha$ per squared distance, over all pairs of all universes: $\sum \rho v^2/2$ exactly."""
-    rows, weights = measured(tree(workload, options))
+    rows, weights = measured(tree(workload, options, world))
     whole = lcm(*(w.denominator for w in weights))
     scaled = np.array([int(w * whole) for w in weights])
-    spine = Tree.of(WORLD, ("state", "county", "block"), root="us")
-    kept = [answered(workload, r.query, spine.ancestor(spine.levels.index(r.level))) for r in workload.rules]
+    spine = Tree.of(world, spine_of(world), root="us")
+    kept = [answered(workload, r.query, spine.ancestor(spine.depth(r.level) or 0)) for r in workload.rules]
     values = DATA_SETS @ np.concatenate([np.zeros((1, len(TYPES)), np.int64), *kept]).T
     largest = Fraction(0)
     for value in np.unique(values, axis=0):
@@ -142,7 +154,7 @@ def test_no_pair_inside_a_universe_loses_more_than_the_figure(
     rules: tuple[Rule, ...], options: SpineOptions | None, free: set[tuple[str, str]]
 ) -> None:
     workload = replace(TINY, rules=rules)
-    found = inside(workload, options)
+    found = inside(workload, options, NESTED)
     assert set(found.free) == free
     assert found.rho_squared + found.saved == TINY.rho_squared
     assert worst(workload, options) <= found.rho_squared
@@ -172,6 +184,28 @@ def test_leaving_out_the_total_of_split_states_would_claim_too_much() -> None:
     assert (
         worst(workload, SpineOptions(aian="aian")) <= inside(workload, SpineOptions(aian="aian")).rho_squared
     )
+
+
+@pytest.mark.parametrize(
+    ("world", "level"), [(ONE_STATE, "state"), (NATION, "us")], ids=["one state", "a nation without states"]
+)
+def test_the_share_of_a_level_that_is_spent_on_parts_is_charged(world: pl.DataFrame, level: str) -> None:
+    """The census has no nation above its one state, or splits the nation: the parts are measured in its place."""
+    workload, parts = replace(TINY, rules=(held(level=level),)), SpineOptions(aian="aian")
+    assert worst(workload, parts, world) > TINY.rho_squared - TINY.rho("us", "total")
+    assert worst(workload, parts, world) <= inside(workload, parts, spine_of(world)).rho_squared
+    assert worst(workload, parts, world) <= inside(workload, parts).rho_squared  # of an unknown census
+
+
+def test_levels_in_another_order_than_the_areas_nest_are_refused() -> None:
+    """The total of a state would seem to be a sum of exact totals of blocks."""
+    wrong = Workload.parse(TEXT.replace('"state", "county", "block"]', '"block", "county", "state"]'))
+    census = Census.of(
+        {"geography": {"spine": list(NESTED[1:])}, "record": {"person": {}}}, {"person": WORLD}
+    )
+    for use in (tree, lambda workload: TopDown(workload=workload).specification(census)):
+        with pytest.raises(InputError, match="lists its levels as us, block, county, state"):
+            use(replace(wrong, rules=(held(),)))
 
 
 def renyi(order: Fraction, shift: int, rho: Fraction) -> Decimal:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
+from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.workload.histogram import Query
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -32,8 +33,12 @@ class Inside:
         return sum(self.free.values(), Fraction(0))
 
 
-def inside(workload: Workload, options: SpineOptions | None = None) -> Inside:
+def inside(
+    workload: Workload, options: SpineOptions | None = None, spine: Sequence[str] | None = None
+) -> Inside:
     """The cost of every path inside the multiverse, in the tree that the options describe.
+
+    ``spine`` names the levels of the census. Left out, a tree in parts may lack any of them, and more is charged.
 
     >>> small = Workload.preset("small")
     >>> found = inside(small)
@@ -42,7 +47,7 @@ def inside(workload: Workload, options: SpineOptions | None = None) -> Inside:
     """
     free: dict[tuple[str, str], Fraction] = {}
     for level in workload.levels:
-        given = [workload.query(name) for name in exact_at(workload, level, options)]
+        given = [workload.query(name) for name in exact_at(workload, level, options, spine)]
         for query in workload.queries:
             part = workload.rho(level, query.name)
             if part and determined(query, given):
@@ -50,7 +55,9 @@ def inside(workload: Workload, options: SpineOptions | None = None) -> Inside:
     return Inside(workload.rho_squared - sum(free.values(), Fraction(0)), free)
 
 
-def exact_at(workload: Workload, level: str, options: SpineOptions | None = None) -> tuple[str, ...]:
+def exact_at(
+    workload: Workload, level: str, options: SpineOptions | None = None, spine: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """The queries whose answers are invariants in every geounit of a level: exact there, or in parts that make it up.
 
     A split tree measures parts of areas: what is exact for a whole area is not exact for its parts, only what is exact in
@@ -58,19 +65,22 @@ def exact_at(workload: Workload, level: str, options: SpineOptions | None = None
     """
     order = {name: place for place, name in enumerate(workload.levels)}
     leaf = len(workload.levels) - 1
-    needed = leaf if _in_parts(workload, level, options) else order[level]
+    needed = leaf if _in_parts(workload, level, options, spine or ()) else order[level]
     return tuple(
         rule.query for rule in workload.rules if rule.kind == "exact" and order.get(rule.level, -1) >= needed
     )
 
 
-def _in_parts(workload: Workload, level: str, options: SpineOptions | None) -> bool:
-    """Whether the geounits of a level in the measured tree are not the census's own areas."""
-    levels = workload.levels
-    if not options or level == levels[-1]:
+def _in_parts(workload: Workload, level: str, options: SpineOptions | None, spine: Sequence[str]) -> bool:
+    """Whether the geounits of a level in the measured tree are not the census's own areas.
+
+    The share of a level that the census lacks is spent below it: above split areas, on their parts.
+    """
+    if not options or level == workload.levels[-1]:
         return False
-    split = levels.index(options.split_at) if options.split_at in levels else 0
-    cut = options.aian is not None and levels.index(level) >= split
+    split = spine.index(options.split_at) if options.split_at in spine else 0
+    here = next((spine.index(name) for name in (level, *ALIASES.get(level, ())) if name in spine), None)
+    cut = options.aian is not None and (here is None or here >= split)
     return cut or level in options.added or (options.primitives is not None and level == "tract")
 
 

@@ -114,7 +114,7 @@ class TopDown(TopDownSettings):
         total = "∞" if self.noiseless else str(workload.rho_squared)
         notes: tuple[str, ...] = (Phrase("topdown.note.total", name=name, rho_squared=total),)
         if not self.noiseless:
-            notes += statement.inside_notes(workload, inside(workload, options), schema)
+            notes += statement.inside_notes(workload, inside(workload, options, schema.spine), schema)
         if self.bypass:
             notes += (Phrase("topdown.note.bypass", name=name),)
         if options:
@@ -174,7 +174,7 @@ class TopDown(TopDownSettings):
         tree = next(filter(None, trees), None)
         account = statement.ledger(
             [
-                (w, None if self.noiseless else inside(w, tree))
+                (w, None if self.noiseless else inside(w, tree, census.schema.spine))
                 for w, tree in zip(self.workloads, trees, strict=True)
             ],
             limit,

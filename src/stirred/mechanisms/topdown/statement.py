@@ -10,7 +10,7 @@ from stirred.mechanisms.release import Check
 from stirred.mechanisms.topdown.accounting import by_level, epsilon
 from stirred.mechanisms.topdown.inside import Inside, inside
 from stirred.mechanisms.topdown.rules.record import Record, declared
-from stirred.mechanisms.topdown.tree.geounits import ALIASES
+from stirred.mechanisms.topdown.tree.geounits import ALIASES, require_order
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
@@ -33,6 +33,7 @@ def specification(
     options: SpineOptions | None = None,
 ) -> Specification:
     """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``options`` is the tree, if not the census's own."""
+    require_order(workload.levels, census.schema.spine)
     added = options.added if options else ()
     unit = unit_of(workload, census.schema)
     if unit == workload.record:
@@ -57,7 +58,7 @@ def unit_of(workload: Workload, schema: "Schema") -> str:
 
 def proved(workload: Workload, options: SpineOptions | None, schema: "Schema") -> Inside | None:
     """The cost inside the multiverse where it is proved and smaller than the total."""
-    found = inside(workload, options)
+    found = inside(workload, options, schema.spine)
     return found if found.saved and unit_of(workload, schema) == workload.record else None
 
 

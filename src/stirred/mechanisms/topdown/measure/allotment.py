@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import BudgetError, InputError
-from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree.geounits import Tree, require_order
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 Ints = NDArray[np.int64]
@@ -42,6 +42,7 @@ class Allotment:
         ``above`` is for subtrees that include their ancestors: by level, which of these have a single child in the whole
         tree.
         """
+        require_order(workload.levels, spine.levels)
         depths = [spine.depth(level) for level in workload.levels]
         parts: list[dict[str, Fraction]] = [{} for _ in spine.levels]
         moved = []

@@ -115,6 +115,23 @@ class Tree:
         return None
 
 
+def require_order(levels: Sequence[str], spine: Sequence[str]) -> None:
+    """Stop if the levels of a workload that the spine has are not in its order: what is below an area would be wrong.
+
+    >>> require_order(("us", "state", "block"), ("state", "county", "block"))
+    """
+    own = [
+        next((name for name in (level, *ALIASES.get(level, ())) if name in spine), None) for level in levels
+    ]
+    here = [name for name in own if name is not None]
+    if here != sorted(here, key=spine.index):
+        raise InputError(
+            f"the workload lists its levels as {', '.join(levels)}",
+            why=f"the areas of the census nest as {', '.join(spine)}, the largest first",
+            fix="list the levels of the workload in that order",
+        )
+
+
 def no_code(missing: int, level: str) -> InputError:
     """The error for areas without a code."""
     return InputError(
