@@ -311,6 +311,12 @@ def test_an_empty_census_and_one_record(make_census):
     table = TopDown().release(empty, key=KEY).microdata["person"]
     assert isinstance(table, pa.Table)
     assert table.num_rows == 0
+    nothing = type(census)(
+        schema=census.schema, files={name: frame.head(0) for name, frame in census.files.items()}
+    )
+    for workload in ("pl94-persons", "pl94-stirred"):  # no tree at all, and tables of its uncertainty
+        made = TopDown(workload=workload, replicates=2).release(nothing, key=KEY)
+        assert made.microdata["person"].num_rows == 0
     one = homes.filter(pl.col("kind") == 1).head(1)
     alone = type(census)(
         schema=census.schema,

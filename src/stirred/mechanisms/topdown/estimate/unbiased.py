@@ -105,7 +105,7 @@ def _answers(informed: Informed, e: Floats, covariance: Floats, query: Query) ->
     algebra = informed.algebra
     index = query.of(algebra.layout.ravel()).reshape(algebra.K, algebra.S)
     value = np.zeros((query.size, len(e)))
-    np.add.at(value, index.ravel(), e.reshape(len(e), -1).T)
+    np.add.at(value, index.ravel(), e.reshape(len(e), index.size).T)
     recode = algebra.recode(query)
     by_group = gls.variances(algebra, covariance, recode, algebra.kept(query))
     group = np.zeros(query.size, np.int64)

@@ -61,7 +61,7 @@ class Sums:
         algebra, level = informed.algebra, informed.levels[depth]
         index = query.of(algebra.layout.ravel())
         value = np.zeros((len(level.e), query.size))
-        flat = level.e.reshape(len(level.e), -1)
+        flat = level.e.reshape(len(level.e), index.size)
         for g in range(query.size):
             value[:, g] = gls.sums(np.ascontiguousarray(flat[:, index == g]))
         recode = algebra.recode(query)
