@@ -9,6 +9,8 @@ import pyarrow as pa
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series, rounded
 from stirred.mechanisms.topdown.inside import Inside
+from stirred.mechanisms.topdown.workload.options import MADE, PART, SpineOptions
+from stirred.mechanisms.topdown.workload.words import axis_words, query_words
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, rho_squared_to_epsilon
 
@@ -88,22 +90,28 @@ def _spent(workload: Workload, counts: Callable[[str, str], bool]) -> Fraction:
 
 
 def where_noise_fell(
-    workload: Workload, measured: pa.Table | None = None, proved: Inside | None = None
+    workload: Workload,
+    measured: pa.Table | None = None,
+    proved: Inside | None = None,
+    options: SpineOptions | None = None,
 ) -> Exhibit:
     """The standard deviation of the noise by level and query, and what each attribute and area costs.
 
     ``measured`` is the table of the run (``…-noise``): its levels are those of the census, and each level and query has the
     standard deviation that most of its geounits were measured with. Before a run it is what the workload asks for.
     """
-    rows = _asked(workload) if measured is None else _usual(measured)
+    rows = [
+        row | {"query": query_words(workload, str(row["query"]))}
+        for row in (_asked(workload) if measured is None else _usual(measured))
+    ]
     least = min(rows, key=lambda row: float(str(row["standard deviation"])))
     most = max(rows, key=lambda row: float(str(row["standard deviation"])))
     finding = Phrase(
         "topdown.exhibit.finding",
         least=_figure(least),
-        least_at=f"{least['query']}, {least['level']}",
+        least_at=_place(least),
         most=_figure(most),
-        most_at=f"{most['query']}, {most['level']}",
+        most_at=_place(most),
     )
     several = measured is not None and measured.num_rows > len(rows)
     series = Series(
@@ -120,7 +128,17 @@ def where_noise_fell(
     return Exhibit(
         title=Phrase("topdown.exhibit.title", name=workload.name),
         finding=finding,
-        parts=(series, costs(workload, levels, proved)),
+        parts=(series, costs(workload, levels, proved, options)),
+    )
+
+
+def _place(row: Mapping[str, object]) -> Phrase:
+    """The query and the level of a row, in words."""
+    words = row["query"]
+    return Phrase(
+        "topdown.exhibit.at",
+        query=words if isinstance(words, Phrase) else str(words),
+        level=str(row["level"]),
     )
 
 
@@ -150,19 +168,26 @@ def _usual(measured: pa.Table) -> list[dict[str, object]]:
     ]
 
 
-def costs(workload: Workload, levels: set[str] | None = None, proved: Inside | None = None) -> Listing:
+def costs(
+    workload: Workload,
+    levels: set[str] | None = None,
+    proved: Inside | None = None,
+    options: SpineOptions | None = None,
+) -> Listing:
     """What one person's record may change, with the part of ρ² that sees it; moves inside areas of ``levels`` alone.
 
-    ``proved`` adds the line of the smaller figure that holds inside the multiverse.
+    ``proved`` adds the line of the smaller figure that holds inside the multiverse. In a tree of ``options`` that cuts areas
+    the lines are about moves that stay in one part: a move across the border is seen from the level of the parts down.
     """
     columns = [Phrase("topdown.exhibit.change"), "ρ²", Phrase("topdown.exhibit.epsilon", delta="10⁻¹⁰")]
-    absent = (
-        set()
-        if levels is None
-        else {_inside(workload, level) for level in workload.levels if level not in levels}
-    )
+    named: dict[str, str] = {axis.name: axis_words(axis.name) for axis in workload.histogram.axes}
+    named |= {_inside(workload, level): _cut(workload, level, options) for level in workload.levels}
+    known = None if levels is None else {name.removesuffix(PART).removesuffix(MADE) for name in levels}
+    absent = {
+        _inside(workload, level) for level in workload.levels if known is not None and level not in known
+    }
     rows = [
-        (name, str(Budget.of(rho)), str(at_delta))
+        (named.get(name, name), str(Budget.of(rho)), str(at_delta))
         for name, (rho, at_delta) in semantics(workload).items()
         if name not in absent
     ]
@@ -175,6 +200,17 @@ def costs(workload: Workload, levels: set[str] | None = None, proved: Inside | N
         rows=rows,
         numeric=columns[1:],
     )
+
+
+def _cut(workload: Workload, level: str, options: SpineOptions | None) -> Phrase:
+    """A move inside an area of a level, as the measured tree sees it: in one part of it, or in an area made anew."""
+    leaf, known = workload.levels[-1], workload.levels
+    split = known.index(options.split_at) if options and options.split_at in known else 0
+    if options and level in options.added:
+        return Phrase("topdown.exhibit.within_new", leaf=leaf, level=level)
+    if options and options.aian is not None and known.index(level) >= split:
+        return Phrase("topdown.exhibit.within_part", leaf=leaf, level=level, areas=options.aian)
+    return _inside(workload, level)
 
 
 def document(workload: Workload, found: Inside, *, noiseless: bool) -> dict[str, object]:

@@ -269,11 +269,16 @@ class TopDown(TopDownSettings):
         if self.noiseless:
             return ()
         if release is None:
-            return tuple(accounting.where_noise_fell(w) for w in self.workloads)
+            return tuple(
+                accounting.where_noise_fell(w, options=self.spine or w.spine) for w in self.workloads
+            )
         schema = schema_of(release)
         return tuple(
             accounting.where_noise_fell(
-                w, release.tables.get(f"{w.name}-noise"), statement.proved(w, self.tree(w, schema), schema)
+                w,
+                release.tables.get(f"{w.name}-noise"),
+                statement.proved(w, self.tree(w, schema), schema),
+                self.tree(w, schema),
             )
             for w in self.workloads
         )

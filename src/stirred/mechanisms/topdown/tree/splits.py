@@ -26,7 +26,7 @@ from stirred.census.geography import attach, deciding
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.tree.primitives import require_shares, with_primitives
-from stirred.mechanisms.topdown.workload.options import CUTOFF, PART, PLACE, STRONG, SpineOptions
+from stirred.mechanisms.topdown.workload.options import CUTOFF, MADE, PART, PLACE, STRONG, SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from stirred.census.codebook.schema import OffSpine
 
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
-OPTIMIZED = "_optimized"
 QUARTERS = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number
 
 
@@ -116,7 +115,7 @@ def _grouped(
             why="they are made from the blocks of one tract",
             fix="name the tract in the census's spine",
         )
-    tract, name = above[-1], "block_group" + OPTIMIZED
+    tract, name = above[-1], "block_group" + MADE
     renamed["block_group"] = name
     entities = [*(options.block_groups or ())]
     if options.quarters and QUARTERS in frame.columns:

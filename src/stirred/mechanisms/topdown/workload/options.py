@@ -23,6 +23,7 @@ STRONG = (
 )  # states with strong county subdivisions
 CUTOFF = 12  # the production system's allowance above √n
 PART = "_part"  # ends the name of a level whose areas are cut by the border of AIAN areas
+MADE = "_optimized"  # ends the name of a level whose areas are made anew
 WHOLE = "none"  # asks for no split, also where production had one
 
 

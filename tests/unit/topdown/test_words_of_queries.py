@@ -1,0 +1,75 @@
+"""The report names what was measured in words, in every language, and moves as the measured tree sees them."""
+
+from pathlib import Path
+
+import pytest
+
+from stirred.languages import CODES, Language, Phrase
+from stirred.mechanisms import topdown
+from stirred.mechanisms.exhibits import Listing, Series
+from stirred.mechanisms.topdown import Workload, accounting
+from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload.words import axis_words, query_words
+
+PRESETS = sorted(path.stem for path in (Path(topdown.__file__).parent / "presets").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_query_of_a_preset_has_words_of_its_own(name: str) -> None:
+    workload = Workload.preset(name)
+    words = [query_words(workload, query.name) for query in workload.queries]
+    axes = [axis_words(axis.name) for axis in workload.histogram.axes]
+    assert all(isinstance(text, Phrase) for text in (*words, *axes))
+    for code in CODES:
+        said = [Language.of(code).translated(text) for text in words]
+        assert len(set(said)) == len(said)
+        for axis in workload.histogram.axes:
+            short = [
+                name for name in (axis.name, *axis.recodes) if name not in {"race", "sex", "age", "hispanic"}
+            ]
+            assert not any(
+                f" {name} " in f" {text} " for name in short for text in said if name != "household"
+            )
+
+
+def test_names_of_ones_own_stay_as_they_are() -> None:
+    own = Workload.parse(
+        """
+name = "own"
+rho_squared = "1"
+levels = ["region", "block"]
+[[axis]]
+name = "work"
+size = 3
+recodes.busy = [0, 1, 1]
+[[query]]
+name = "busy"
+of = ["busy"]
+[level_shares]
+region = "1/2"
+block = "1/2"
+[query_shares]
+region = { busy = 1 }
+block = { busy = 1 }
+"""
+    )
+    assert query_words(own, "busy") == "busy"
+
+
+def listing(options: SpineOptions | None) -> list[str]:
+    exhibit = accounting.where_noise_fell(Workload.preset("pl94-persons"), options=options)
+    series, costs = exhibit.parts
+    assert isinstance(series, Series)
+    assert isinstance(costs, Listing)
+    assert {"voting age × race", "type of quarters"} <= {str(row["query"]) for row in series.rows}
+    return [str(row[0]) for row in costs.rows]
+
+
+def test_a_move_across_the_border_of_parts_is_not_said_to_be_cheap() -> None:
+    """A move inside a county from one part of the state to the other is seen by the measurements of both parts."""
+    assert "block within county" in listing(None)
+    split = listing(SpineOptions(aian="aiannh"))
+    assert "block within county" not in split
+    assert "block within county, on one side of the border of aiannh" in split
+    assert "block within us" in split
+    assert "block within block_group made anew" in listing(SpineOptions(block_groups=("place",)))
