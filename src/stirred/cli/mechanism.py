@@ -145,6 +145,7 @@ def census_file(path: Path) -> Path:
 
 
 def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool, language: str) -> int:
+    from stirred.languages import Language
     from stirred.mechanisms.exhibits import Listing
     from stirred.spec import NormalizedRenyi
     from stirred.spec.card import Card
@@ -155,11 +156,15 @@ def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool, la
         notes = {"notes": list(promise.notes)}
         print_json({"specification": str(promise)} | spent | notes | dict(mechanism.details()))
         return 0
-    shown = console()
+    shown, said = console(), Language.of(language).translated
     shown.print(Card(promise, language=language).text())
     for exhibit in mechanism.exhibits(None):
         for part in exhibit.parts:
             if isinstance(part, Listing):
-                rows = [[str(value) for value in row] for row in part.rows]
-                shown.print(table(f"{exhibit.title}: {part.caption}", list(part.columns), rows))
+                rows = [
+                    [said(value) if isinstance(value, str) else str(value) for value in row]
+                    for row in part.rows
+                ]
+                title = f"{said(exhibit.title)}: {said(part.caption)}"
+                shown.print(table(title, [said(name) for name in part.columns], rows))
     return 0

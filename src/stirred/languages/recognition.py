@@ -22,7 +22,7 @@ _OWN = (
 _WHOLE = re.compile(r"\d{1,3}(,\d{3})+")
 _DECIMAL = re.compile(r"-?\d{1,3}(,?\d{3})*\.\d+")
 
-_CLASS = re.compile(r"(\d{1,3}(?:,\d{3})*)(?:–(\d{1,3}(?:,\d{3})*)|([+%]))")  # a class of sizes, or a share
+_CLASS = re.compile(r"(\d{1,3}(?:,\d{3})*)(?:–(\d{1,3}(?:,\d{3})*)|(\+|\u00A0?%))")  # a class of sizes, or a share
 
 _CONDITION = re.compile(r"(?P<variable>\w+) = (?P<values>[^=]+)")
 
@@ -35,8 +35,8 @@ def recognised(text: str) -> str:
     'card.status.published'
     >>> recognised("words of another package")
     'words of another package'
-    >>> [recognised(text).key for text in ("57%", "1,000–9,999", "10,000+")]
-    ['guard.share', 'numbers.span', 'numbers.above']
+    >>> [recognised(text).key for text in ("57\u00A0%", "57%", "1,000–9,999", "10,000+")]
+    ['guard.share', 'guard.share', 'numbers.span', 'numbers.above']
     """
     if isinstance(text, Phrase):
         return text
@@ -76,7 +76,7 @@ def _class(low: int, high: int, *, sign: str | None) -> Phrase:
     """A class of sizes or a share as a phrase, so that each language writes its numbers."""
     if sign is None:
         return Phrase("numbers.span", low=low, high=high)
-    return Phrase("guard.share" if sign == "%" else "numbers.above", number=low)
+    return Phrase("guard.share" if sign.endswith("%") else "numbers.above", number=low)
 
 
 def _either(first: str, second: str) -> str:

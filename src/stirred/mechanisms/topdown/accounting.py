@@ -182,10 +182,11 @@ def costs(
     columns = [Phrase("topdown.exhibit.change"), "ρ²", Phrase("topdown.exhibit.epsilon", delta="10⁻¹⁰")]
     named: dict[str, str] = {axis.name: axis_words(axis.name) for axis in workload.histogram.axes}
     named |= {_inside(workload, level): _cut(workload, level, options) for level in workload.levels}
-    known = None if levels is None else {name.removesuffix(PART).removesuffix(MADE) for name in levels}
-    absent = {
-        _inside(workload, level) for level in workload.levels if known is not None and level not in known
-    }
+    if levels is not None:
+        shown_levels = {name.removesuffix(PART).removesuffix(MADE) for name in levels}
+    else:  # of a split tree only those of parts: whether the census has a level above them is not known
+        shown_levels = {level for level in workload.levels if not _above_parts(workload, level, options)}
+    absent = {_inside(workload, level) for level in workload.levels if level not in shown_levels}
     rows = [
         (named.get(name, name), str(Budget.of(rho)), str(at_delta))
         for name, (rho, at_delta) in semantics(workload).items()
@@ -204,13 +205,20 @@ def costs(
 
 def _cut(workload: Workload, level: str, options: SpineOptions | None) -> Phrase:
     """A move inside an area of a level, as the measured tree sees it: in one part of it, or in an area made anew."""
-    leaf, known = workload.levels[-1], workload.levels
-    split = known.index(options.split_at) if options and options.split_at in known else 0
+    leaf = workload.levels[-1]
     if options and level in options.added:
         return Phrase("topdown.exhibit.within_new", leaf=leaf, level=level)
-    if options and options.aian is not None and known.index(level) >= split:
+    if options and options.aian is not None and not _above_parts(workload, level, options):
         return Phrase("topdown.exhibit.within_part", leaf=leaf, level=level, areas=options.aian)
     return _inside(workload, level)
+
+
+def _above_parts(workload: Workload, level: str, options: SpineOptions | None) -> bool:
+    """Whether a level lies above the one whose areas are cut into parts."""
+    levels = workload.levels
+    if options is None or options.aian is None or options.split_at not in levels:
+        return False
+    return levels.index(level) < levels.index(options.split_at)
 
 
 def document(workload: Workload, found: Inside, *, noiseless: bool) -> dict[str, object]:

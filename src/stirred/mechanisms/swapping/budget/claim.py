@@ -185,7 +185,7 @@ def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound,
         Bound(
             name=Phrase("bound.theorem_1"),
             budget=theorem_1(b, p),
-            source=Phrase("checked.theorem_1", b=str(b), name=CHECKED["A"]),
+            source=Phrase("checked.theorem_1", b=b, name=CHECKED["A"]),
             tight=Phrase(TIGHT_THEOREM_1),
         ),
         Bound(
