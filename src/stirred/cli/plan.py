@@ -222,6 +222,7 @@ def _tune_shares(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.proposal import Cap, Goal
     from stirred.publish import load
     from stirred.publish.before.shares import beside, tune_shares
+    from stirred.spec import Budget
 
     path = beside(Path(arguments.plan), arguments.out)
     goals = [Goal.parse(text) for text in arguments.goal]
@@ -243,7 +244,7 @@ def _tune_shares(arguments: argparse.Namespace) -> int:
     out.print(
         table("Expected absolute error (linear estimate)", ["table", "before", "after", "goal"], errors_shown)
     )
-    costs_shown = [[c.what, f"{c.before:.2f}", f"{c.after:.2f}"] for c in found.costs]
+    costs_shown = [[c.what, *(str(Budget.of(str(e))) for e in (c.before, c.after))] for c in found.costs]
     out.print(
         table(
             "ε at δ = 10⁻¹⁰, by what one person's record may change",

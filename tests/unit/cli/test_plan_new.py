@@ -228,6 +228,9 @@ def test_the_workload_of_topdown_counts_by_listed_levels(tmp_path: Path) -> None
     assert workload["record"] == "person"
     assert workload["levels"] == ["bundesland", "bezirk"]
     assert [axis["name"] for axis in workload["axis"]] == ["geschlecht_level"]
+    assert workload["rule"][0] | {"query": "total", "level": "bundesland"} == workload["rule"][0]
+    assert "total" not in workload["query_shares"]["bundesland"]  # exact there: nothing is spent on it
+    assert "total" in workload["query_shares"]["bezirk"]
     assert (
         main(["plan", "new", str(tmp_path / "two.toml"), "--census", str(census), "--mechanism", "topdown"])
         != 0

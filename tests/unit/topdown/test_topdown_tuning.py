@@ -8,11 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
 from stirred.mechanisms.proposal import Cap, Goal
-from stirred.mechanisms.topdown import Workload, accounting
+from stirred.mechanisms.topdown import TopDown, Workload, accounting
 from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of
 from stirred.mechanisms.topdown.tuning.shares import chosen, largest_rho_squared, problem
@@ -142,6 +143,12 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
     told = json.loads(capsys.readouterr().out)
     assert told["errors"][0]["after"] <= 1.5 < told["errors"][0]["before"]
     assert "votingage × county" in told["sentence"]
+    after = Decimal(told["sentence"].split(" rises from ")[1].split(" to ")[1].split(". ")[0].rstrip("."))
+    dearest = max(told["costs"][1:], key=lambda one: Decimal(one["epsilon"]) - Decimal(one["epsilon_before"]))
+    assert (
+        Decimal(dearest["epsilon"]) <= after < Decimal(dearest["epsilon"]) + Decimal("0.0001")
+    )  # never rounded down
+    assert "(mode guided)" in told["sentence"]
     made = load(tmp_path / "tuned-plan.toml")
     workload = made.mechanisms[0].workloads[0]
     assert workload.rho_squared == SMALL.rho_squared
@@ -150,3 +157,12 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
     assert main(["plan", "check", str(tmp_path / "tuned-plan.toml"), "--json"]) == 0
     assert main(["plan", "tune", str(plan)]) != 0
     assert "--target or --goal" in capsys.readouterr().err
+
+
+def test_a_plan_that_asks_for_another_estimate_is_not_told_of_mode_guided(tmp_path) -> None:
+    write_preset("demo", tmp_path / "census", households=150)
+    census, goals = read(tmp_path / "census" / "census.toml"), [Goal.parse("mae votingage×county <= 1.5")]
+    for mode in ("gls", "classic"):
+        tuned = TopDown(workload="small", mode=mode).tuned(census, goals)
+        assert tuned is not None
+        assert f"in mode {mode}, which does not hold" in tuned.sentence

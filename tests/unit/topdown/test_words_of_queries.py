@@ -72,5 +72,7 @@ def test_a_move_across_the_border_of_parts_is_not_said_to_be_cheap() -> None:
     assert "block within county" not in split
     assert "block within county, on one side of the border of aiannh" in split
     assert "block within us" in listing(None)
-    assert "block within us" not in split  # one state without a nation above it spends that share on the parts
+    assert (
+        "block within us" not in split
+    )  # one state without a nation above it spends that share on the parts
     assert "block within block_group made anew" in listing(SpineOptions(block_groups=("place",)))

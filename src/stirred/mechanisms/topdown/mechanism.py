@@ -318,4 +318,4 @@ class TopDown(TopDownSettings):
         workload = self.workloads[0]
         if self.tree(workload, census.schema):
             raise other_tree(workload)
-        return tuned_workload(census, workload, self.workload, goals, caps)
+        return tuned_workload(census, workload, self.workload, goals, caps, self.mode)

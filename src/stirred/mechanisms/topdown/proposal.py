@@ -13,7 +13,10 @@ MOST_CELLS, MOST_AXES = 2_000, 4
 
 
 def propose(schema: Schema) -> Proposal:
-    """Measure the total, each axis and all of them crossed at every level of the geography; keep the coarsest totals."""
+    """Measure the total, each axis and all of them crossed at every level of the geography; keep the coarsest totals.
+
+    These are exact, so they are not measured as well: that would spend budget on what is known.
+    """
     home = root(schema)
     levels = areas(schema, home)
     linked = [record for record in schema.records if record.linked_to == home.name]
@@ -28,10 +31,9 @@ def propose(schema: Schema) -> Proposal:
     whole = [variable.name for variable in axes if _offset(variable) is not None]
     coded = [variable.name for variable in axes if variable.name not in whole]
     return Proposal(
-        settings={"workload": FILE, "mode": "gls"},
+        settings={"workload": FILE},
         reasons={
             "workload": f"{record.name} records by {', '.join(v.name for v in axes)}, the variables with few listed levels",
-            "mode": "more accurate at the same noise",
             "tables": f"each by {levels[-1]}, the finest area",
         },
         tables=tuple((record.name, (levels[-1], name)) for name in whole[:2]),
@@ -90,6 +92,7 @@ def _workload(record: RecordSchema, levels: tuple[str, ...], axes: list[Variable
     lines += ["", "[level_shares]", *(f'{toml(level)} = "1/{len(levels)}"' for level in levels)]
     for level in levels:
         lines += ["", f"[query_shares.{toml(level)}]"]
-        lines += [f'{toml(name)} = "1/{len(queries)}"' for name in queries]
+        measured = [name for name in queries if name != "total" or level != levels[0]]
+        lines += [f'{toml(name)} = "1/{len(measured)}"' for name in measured]
     lines += ["", "[[rule]]", f"name = {toml(f'{levels[0]} totals')}", 'kind = "exact"', 'query = "total"']
     return "\n".join([*lines, f"level = {toml(levels[0])}", ""])

@@ -81,9 +81,10 @@ def level_of(census: "Census", level: str) -> str:
         if name in census.schema.spine:
             return name
     raise InputError(
-        f"a rule names level {level}, which the census does not have",
+        f"a rule of the workload names level {level}, which the census does not have",
         why=f"it has {', '.join(census.schema.spine)}",
-        fix="name one of these levels in the rule",
+        fix="name one of these levels in the rule; or let this command propose a workload for the census: "
+        "stirred plan new plan.toml --mechanism topdown --census census.toml",
     )
 
 

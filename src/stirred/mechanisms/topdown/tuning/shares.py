@@ -87,7 +87,7 @@ def table_of(workload: Workload, shape: TreeShape, goal: Goal) -> tuple[str, Que
         raise InputError(
             f"the goal {goal} names no level of the geography, or several",
             why=f"its table is counted by one of {', '.join(shape.levels)}",
-            fix='name one level: "mae hispanic×county <= 2"',
+            fix=f'name one level: "mae {workload.histogram.axes[0].name}×{shape.levels[-1]} <= 2"',
         )
     parts = tuple(name for name in goal.by if name != levels[0])
     known = [name for axis in workload.histogram.axes for name in (axis.name, *axis.recodes)]

@@ -16,7 +16,7 @@ from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import shape
 from stirred.mechanisms.topdown.tuning.shares import MAE, Floats, ShareProblem, chosen, problem
 from stirred.mechanisms.topdown.workload.shipped import preset_text
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload.workload import Mode, Workload
 from stirred.spec import Budget
 from stirred.toml_text import plain_text, toml_of
 
@@ -33,8 +33,12 @@ def tuned_workload(
     source: str | Path | Workload,
     goals: Sequence[Goal],
     caps: Sequence[Cap],
+    mode: Mode | None = None,
 ) -> TunedSettings:
-    """The workload that reaches the goals at its own total, with its file; only the number of areas is read."""
+    """The workload that reaches the goals at its own total, with its file; only the number of areas is read.
+
+    ``mode`` is the estimate that the plan asks for, where it does not leave that to the workload.
+    """
     if isinstance(source, Workload):
         raise InputError(
             "a workload made in Python cannot be tuned from a plan",
@@ -60,7 +64,7 @@ def tuned_workload(
         files={FILE: text},
         errors=errors,
         costs=costs,
-        sentence=_sentence(workload, errors, costs),
+        sentence=_sentence(workload, errors, costs, mode or made.mode),
         read="of the census only the number of areas of each level was read, which is public or an invariant",
     )
 
@@ -183,21 +187,30 @@ def _costs(before: Workload, after: Workload) -> tuple[TunedCost, ...]:
     return tuple(lines)
 
 
-def _sentence(workload: Workload, errors: Sequence[TunedError], costs: Sequence[TunedCost]) -> str:
-    """What was bought, and who pays for it."""
-    bought = ", ".join(f"{one.table} from {one.before:.1f} to {one.after:.1f}" for one in errors)
+def _shown(epsilon: Decimal) -> str:
+    """An ε as everywhere: rounded up at the fourth digit."""
+    return str(Budget.of(str(epsilon)))
+
+
+def _sentence(
+    workload: Workload, errors: Sequence[TunedError], costs: Sequence[TunedCost], mode: Mode
+) -> str:
+    """What was bought, who pays for it, and what the estimate that will be released adds."""
+    bought = ", ".join(f"{one.table} from {one.before:.2f} to {one.after:.2f}" for one in errors)
     dearest = max(costs[1:], key=lambda one: one.after - one.before)
     paid = (
-        f"; in return the ε of {dearest.what} rises from {dearest.before:.2f} to {dearest.after:.2f}"
+        f"; in return the ε of {dearest.what} rises from {_shown(dearest.before)} to {_shown(dearest.after)}"
         if dearest.after > dearest.before
         else "; no ε rises"
     )
     leaf = f"{workload.levels[-1]}s"
     released = (
-        "" if workload.mode == "classic"
-        else f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was"
+        f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was"
         f" measured, which the goals allow for, and nearer in {leaf}, because no count is negative."
-    )  # fmt: skip
+        if mode == "guided"
+        else f" The plan is estimated in mode {mode}, which does not hold the sums of the goals: released counts above"
+        f" {leaf} may be further off. Mode guided holds them."
+    )
     return (
         f"At the same ρ² = {Budget.of(workload.rho_squared)} the expected error (linear estimate) falls: {bought}{paid}."
         + released
