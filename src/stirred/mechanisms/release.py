@@ -85,6 +85,9 @@ class Release:
     internal: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
     schema: "Schema | None" = field(default=None, compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False)
+    labels: Mapping[str, Mapping[str, Mapping[str, str]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # words for codes that the codebook of the census does not have: record type → variable → code → label
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notes", tuple(map(str, self.notes)))

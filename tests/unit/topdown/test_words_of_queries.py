@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from stirred.census import Census
+from stirred.chance import Key
 from stirred.languages import CODES, Language, Phrase
 from stirred.mechanisms import topdown
 from stirred.mechanisms.exhibits import Listing, Series
-from stirred.mechanisms.topdown import Workload, accounting
+from stirred.mechanisms.topdown import TopDown, Workload, accounting
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.words import axis_words, query_words
+from stirred.publish.packet.labels import read_labels, write_labels
 
 PRESETS = sorted(path.stem for path in (Path(topdown.__file__).parent / "presets").glob("*.toml"))
 
@@ -76,3 +79,51 @@ def test_a_move_across_the_border_of_parts_is_not_said_to_be_cheap() -> None:
         "block within us" not in split
     )  # one state without a nation above it spends that share on the parts
     assert "block within block_group made anew" in listing(SpineOptions(block_groups=("place",)))
+
+
+def test_codes_that_a_workload_makes_have_labels_in_the_packet(tmp_path: Path) -> None:
+    """A user of the packet has no workload file: 0 and 1 of an axis of one's own would mean nothing."""
+    people = {
+        "state": ["a"] * 4,
+        "block": ["1", "1", "2", "2"],
+        "sex": ["M", "F", "F", "M"],
+        "hispanic": [1, 2, 1, 1],
+    }
+    schema = {
+        "geography": {"spine": ["state", "block"]},
+        "record": {
+            "person": {"variables": {"hispanic": {"levels": [1, 2], "labels": {"1": "no", "2": "yes"}}}}
+        },
+    }
+    own = Workload.parse(
+        """
+name = "own"
+rho_squared = "1"
+levels = ["state", "block"]
+[[axis]]
+name = "sex_level"
+labels = ["men", "women"]
+source = { column = "sex", values = [["M"], ["F"]] }
+[[axis]]
+name = "origin"
+labels = ["not", "it is"]
+source = { column = "hispanic", offset = 1 }
+[[query]]
+name = "all"
+of = ["sex_level", "origin"]
+[level_shares]
+state = "1/2"
+block = "1/2"
+[query_shares]
+state = { all = 1 }
+block = { all = 1 }
+"""
+    )
+    census = Census.of(schema, {"person": people})
+    release = TopDown(workload=own).release(census, key=Key.for_tests(1))
+    write_labels(tmp_path, census.schema, [release.labels])
+    assert read_labels(tmp_path) == {
+        "sex_level": {"0": "men", "1": "women"},
+        "hispanic": {"1": "no", "2": "yes"},  # a variable of the census: its codebook decides
+    }
+    assert set(read_labels(tmp_path)) <= set(release.microdata["person"].schema.names)

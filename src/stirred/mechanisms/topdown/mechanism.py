@@ -43,6 +43,7 @@ from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.settings import TopDownSettings
 from stirred.mechanisms.topdown.tuning.tuned import other_tree, tuned_workload
 from stirred.mechanisms.topdown.workload.histogram import column
+from stirred.mechanisms.topdown.workload.words import level_words
 from stirred.mechanisms.topdown.workload.workload import TREE, Workload
 from stirred.spec import Specification
 
@@ -194,6 +195,10 @@ class TopDown(TopDownSettings):
             private=key.private and not self.noiseless,
             schema=census.schema,
             folder=census.folder,
+            labels={
+                w.record: level_words(w, dict(w.columns) if self.names == "bureau" else {})
+                for w in self.workloads
+            },
         )
 
     def tabulated(

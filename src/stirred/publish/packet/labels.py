@@ -1,7 +1,7 @@
 """The labels of a packet: words for the codes of its tables, so that people need no codebook."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stirred.census.codebook.labels import code_of, labels_of
@@ -11,9 +11,19 @@ from stirred.publish.packet.checksums import public_part
 LABELS = "labels.json"
 
 
-def write_labels(public: Path, schema: Schema) -> None:
-    """Write the labels of the codebook, record type → variable → code → label; nothing where it has none."""
+Labels = Mapping[str, Mapping[str, Mapping[str, str]]]
+
+
+def write_labels(public: Path, schema: Schema, more: Sequence[Labels] = ()) -> None:
+    """Write the labels of the codebook, record type → variable → code → label; nothing where it has none.
+
+    ``more`` are those of variables that a mechanism makes; for a variable of the census its codebook decides.
+    """
     found = labels_of(schema)
+    for labels in more:
+        for record, variables in labels.items():
+            for name, words in variables.items():
+                found.setdefault(record, {}).setdefault(name, dict(words))
     if found:
         text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)
         (public / LABELS).write_text(text + "\n", encoding="utf-8")

@@ -122,8 +122,11 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
             private=bool(receipt.get("private", False)),
             **values,
         )
+    names = packet.table_names()
     raise InputError(
         "no published table has just these variables",
         why=f"asked for {', '.join(sorted(where))}",
-        fix=f"the packet has: {', '.join(packet.table_names()) or 'no tables'}",
+        fix=f"the packet has: {', '.join(names)}"
+        if names
+        else "the packet has no tables: name them in the plan ([[table]]), or count the records",
     )

@@ -79,7 +79,7 @@ def write(
         ),
     )
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
-    write_labels(public, content.schema)
+    write_labels(public, content.schema, [release.labels for release in content.releases])
     shown = {table.name: (table.by, made[table.name]) for table, _ in tables}
     papers = Papers.of(
         plan,

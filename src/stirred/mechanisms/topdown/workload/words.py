@@ -1,9 +1,11 @@
 """Words for the parts of a query, in every language, where a preset uses the short names of the Bureau."""
 
+from collections.abc import Mapping
 from functools import reduce
 
 from stirred.languages import Phrase
 from stirred.languages.catalog import catalog
+from stirred.mechanisms.topdown.workload.histogram import column
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 
@@ -31,6 +33,20 @@ def query_words(workload: Workload, name: str) -> str:
     if len(parts) > 1 and set(parts) == {axis.name for axis in axes}:
         return Phrase("topdown.axis.detailed")
     return reduce(_crossed, (_part(workload, part) for part in parts))
+
+
+def level_words(workload: Workload, names: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The labels of each published column, by code; ``names`` are those of the Bureau, where they are asked for.
+
+    >>> level_words(Workload.preset("small"), {})["votingage"]
+    {'0': 'under 18', '1': '18 and over'}
+    """
+    found = {}
+    for axis in workload.histogram.axes:
+        name, first = column(axis, dict(names))
+        if axis.labels:
+            found[name] = {str(first + level): label for level, label in enumerate(axis.labels)}
+    return found
 
 
 def _part(workload: Workload, part: str) -> str:
