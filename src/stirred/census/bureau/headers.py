@@ -46,6 +46,11 @@ def require_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") 
         )
 
 
+def has_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") -> bool:
+    """Whether the first line names all of these columns."""
+    return set(wanted) <= set(_names(path, separator))
+
+
 def _names(path: Path, separator: str) -> list[str]:
     """The names in the first line; read here without the library of tables, which light commands do not load."""
     with path.open("rb") as stream:

@@ -1,0 +1,46 @@
+"""The unit file of DHC: every household type goes to the Bureau's codes and comes back from them."""
+
+from pathlib import Path
+
+import polars as pl
+
+from stirred.census import read
+from stirred.census.bureau.mdf import COLUMNS, PERSONS, UNITS
+from stirred.mechanisms.topdown.run import mdf
+from stirred.mechanisms.topdown.workload import Workload
+from stirred.mechanisms.topdown.workload.histogram import cell_expression
+
+WORKLOAD = Workload.preset("dhc-units")
+TYPES = WORKLOAD.histogram.axis("hhtype")
+BLOCK = "390599771001000"
+
+
+def folder(place: Path, units: pl.DataFrame) -> Path:
+    """A census in the Bureau's layout with these units and no person."""
+    units.write_csv(place / UNITS, separator="|")
+    (place / PERSONS).write_text("|".join(COLUMNS[PERSONS]) + "\n")
+    return place
+
+
+def test_every_type_comes_back(tmp_path: Path) -> None:
+    count = TYPES.size
+    levels = {"sex": 2, "hhage": 9, "hisp": 2, "race": 7, "elderly": 4, "tenvac": 3}
+    records = pl.DataFrame(
+        {"block": [BLOCK] * count, "HHTYPE": range(count)}
+        | {name: [i % size for i in range(count)] for name, size in levels.items()}
+    )
+    homes = read(folder(tmp_path, mdf.homes(TYPES, records))).scan("household").collect()
+    cells = homes.select(cell_expression(WORKLOAD.histogram, homes.schema)).to_series().to_numpy()
+    found = WORKLOAD.histogram.coordinates(cells)
+    for axis, got in zip(WORKLOAD.histogram.axes, found, strict=True):
+        wanted = records["HHTYPE" if axis.name == "hhtype" else axis.name]
+        assert got.tolist() == wanted.to_list()
+
+
+def test_a_file_without_households(tmp_path: Path) -> None:
+    """Vacancies and facilities are read from a file that has no column about households."""
+    made = mdf.facilities(pl.DataFrame({"block": [BLOCK], "kind": [10], "count": [1]}), "HHTYPE")
+    census = read(folder(tmp_path, made.select(COLUMNS[UNITS])))
+    homes = census.scan("household").collect()
+    assert homes.select("kind", "gq_type", "gq_code", "tenure", "vacancy").rows() == [(3, 3, 301, 0, 0)]
+    assert "size" not in homes.columns
