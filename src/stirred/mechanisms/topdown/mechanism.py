@@ -37,6 +37,7 @@ from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.measure.audited import noise_of_runs
 from stirred.mechanisms.topdown.proposal import propose
 from stirred.mechanisms.topdown.rules.agreement import promise
+from stirred.mechanisms.topdown.rules.divided import fitted
 from stirred.mechanisms.topdown.run.plain import plain
 from stirred.mechanisms.topdown.run.release import run
 from stirred.mechanisms.topdown.run.task import Settings, Task
@@ -88,10 +89,10 @@ class TopDown(TopDownSettings):
                 census,
                 w,
                 None if self.noiseless else w.rho_squared,
-                self._notes(w, census.schema),
+                self._notes(w, census),
                 options=self.tree(w, census.schema),
             )
-            for w in self.workloads
+            for w in self.fitting(census)
         ]
         if self.given is not None:
             parts.insert(0, promise(self.given))
@@ -110,7 +111,12 @@ class TopDown(TopDownSettings):
                     fix="--given a packet that stirred topdown --workload pl94 wrote",
                 )
 
-    def _notes(self, workload: Workload, schema: "Schema") -> tuple[str, ...]:
+    def fitting(self, census: "Census") -> tuple[Workload, ...]:
+        """The workloads with the rules that the census has the columns for."""
+        return tuple(fitted(w, self.mode or w.mode, census) for w in self.workloads)
+
+    def _notes(self, workload: Workload, census: "Census") -> tuple[str, ...]:
+        schema = census.schema
         name, options = workload.name, self.tree(workload, schema)
         total = "∞" if self.noiseless else str(workload.rho_squared)
         notes: tuple[str, ...] = (Phrase("topdown.note.total", name=name, rho_squared=total),)
@@ -122,6 +128,10 @@ class TopDown(TopDownSettings):
             notes += tuple(Phrase("topdown.named", name=name, words=words) for words in options.words())
         if workload.given:
             notes += (Phrase("topdown.note.given", name=name, given=workload.given),)
+            asked = next(w for w in self.workloads if w.name == name)
+            for rule in (rule for rule in asked.rules if rule not in workload.rules):
+                column = ", ".join(rule.unit_source.columns)
+                notes += (Phrase("topdown.note.major_types", name=name, column=column, given=workload.given),)
         return notes
 
     def release(
@@ -153,7 +163,7 @@ class TopDown(TopDownSettings):
         tables: dict[str, pa.Table] = {}
         checks: list[Check] = []
         digests = []
-        for workload in self.workloads:
+        for workload in self.fitting(census):
             tree = self.tree(workload, census.schema)
             identity = self.identity(None if workload.spine else tree)
             own = key.bind(self.name, json.dumps(identity, sort_keys=True), workload.name)
@@ -162,7 +172,7 @@ class TopDown(TopDownSettings):
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
                 progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
                 replicates=self.replicates, keep_nmf=self.keep_nmf,
-                approve=partial(statement.approve, specification), beside=self.workloads,
+                approve=partial(statement.approve, specification), beside=self.fitting(census),
             )  # fmt: skip
             made = run(task)
             microdata[workload.record] = made.microdata

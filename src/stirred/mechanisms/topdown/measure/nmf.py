@@ -75,7 +75,7 @@ def bounds(constraints: Constraints, spine: Tree, workload: Workload, depth: int
     """The lower or upper bounds of one constraint in the geounits of a level, not yet named."""
     i, side = divmod(-1 - number, 2)
     held = constraints.held[i]
-    value = (held.low, held.high)[side][depth]
+    value = held.query.published((held.low, held.high)[side][depth])
     nodes = np.arange(len(value))
     return _rows(spine.codes[depth].cast(pl.String), nodes, "", held.query, value, workload, 0.0, "0", "=")
 

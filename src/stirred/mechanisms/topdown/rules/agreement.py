@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.topdown.rules.constraints import HeldQuery, summed
+from stirred.mechanisms.topdown.rules.divided import given_query
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query, column
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -18,6 +20,8 @@ from stirred.spec.files import load
 
 if TYPE_CHECKING:
     from stirred.census import Census
+
+Ints = NDArray[np.int64]
 
 
 def published(packet: Path) -> Path:
@@ -56,7 +60,7 @@ class Earlier:
                 why="the workload builds on these records",
                 fix=f"--given a packet of workload {workload.given}",
             )
-        query = workload.histogram.query("given", tuple(target for _, target in workload.given_map))
+        query = given_query(workload)
         names = {axis: column(earlier.histogram.axis(axis), {}) for axis, _ in workload.given_map}
         there = pl.scan_parquet(path).collect_schema().names()
         for name, _ in names.values():
@@ -86,15 +90,23 @@ def agreement(census: "Census", workload: Workload, spine: Tree, packet: Path) -
     Nothing confidential is read: the right-hand sides come from the packet.
     """
     earlier = Earlier.of(workload, packet)
+    depth = len(spine.levels) - 1
+    leaf, number, count = counted_before(census, earlier, spine)
+    exact = np.zeros((spine.size(depth), earlier.query.size), np.int64)
+    exact[leaf, number] = count
+    return summed(agreement_name(workload), earlier.query, exact, exact, spine, depth)
+
+
+def counted_before(census: "Census", earlier: Earlier, spine: Tree) -> tuple[Ints, Ints, Ints]:
+    """The records of the earlier product by leaf and answer: numbers of both, and counts."""
     leaf = census.schema.spine[-1]
     published = pl.scan_parquet(earlier.path).select(pl.col(leaf).cast(pl.String), earlier.cell.alias("cell"))
     counts = cells(published, [leaf, "cell"]).collect()
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: [str(code) for code in spine.codes[depth]]}).with_row_index("number")
     joined = counts.join(number, on=leaf, how="inner")
-    exact = np.zeros((spine.size(depth), earlier.query.size), np.int64)
-    exact[joined["number"].to_numpy(), joined["cell"].to_numpy()] = joined["count"].to_numpy()
-    return summed(agreement_name(workload), earlier.query, exact, exact, spine, depth)
+    places, cell, count = (joined[name].cast(pl.Int64).to_numpy() for name in ("number", "cell", "count"))
+    return places, cell, count
 
 
 def agreement_name(workload: Workload) -> str:

@@ -31,20 +31,22 @@ Ints = NDArray[np.int64]
 KEPT = {
     "state population": "topdown.kept.population",
     "persons by facilities": "topdown.kept.facilities",
+    "residents by type of facility": "topdown.kept.residents",
     "housing units by block": "topdown.kept.units",
 }  # the names that presets give what they keep, as keys of the catalog
 
 
 def compiled_rules(
-    census: "Census", workload: Workload, spine: Tree, truth: list[Sparse], given: HeldQuery | None = None
-) -> Constraints:
+    census: "Census", workload: Workload, spine: Tree, truth: list[Sparse], given: HeldQuery | None = None,
+    *, late: str = "",
+) -> Constraints:  # fmt: skip
     """Bounds in every geounit, checked against the census and against each other before anything is solved."""
     record = Record()
 
     def units(rule: Rule) -> Ints:
         return record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
 
-    result = rules_of(workload, spine, truth, record, units, given)
+    result = rules_of(workload, spine, truth, record, units, given, late=late)
     record.tree(census)
     require(result, workload, spine.levels, truth[0], *misfits(result, truth, range(len(spine.levels))))
     return result

@@ -1,7 +1,7 @@
 """Compile the rules of a workload to bounds on sums of cells in every geounit."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,7 @@ class HeldQuery:
     query: Query
     low: tuple[Ints, ...]
     high: tuple[Ints, ...]
+    late: bool = False  # met after the solve, by exchanges and moves in the leaves (``rules.repair``)
 
     @property
     def whole(self) -> bool:
@@ -45,6 +46,11 @@ class Constraints:
     record: Record
     histogram: Histogram
     exact: tuple[bool, ...] | None = None  # of a part of the tree: which are equalities in the whole of it
+
+    @property
+    def solved(self) -> tuple[HeldQuery, ...]:
+        """Those that the solve itself meets."""
+        return tuple(held for held in self.held if not held.late)
 
     def possible(self, cells: Ints) -> NDArray[np.bool_]:
         """Which cells may be non-zero, by the structural zeros."""
@@ -67,7 +73,7 @@ class Constraints:
     def allowed(self, depth: int, nodes: Ints, cells: Ints) -> NDArray[np.bool_]:
         """Which cells may be non-zero in which geounit (nodes × cells), apart from structural zeros."""
         result = np.ones((len(nodes), len(cells)), bool)
-        for held in self.held:
+        for held in self.solved:
             if depth < len(held.high):
                 groups = held.query.of(cells)
                 inside = groups >= 0
@@ -91,8 +97,9 @@ def rules_of(
     given: HeldQuery | None = None,
     *,
     first: int = 0,
+    late: str = "",
 ) -> Constraints:
-    """The bounds of every rule in a tree, or in a subtree whose root is at level ``first``."""
+    """The bounds of every rule in a tree, or in a subtree whose root is at level ``first``; ``late`` is met after the solve."""
     held: list[HeldQuery] = [] if given is None else [given]
     for rule in bounding(workload):
         depth = depth_of(rule, spine)
@@ -101,7 +108,8 @@ def rules_of(
             held.append(HeldQuery(rule.name, workload.query(rule.query), nothing, nothing))
             continue
         low, high = bounds(rule, workload, spine, truth, record, units)
-        held.append(summed(rule.name, workload.query(rule.query), low, high, spine, depth, first=first))
+        own = summed(rule.name, workload.query(rule.query), low, high, spine, depth, first=first)
+        held.append(replace(own, late=rule.name == late))
     for rule in (rule for rule in workload.rules if rule.kind == "parts"):
         totals = record.truth(rule.level, rule, workload, truth[depth_of(rule, spine)])
         held = [tightened(one, totals[:, 0], depth_of(rule, spine)) for one in held]
@@ -121,7 +129,7 @@ def tightened(held: HeldQuery, totals: Ints, depth: int) -> HeldQuery:
     least = np.where(alone, totals[:, None], low)
     most = np.minimum(high, totals[:, None] - others)
     lows = (*held.low[:depth], least, *held.low[depth + 1 :])
-    return HeldQuery(held.name, held.query, lows, (*held.high[:depth], most, *held.high[depth + 1 :]))
+    return replace(held, low=lows, high=(*held.high[:depth], most, *held.high[depth + 1 :]))
 
 
 def bounding(workload: Workload) -> tuple[Rule, ...]:

@@ -16,7 +16,7 @@ from stirred.mechanisms.topdown.estimate.downward import DownwardPass
 from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, noisy_levels
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.agreement import agreement, agreement_name
+from stirred.mechanisms.topdown.rules.agreement import Earlier, agreement, agreement_name, counted_before
 from stirred.mechanisms.topdown.rules.checks import compiled_rules, equalities, misfits, require
 from stirred.mechanisms.topdown.rules.constraints import (
     Constraints,
@@ -27,6 +27,7 @@ from stirred.mechanisms.topdown.rules.constraints import (
     structural,
     summed,
 )
+from stirred.mechanisms.topdown.rules.divided import Types, dividing
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run import digest
 from stirred.mechanisms.topdown.run.levels import at_once, threads
@@ -63,6 +64,7 @@ class Above:
     offsets: Ints  # subtrees × levels: where each subtree's geounits begin in the whole tree
     input_digest: bytes
     place: tuple[Ints, ...] | None = None  # numbers in the whole tree; None: they are those here
+    types: Types | None = None  # where the sums of an earlier product are divided among types of facilities
 
     @staticmethod
     def told(subtrees: Subtrees, survey: Survey, key: Key, record: Record) -> "Above":
@@ -95,6 +97,7 @@ class Above:
             offsets=offsets,
             input_digest=digest.whole(key, division.levels, names, found),
             place=place,
+            types=division.types,
         )
 
     def informed(
@@ -121,11 +124,14 @@ class Above:
         return result, at_once
 
     def released(self, levels: list[Sparse]) -> list[Sparse]:
-        """The same histograms in the published geography; above the cut both trees have the same geounits."""
-        if self.depth < len(self.spine.levels) - 1 or self.published is self.spine:
+        """The same histograms in the published geography and axes; above the cut both trees have the same geounits."""
+        if self.depth < len(self.spine.levels) - 1:
             return levels
-        cells = self.allotment.workload.histogram.cells
-        return upward(self.published, ordinary(self.published, self.spine, levels[-1], cells), cells)
+        if self.types is None and self.published is self.spine:
+            return levels
+        workload = self.allotment.workload if self.types is None else self.types.base
+        leaves, cells = levels[-1] if self.types is None else self.types.shorter(levels[-1]), workload.histogram.cells
+        return upward(self.published, ordinary(self.published, self.spine, leaves, cells), cells)
 
 
 def _with_quarters(task: Task, leaves: pl.DataFrame, record: Record) -> pl.DataFrame:
@@ -156,11 +162,22 @@ def whole(task: Task) -> Above:
         geography, levels, workload = split(settings.spine, geography, census.schema.spine, workload)
         spine = Tree.of(geography, levels, root=workload.levels[0])
     truth = placed(records(), workload, spine, census.schema.spine[-1])
-    allotment = Allotment.of(spine, workload, bypass=settings.bypass)
-    earlier = None
+    earlier, types = None, None
     if workload.given and task.given is not None:
-        earlier = agreement(census, workload, spine, task.given)
-    constraints = compiled_rules(census, workload, spine, truth, earlier)
+        rule = dividing(workload, task.mode)
+        if rule is None:
+            earlier = agreement(census, workload, spine, task.given)
+        else:
+            units = record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
+            counts = counted_before(census, Earlier.of(workload, task.given), spine)
+            types = Types(base=workload, rule=rule)
+            types = types.with_patterns(types.patterns(units, *counts))
+            workload = types.workload
+            truth = upward(spine, types.longer(truth[-1], units), workload.histogram.cells)
+            earlier = types.held(agreement_name(workload), types.exact(units, *counts), spine)
+    allotment = Allotment.of(spine, workload, bypass=settings.bypass)
+    late = "" if types is None else types.rule.name
+    constraints = compiled_rules(census, workload, spine, truth, earlier, late=late)
     constraints.record.used.update(record.used)
     return Above(
         depth=len(spine.levels) - 1,
@@ -173,6 +190,7 @@ def whole(task: Task) -> Above:
         equal=equalities(constraints, len(spine.levels), range(len(spine.levels))),
         offsets=np.zeros((0, len(spine.levels)), np.int64),
         input_digest=input_digest(digest.reader(task.key), spine, truth[-1], constraints),
+        types=types,
     )
 
 
@@ -243,7 +261,8 @@ def _constraints(
         at += 2 * size
         held = summed(name, query, low, high, spine, division.depth)
         below = (np.zeros((0, size), np.int64),) * (depth - division.depth)
-        return HeldQuery(name, query, (*held.low, *below), (*held.high, *below))
+        late = division.types is not None and name == division.types.rule.name
+        return HeldQuery(name, query, (*held.low, *below), (*held.high, *below), late)
 
     def units(rule: Rule) -> Ints:
         raise AssertionError(f"{rule.kind} rules are counted at the leaves")

@@ -24,6 +24,7 @@ from stirred.mechanisms.topdown.guide.guide import Guidance
 from stirred.mechanisms.topdown.guide.units import UnitSpread
 from stirred.mechanisms.topdown.measure.linear import Raw, Targets
 from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.repair import repaired
 from stirred.mechanisms.topdown.run.above import Above
 from stirred.mechanisms.topdown.run.levels import NOTHING_KEPT, Checkpoint, at_once, descend
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
@@ -58,6 +59,7 @@ class Estimation:
     certificates: list[Certificate]
     subtrees: Subtrees | None  # with the released leaves in place of the census's
     solve: Solve | None  # the kernel that solved them
+    repairs: tuple[int, int] = (0, 0)  # exchanges and moves in the leaves that are here
 
     @cached_property
     def released(self) -> list[Sparse]:
@@ -122,7 +124,8 @@ def estimate(
     )  # fmt: skip
     ready(above.depth)  # also where every level was finished before
     if subtrees is None or measured is None:
-        return Estimation(above, targets, levels, certificates, None, None)
+        levels, repairs = repaired(above.types, above.constraints, above.spine, levels)
+        return Estimation(above, targets, levels, certificates, None, None, repairs)
     schema = solved_schema(subtrees.schema)
     solve = Solve(measured, solver, _tops(above, targets, levels[-1], scatter), schema, summarised, rounder)
     kernel = resumed(solve, checkpoint, subtrees.parts.number, task.engine)

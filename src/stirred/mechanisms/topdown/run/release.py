@@ -135,6 +135,9 @@ def _tables(task: Task, made: Estimation) -> dict[str, pa.Table]:
         ),
         f"{name}-solves": output.certificates(_certificates(made)),
     }
+    if above.types is not None:
+        repairs = [made.repairs, *(one["repairs"].tolist() for one in made.told)]
+        tables[f"{name}-repairs"] = output.repairs(above.types, repairs)
     if not task.settings.noiseless:
         below = [bytes_table(one["noise"]) for one in made.told]
         here = output.noise(above.allotment, range(above.depth + 1))

@@ -84,7 +84,7 @@ class Estimator:
         weights = self._weights(0, node, names)
         linear = self.targets.linear(0, node, cells)[0]
         exact, sums = np.zeros(len(cells), np.int32), np.full(1, np.nan)
-        for held in self.constraints.held:
+        for held in self.constraints.solved:
             if held.whole and (held.low[0] == held.high[0]).all():
                 sums = held.low[0][0].astype(float)
         families, partition, low, high, _, _ = self._held(0, node, cells)
@@ -309,7 +309,7 @@ class Estimator:
 
     def _here(self, depth: int) -> list[HeldQuery]:
         """The constraints that apply at this level."""
-        return [held for held in self.constraints.held if depth < len(held.low)]
+        return [held for held in self.constraints.solved if depth < len(held.low)]
 
     def _solve(self, problem: ParentProblem) -> Solution:
         if self.solver == "piqp":
@@ -347,7 +347,7 @@ class Estimator:
         partition = np.zeros(len(cells), np.int32)
         low, high = np.full((len(nodes), 1), -FREE), np.full((len(nodes), 1), FREE)
         total_low = total_high = None
-        for held in self.constraints.held:
+        for held in self.constraints.solved:
             if depth >= len(held.low):
                 continue
             groups = held.query.of(cells)
@@ -372,7 +372,7 @@ class Estimator:
         """Check every bound again on the integers; a failure is an error."""
         if (values < 0).any():
             raise self._infeasible(depth, "a rounded cell is negative")
-        for held in self.constraints.held:
+        for held in self.constraints.solved:
             if depth >= len(held.low):
                 continue
             index = held.query.of(cells)

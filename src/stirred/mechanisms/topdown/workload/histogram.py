@@ -200,6 +200,10 @@ class Query:
         np.add.at(result, index[keep], counts[keep])
         return result
 
+    def published(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Answers (geounits × answers) as they are shown, in the order of the shape."""
+        return answers
+
     def counts_for(self, axis: int) -> bool:
         """Whether it distinguishes levels of this axis: two or more rows of its factor are non-empty."""
         return len(set(self.factors[axis]) - {-1}) >= 2

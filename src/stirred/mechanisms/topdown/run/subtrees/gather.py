@@ -14,9 +14,10 @@ from stirred.engine import Engine
 from stirred.engine.base import Flow, Parts
 from stirred.mechanisms.topdown.rules.agreement import Earlier
 from stirred.mechanisms.topdown.rules.constraints import bounding, depth_of, structural
+from stirred.mechanisms.topdown.rules.divided import Types, dividing
 from stirred.mechanisms.topdown.run.output import REPLICATE, shown
 from stirred.mechanisms.topdown.run.subtrees.cut import Cut, Listed, cut, listed
-from stirred.mechanisms.topdown.run.subtrees.grove import Division
+from stirred.mechanisms.topdown.run.subtrees.grove import PATTERNS, Division, TypePatterns
 from stirred.mechanisms.topdown.run.subtrees.prepare import (
     Preparation,
     check_codes,
@@ -36,7 +37,7 @@ from stirred.mechanisms.topdown.tree.counts import no_area, no_cell
 from stirred.mechanisms.topdown.tree.geounits import Tree, root_name
 from stirred.mechanisms.topdown.tree.splits import mixed_areas, split
 from stirred.mechanisms.topdown.workload.histogram import column
-from stirred.mechanisms.topdown.workload.rule import occupied
+from stirred.mechanisms.topdown.workload.rule import Rule, occupied
 from stirred.mechanisms.topdown.workload.workload import TREE, Workload, quarters_rule
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ def gather(task: Task) -> Subtrees | None:
     finally:
         areas.parts.drop()
     try:
+        division = with_types(division, prepared, dividing(measured, task.mode) if earlier else None)
         check_codes(engine, prepared, spine, found.depth + 1 - int(found.root), found.parts)
     except BaseException:
         prepared.drop()  # nothing of the census stays on disk
@@ -161,6 +163,16 @@ def gather(task: Task) -> Subtrees | None:
         areas=areas.schema,
         beside=beside,
     )
+
+
+def with_types(division: Division, prepared: Parts, rule: Rule | None) -> Division:
+    """The division with the sets of types that occur in any part, where a rule divides the earlier product's sums."""
+    if rule is None:
+        return division
+    types = Types(base=division.workload, rule=rule)
+    found = prepared.map(TypePatterns(division, types), PATTERNS).gathered()
+    types = types.with_patterns(TypePatterns.joined(found))
+    return replace(division, workload=types.workload, given=types.given, types=types)
 
 
 def _flows(

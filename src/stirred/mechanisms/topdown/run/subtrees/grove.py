@@ -20,6 +20,7 @@ from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.rules.agreement import agreement_name
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, rules_of, summed
+from stirred.mechanisms.topdown.rules.divided import Patterns, Types
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run.subtrees.rows import (
     AREA,
@@ -40,6 +41,8 @@ from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 Ints = NDArray[np.int64]
+SET, SUM, MISFIT = range(3)  # what a row of patterns is
+PATTERNS = pa.schema([("what", pa.int64()), ("own", pa.int64()), ("number", pa.int64())])
 LEAVES = 1 << 14  # of a grove, unless one subtree has more; a part of little memory has fewer
 
 
@@ -55,6 +58,12 @@ class Division:
     bypass: bool
     above: NDArray[np.bool_]  # subtrees × levels above: whether that ancestor has a single child
     given: Query | None = None
+    types: Types | None = None
+
+    @property
+    def base(self) -> Workload:
+        """The workload whose axes are published."""
+        return self.workload if self.types is None else self.types.base
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -133,11 +142,17 @@ class Grove:
         return Allotment.of(self.spine, division.workload, bypass=division.bypass, above=above)
 
     @cached_property
+    def stored(self) -> Sparse:
+        """The histograms of its leaves on the axes that are published."""
+        node, cell, count = self.counts(CELL)
+        cells = self.division.base.histogram.cells
+        return Sparse.of(node, cell, count, self.spine.size(self.division.last), cells)
+
+    @cached_property
     def leaves(self) -> Sparse:
         """The histograms of its leaves."""
-        node, cell, count = self._counts(CELL)
-        cells = self.division.workload.histogram.cells
-        return Sparse.of(node, cell, count, self.spine.size(self.division.last), cells)
+        types = self.division.types
+        return self.stored if types is None else types.longer(self.stored, self.units(types.rule))
 
     def within(self, leaves: Ints) -> tuple[Ints, Ints]:
         """The subtree of each leaf, and its number there."""
@@ -158,15 +173,18 @@ class Grove:
         """The bounds that hold in its geounits."""
         division = self.division
         given: HeldQuery | None = None
-        if division.given is not None:
+        types, name, late = division.types, agreement_name(division.workload), ""
+        if types is not None:
+            exact = types.exact(self.units(types.rule), *self.counts(EARLIER))
+            given, late = types.held(name, exact, self.spine, first=division.depth), types.rule.name
+        elif division.given is not None:
             exact = self._dense(EARLIER, division.given.size)
-            name = agreement_name(division.workload)
             given = summed(
                 name, division.given, exact, exact, self.spine, division.last, first=division.depth
             )
         return rules_of(
-            division.workload, self.spine, self.truth, Record(), self._units, given, first=division.depth
-        )
+            division.workload, self.spine, self.truth, Record(), self.units, given, first=division.depth, late=late
+        )  # fmt: skip
 
     def constraints_as(self, exact: tuple[bool, ...]) -> Constraints:
         """The same, with the information which of them are equalities in the whole tree."""
@@ -181,11 +199,13 @@ class Grove:
         )
         return Measurements(self.allotment, self.truth, key, emphasis, place)
 
-    def _units(self, rule: Rule) -> Ints:
+    def units(self, rule: Rule) -> Ints:
+        """How many units of each kind are in each leaf."""
         number = self.division.workload.rules.index(rule)
         return self._dense(UNITS + number, self.division.workload.query(rule.query).size)
 
-    def _counts(self, kind: int) -> tuple[Ints, Ints, Ints]:
+    def counts(self, kind: int) -> tuple[Ints, Ints, Ints]:
+        """Leaves, numbers and counts of the rows of a kind."""
         rows = self.rows.filter(pl.col(KIND) == kind)
         shard, leaf, number, count = (
             rows[name].cast(pl.Int64).to_numpy() for name in (SHARD, LEAF, NUMBER, COUNT)
@@ -193,10 +213,37 @@ class Grove:
         return self.starts[-1][shard - self.first] + leaf, number, count
 
     def _dense(self, kind: int, size: int) -> Ints:
-        node, number, count = self._counts(kind)
+        node, number, count = self.counts(kind)
         result = np.zeros((self.spine.size(self.division.last), size), np.int64)
         result[node, number] = count
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class TypePatterns:
+    """Which sets of types, and which sums of them, occur in the leaves of a part."""
+
+    division: Division
+    types: Types
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
+        found = Patterns.joined(
+            self.types.patterns(grove.units(self.types.rule), *grove.counts(EARLIER))
+            for grove in self.division.groves(table)
+        )
+        rows = [(SET, own, 0) for own in found.sets] + [(SUM, *pair) for pair in found.sums]
+        columns = zip(*rows, (MISFIT, found.misfits, 0), strict=True)
+        return pa.table([pa.array(column, pa.int64()) for column in columns], schema=PATTERNS)
+
+    @staticmethod
+    def joined(table: pa.Table) -> Patterns:
+        """Those of all parts."""
+        rows = list(zip(*(table[name].to_pylist() for name in PATTERNS.names), strict=True))
+        return Patterns(
+            frozenset(own for kind, own, _ in rows if kind == SET),
+            frozenset((own, number) for kind, own, number in rows if kind == SUM),
+            sum(count for kind, count, _ in rows if kind == MISFIT),
+        )
 
 
 def unknown() -> Sparse:

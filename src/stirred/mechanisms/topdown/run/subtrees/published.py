@@ -47,8 +47,8 @@ class ReleasedRows:
 
     def of(self, grove: Grove) -> Iterator[pa.Table]:
         """The rows of neighbouring subtrees."""
-        workload = self.division.workload
-        leaves = ordinary(grove.published, grove.spine, grove.leaves, workload.histogram.cells)
+        workload = self.division.base
+        leaves = ordinary(grove.published, grove.spine, grove.stored, workload.histogram.cells)
         if self.replicate is None:
             return output.microdata(workload, grove.published, leaves, bureau=self.bureau)
         rows = output.replicate(workload, grove.published, leaves, self.replicate, bureau=self.bureau)

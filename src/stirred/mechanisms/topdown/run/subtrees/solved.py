@@ -14,6 +14,7 @@ from stirred.mechanisms.topdown.guide.guide import Guidance
 from stirred.mechanisms.topdown.guide.units import UnitSpread
 from stirred.mechanisms.topdown.measure.linear import Raw, Targets
 from stirred.mechanisms.topdown.rules.checks import Findings
+from stirred.mechanisms.topdown.rules.repair import repaired
 from stirred.mechanisms.topdown.run import output
 from stirred.mechanisms.topdown.run.levels import descend
 from stirred.mechanisms.topdown.run.subtrees.grove import Grove, unknown
@@ -76,8 +77,12 @@ class Solve:
         above = [unknown()] * division.depth
         above.append(stacked([(top["cells"], top["counts"]) for top in told]))
         levels, certificates = descend(estimator, above, division.last, ALONE)
-        summary = self._summary(grove, targets, levels, certificates, told) if self.summarised else None
-        return self._rows(grove, levels[-1], summary)
+        levels, repairs = repaired(division.types, constraints, grove.spine, levels, division.depth)
+        summary = None
+        if self.summarised:
+            summary = self._summary(grove, targets, levels, certificates, told, repairs)
+        leaves = levels[-1] if division.types is None else division.types.shorter(levels[-1])
+        return self._rows(grove, leaves, summary)
 
     def targets(self, grove: Grove, told: Sequence[Mapping[str, Array]]) -> Targets:
         """The linear terms of a grove, in the closed form from the estimates of its tops."""
@@ -102,7 +107,7 @@ class Solve:
 
     def _summary(
         self, grove: Grove, targets: Targets, levels: list[Sparse], certificates: Sequence[Certificate],
-        told: Sequence[Mapping[str, Array]],
+        told: Sequence[Mapping[str, Array]], repairs: tuple[int, int],
     ) -> bytes:  # fmt: skip
         """What the tree above needs of a grove: tables of its levels, certificates, findings."""
         division = self.measured.division
@@ -117,6 +122,7 @@ class Solve:
             "kept": np.array(findings.kept, bool),
             "numbers": np.array(findings.numbers, np.int64),
             "rest": np.array([findings.possible, findings.agree, findings.entries], np.int64),
+            "repairs": np.array(repairs, np.int64),
             "noise": table_bytes(output.noise(grove.allotment, below)),
         }
         for d in range(division.depth + 1, len(released) - 1):

@@ -28,9 +28,9 @@ def agreeing(estimator: Estimator) -> Estimator:
 
 def _agrees(constraints: Constraints) -> bool:
     """Whether exactly one query is held, exact everywhere, and counts every cell."""
-    if len(constraints.held) != 1:
+    if len(constraints.solved) != 1:
         return False
-    held = constraints.held[0]
+    held = constraints.solved[0]
     exact = all(a is b or np.array_equal(a, b) for a, b in zip(held.low, held.high, strict=True))
     return exact and all(min(factor) >= 0 for factor in held.query.factors)
 
@@ -79,7 +79,7 @@ class AgreedEstimator(Estimator):
     ) -> AgreedParent:
         queries = self.allotment.workload.queries
         weights = self._weights(depth, nodes, [query.name for query in queries])
-        return AgreedParent(depth, nodes, cells, counts, allowed, self.constraints.held[0], queries, weights)
+        return AgreedParent(depth, nodes, cells, counts, allowed, self.constraints.solved[0], queries, weights)
 
     def children(
         self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_], certificate: Certificate

@@ -140,7 +140,7 @@ class LevelSolver:
 
 def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
     """The arrays of a level that do not depend on the histograms above it."""
-    allotment, held = estimator.allotment, estimator.constraints.held
+    allotment, held = estimator.allotment, estimator.constraints.solved
     spine, queries = allotment.spine, allotment.workload.queries
     nodes = np.arange(spine.size(depth))
     holder, number = allotment.holder(depth, nodes)
@@ -175,7 +175,7 @@ def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
 def family_arrays(estimator: ParentSolver, depth: int, shared: LevelArrays, family: Family) -> LevelArrays:
     """The arrays of some parents of a level, which are numbered from 0."""
     cells, place = np.unique(family.above.cells, return_inverse=True)
-    here = [one for one in estimator.constraints.held if depth < len(one.low)]
+    here = [one for one in estimator.constraints.solved if depth < len(one.low)]
     return shared._replace(
         above=own(family.above.first),
         place=own(place.ravel()),

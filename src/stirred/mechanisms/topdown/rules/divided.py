@@ -1,0 +1,294 @@
+r"""Divide the exact sums of an earlier product among the types of facilities that each leaf has.
+
+The earlier product counts persons by kind of quarters; the new one by type, and a kind has several types. Both the published
+sums and the numbers of facilities by leaf and type are known exactly. In a leaf whose facilities of one kind are all of type
+$k$, the published sum of the kind is that of $k$. In a leaf with a set $S$ of several types only the sum over $S$ is known. So a
+person of type $k$ is counted in a level of its own for every set $S$ that occurs: the sums over the levels of each $S$ are then exact
+in every geounit, and children add up to their parents set by set. Queries count the levels of $k$ together, as they are measured.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import InputError
+from stirred.mechanisms.topdown.rules.constraints import HeldQuery, summed
+from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.workload.histogram import Cells, Histogram, Query
+from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload.workload import TREE, Workload
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+Ints = NDArray[np.int64]
+MOST = 62  # types that one number can list
+
+
+def dividing(workload: Workload, mode: str) -> Rule | None:
+    """The rule about facilities that are sorted more finely than the earlier product counts persons; None where none is.
+
+    The estimate over the whole tree has no such levels: there the rule is a bound like any other.
+    """
+    if not workload.given or mode in TREE:
+        return None
+    for rule in workload.rules:
+        if rule.kind == "facilities":
+            query = workload.query(rule.query)
+            if sum(query.kept) == 1 and 1 < query.size <= MOST and _finer(workload, query):
+                return rule
+    return None
+
+
+def fitted(workload: Workload, mode: str, census: "Census") -> Workload:
+    """The workload without that rule, where the census's units do not say their type: persons then agree by kind alone."""
+    rule = dividing(workload, mode)
+    if rule is None:
+        return workload
+    if rule.units in census.schema.record_types and {*rule.unit_source.columns} <= {*census.columns(rule.units)}:
+        return workload
+    return replace(workload, rules=tuple(one for one in workload.rules if one is not rule))
+
+
+def _finer(workload: Workload, query: Query) -> bool:
+    """Whether every answer lies in one kind of the earlier product, and a kind has several of them."""
+    axis = query.kept.index(True)
+    types, kinds = np.array(query.factors[axis]), np.array(given_query(workload).factors[axis])
+    if types.min() < 0 or kinds.min() < 0:
+        return False
+    pairs = np.unique(np.stack([types, kinds], axis=1), axis=0)
+    return len(pairs) == query.size > kinds.max() + 1
+
+
+def given_query(workload: Workload) -> Query:
+    """The marginal of the histogram that the earlier product published."""
+    return workload.histogram.query("given", tuple(target for _, target in workload.given_map))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DividedQuery(Query):
+    """The sums of the earlier product, divided by set of types; those that are zero everywhere are one answer, the last."""
+
+    axis: int
+    sets: tuple[int, ...]  # by level of the axis: the types that share its sums, as the bits of a number
+    sums: tuple[tuple[int, int], ...]  # by answer: the set, and the answer of the earlier product
+
+    @property
+    def size(self) -> int:
+        """The number of answers."""
+        return len(self.sums) + 1
+
+    @cached_property
+    def _place(self) -> tuple[Ints, Ints]:
+        """The sets, and sets × earlier answers → answer."""
+        known = np.unique(np.array(self.sets, np.int64))
+        table = np.full((len(known), int(np.prod(self.shape))), len(self.sums), np.int64)
+        for answer, (own, earlier) in enumerate(self.sums):
+            table[np.searchsorted(known, own), earlier] = answer
+        return known, table
+
+    def of(self, cells: Cells) -> Ints:
+        """The answer that each cell is counted in."""
+        level = np.unravel_index(cells, tuple(len(factor) for factor in self.factors))[self.axis]
+        return self.answer(np.array(self.sets, np.int64)[level], Query.of(self, cells))
+
+    def answer(self, sets: Ints, earlier: Ints) -> Ints:
+        """The answer that a set's part of an earlier answer is."""
+        known, table = self._place
+        return table[np.searchsorted(known, sets), earlier]
+
+    def published(self, answers: Ints) -> Ints:
+        """The same sums by the answers of the earlier product."""
+        result = np.zeros((len(answers), int(np.prod(self.shape))), np.int64)
+        for answer, (_, earlier) in enumerate(self.sums):
+            result[:, earlier] += answers[:, answer]
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """What some leaves have: sets of types, the sums that are not zero, and in how many leaves the sums contradict them."""
+
+    sets: frozenset[int] = frozenset()
+    sums: frozenset[tuple[int, int]] = frozenset()
+    misfits: int = 0
+
+    @staticmethod
+    def joined(parts: Iterable["Patterns"]) -> "Patterns":
+        """Those of all leaves together."""
+        found = tuple(parts)
+        none: frozenset[int] = frozenset()
+        return Patterns(
+            none.union(*(one.sets for one in found)),
+            frozenset().union(*(one.sums for one in found)),
+            sum(one.misfits for one in found),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Types:
+    """A workload whose axis of types has a level more for every set of several types and each type in it."""
+
+    base: Workload
+    rule: Rule
+    found: Patterns = field(default_factory=Patterns)
+
+    @cached_property
+    def query(self) -> Query:
+        """The query of the rule: persons by type."""
+        return self.base.query(self.rule.query)
+
+    @cached_property
+    def earlier(self) -> Query:
+        """What the earlier product published."""
+        return given_query(self.base)
+
+    @cached_property
+    def axis(self) -> int:
+        """The number of the axis of types."""
+        return self.query.kept.index(True)
+
+    @cached_property
+    def _types(self) -> Ints:
+        """The type of each level."""
+        return np.array(self.query.factors[self.axis], np.int64)
+
+    @cached_property
+    def _kinds(self) -> Ints:
+        """The kind of each level."""
+        return np.array(self.earlier.factors[self.axis], np.int64)
+
+    @cached_property
+    def kind_of(self) -> Ints:
+        """The kind of each type."""
+        result = np.zeros(self.query.size, np.int64)
+        result[self._types] = self._kinds
+        return result
+
+    def masks(self, units: Ints) -> Ints:
+        """Leaves × kinds: the types of each kind that have a facility, as the bits of a number."""
+        result = np.zeros((len(units), int(self._kinds.max()) + 1), np.int64)
+        for answer, kind in enumerate(self.kind_of.tolist()):
+            result[:, kind] |= (units[:, answer] > 0).astype(np.int64) << answer
+        return result
+
+    def patterns(self, units: Ints, leaf: Ints, number: Ints, count: Ints) -> Patterns:
+        """What leaves have, from their facilities (leaves × types) and the earlier product's counts by leaf and answer."""
+        masks = self.masks(units)
+        several = np.unique(masks[masks & (masks - 1) != 0])
+        kind = np.array(np.unravel_index(number, self.earlier.shape)[self.axis], np.int64)
+        held = np.zeros(masks.shape, np.int64)
+        np.add.at(held, (leaf, kind), count)
+        least, most = np.zeros(masks.shape, np.int64), np.zeros(masks.shape, np.int64)
+        for answer, own in enumerate(self.kind_of.tolist()):
+            least[:, own] += units[:, answer] * (self.rule.lower[answer] if self.rule.lower else 0)
+            most[:, own] += units[:, answer] * self.rule.largest
+        pairs = np.unique(np.stack([masks[leaf, kind], number], axis=1)[count > 0], axis=0)
+        misfits = int(((held < least) | (held > most)).any(axis=1).sum())
+        sums = frozenset((own, earlier) for own, earlier in pairs.tolist())
+        return Patterns(frozenset(several.tolist()), sums, misfits)
+
+    def with_patterns(self, found: Patterns) -> "Types":
+        """The same with the sets and sums that occur; raises an error if the earlier product contradicts the facilities."""
+        if found.misfits:
+            raise InputError(
+                f"the given product does not fit the facilities of {found.misfits} areas of level {self.rule.level}",
+                why="it has persons of a kind there that has no facility, or fewer of them than facilities",
+                fix=f"--given a packet of workload {self.base.given} made from the same census",
+            )
+        return replace(self, found=found)
+
+    @cached_property
+    def _extra(self) -> tuple[tuple[int, int], ...]:
+        """The levels after those of the workload: set and level."""
+        return tuple(
+            (own, level)
+            for own in sorted(self.found.sets)
+            for level, answer in enumerate(self._types.tolist())
+            if own >> answer & 1
+        )
+
+    @cached_property
+    def _stands(self) -> Ints:
+        """The level of the workload that each level stands for."""
+        return np.array([*range(len(self._types)), *(level for _, level in self._extra)], np.int64)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The workload on the longer axis; what is measured is the same."""
+        own = self.base.histogram.axes[self.axis]
+        again = self._stands[len(self._types) :].tolist()
+        recodes = {name: (*groups, *(groups[level] for level in again)) for name, groups in own.recodes.items()}
+        # a zero is declared for the level it stands for
+        rules = tuple(
+            replace(
+                rule,
+                cells=tuple(
+                    (name, self._all(levels) if name == own.name else levels) for name, levels in rule.cells
+                ),
+            )
+            for rule in self.base.rules
+        )
+        axis = replace(own, size=len(self._stands), labels=(), recodes=recodes)
+        axes = (*self.base.histogram.axes[: self.axis], axis, *self.base.histogram.axes[self.axis + 1 :])
+        queries = tuple(replace(query, factors=self._longer(query)) for query in self.base.queries)
+        return replace(self.base, histogram=Histogram(axes=axes), queries=queries, rules=rules)
+
+    def _all(self, levels: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(np.isin(self._stands, levels)).tolist())
+
+    def _longer(self, query: Query) -> tuple[tuple[int, ...], ...]:
+        factors = list(query.factors)
+        factors[self.axis] = tuple(factors[self.axis][level] for level in self._stands.tolist())
+        return tuple(factors)
+
+    @cached_property
+    def given(self) -> DividedQuery:
+        """The exact sums."""
+        alone = [1 << answer for answer in self._types.tolist()]
+        return DividedQuery(
+            name=self.earlier.name, factors=self._longer(self.earlier), kept=self.earlier.kept,
+            parts=self.earlier.parts, axis=self.axis, sets=(*alone, *(own for own, _ in self._extra)),
+            sums=tuple(sorted(self.found.sums)),
+        )  # fmt: skip
+
+    def exact(self, units: Ints, leaf: Ints, number: Ints, count: Ints) -> Ints:
+        """The exact sums of leaves (leaves × answers), from the earlier product's counts by leaf and answer."""
+        kind = np.unravel_index(number, self.earlier.shape)[self.axis]
+        result = np.zeros((len(units), self.given.size), np.int64)
+        np.add.at(result, (leaf, self.given.answer(self.masks(units)[leaf, kind], number)), count)
+        return result
+
+    def held(self, name: str, exact: Ints, spine: Tree, *, first: int = 0) -> HeldQuery:
+        """The exact sums of leaves, and those of the levels above."""
+        return summed(name, self.given, exact, exact, spine, len(spine.levels) - 1, first=first)
+
+    def longer(self, leaves: Sparse, units: Ints) -> Sparse:
+        """The workload's histograms of leaves on the longer axis."""
+        levels = list(self.base.histogram.coordinates(leaves.cells))
+        own = levels[self.axis]
+        mask = self.masks(units)[leaves.nodes, self._kinds[own]]
+        inside = (mask & (mask - 1) != 0) & (mask >> self._types[own] & 1 == 1)
+        sets = np.array(sorted(self.found.sets), np.int64)
+        place = np.zeros((len(sets), len(self._types)), np.int64)
+        for i, (one, level) in enumerate(self._extra):
+            place[np.searchsorted(sets, one), level] = len(self._types) + i
+        moved = own.copy()
+        moved[inside] = place[np.searchsorted(sets, mask[inside]), own[inside]]
+        levels[self.axis] = moved
+        return self._numbered(leaves, levels, self.workload.histogram)
+
+    def shorter(self, leaves: Sparse) -> Sparse:
+        """Histograms on the longer axis as those of the workload: what is published."""
+        levels = list(self.workload.histogram.coordinates(leaves.cells))
+        levels[self.axis] = self._stands[levels[self.axis]]
+        return self._numbered(leaves, levels, self.base.histogram)
+
+    def _numbered(self, leaves: Sparse, levels: list[Ints], histogram: Histogram) -> Sparse:
+        cells = np.ravel_multi_index(tuple(levels), histogram.shape).astype(np.int64)
+        return Sparse.of(leaves.nodes, cells, leaves.counts, len(leaves.first) - 1, histogram.cells)
