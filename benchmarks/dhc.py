@@ -3,8 +3,9 @@
   python benchmarks/dhc.py [--census FOLDER/census.toml] [--preset demo] [--products persons units] [--draws 1] [--tables 3]
 
 For every query with few answers and every level: the mean absolute error of the noisy answers, of the best linear
-estimate from the geounit's own measurements, of the best linear estimate that also keeps the published PL sums, and of
-the released integers. PL is published first, with its own noise, and the two estimates differ by its error.
+estimate from the geounit's own measurements, of the best linear estimate that also keeps the published PL sums, of one that
+keeps all exact sums (PL by type of facility, for persons), and of the released integers. PL is published first, with its own
+noise, and the estimates differ by its error.
 """
 
 import argparse
@@ -40,9 +41,8 @@ Errors = dict[tuple[str, str], Floats]
 EXACT = 1e4  # the weight of a sum that is kept
 
 
-def designs(above: Above, queries: Sequence[Query]) -> tuple[Floats, Floats, Ints]:
+def designs(above: Above, queries: Sequence[Query], held: Query) -> tuple[Floats, Floats, Ints]:
     """What the queries and the kept sums see: answers × coarse cells, kept sums × coarse cells, and PL group → kept sum."""
-    held = above.constraints.held[0].query
     cells = np.arange(above.allotment.workload.histogram.cells)
     cells = cells[above.constraints.possible(cells)]
     label = np.zeros(len(cells), np.int64)
@@ -53,8 +53,8 @@ def designs(above: Above, queries: Sequence[Query]) -> tuple[Floats, Floats, Int
     # PL groups that no query tells apart (they hold the same coarse cells) are one kept sum.
     kinds: dict[bytes, int] = {}
     merged = np.full(held.size, -1, np.int64)
-    for one in np.unique(group):
-        inside = pairs[(pairs // (label.max() + 1)) == one] % (label.max() + 1)
+    owner, begin = np.unique(pairs // (label.max() + 1), return_index=True)
+    for one, inside in zip(owner, np.split(pairs % (label.max() + 1), begin[1:]), strict=True):
         merged[one] = kinds.setdefault(inside.tobytes(), len(kinds))
     _, first, coarse = np.unique(
         merged[group] * (label.max() + 1) + label, return_index=True, return_inverse=True
@@ -81,33 +81,37 @@ def linear(A: Floats, E: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], depths: range) -> Errors:
-    """The mean absolute errors by level and query: noisy, best linear, best linear with PL, released."""
+    """The mean absolute errors by level and query: noisy, best linear, with PL, with all exact sums, released."""
     found: Errors = {}
     workload = above.allotment.workload
-    queries = [query for query in workload.queries if query.size <= FEW]
-    A, E, merged = designs(above, queries)
+    shares = {name for own in above.allotment.rho.values() for name in own}
+    queries = [query for query in workload.queries if query.size <= FEW and query.name in shares]
     held = above.constraints.held[0]
+    pl94 = Query(name="pl94", factors=held.query.factors, kept=held.query.kept, parts=held.query.parts)
+    kinds = [designs(above, queries, one) for one in (pl94, held.query)]
     for depth in depths:
         start = int(above.allotment.start[depth][0])
         own = measurements.weights(start, depth)
         weights = np.concatenate([np.full(query.size, own[query.name]) for query in queries])
-        free, both = linear(A, E, weights)
         nodes = np.flatnonzero(above.allotment.start[depth] == start)
         y = np.concatenate(
             [measurements.answers(depth, start, q, nodes, np.arange(q.size)) for q in queries], axis=1
         ).astype(float)
-        kept = np.zeros((len(nodes), len(E)))
-        np.add.at(kept.T, merged[merged >= 0], held.low[depth][nodes][:, merged >= 0].T)
-        blue = (np.sqrt(weights) * y) @ free.T
-        agreed = np.concatenate([np.sqrt(weights) * y, EXACT * kept], axis=1) @ both.T
+        known = held.low[depth][nodes]
+        agreed: list[Floats] = []
+        for (A, E, merged), sums in zip(kinds, (held.query.published(known), known), strict=True):
+            free, both = linear(A, E, weights)
+            kept = np.zeros((len(nodes), len(E)))
+            np.add.at(kept.T, merged[merged >= 0], sums[:, merged >= 0].T)
+            blue = (np.sqrt(weights) * y) @ free.T
+            agreed.append(np.concatenate([np.sqrt(weights) * y, EXACT * kept], axis=1) @ both.T)
         at = 0
         for query in queries:
             part = slice(at, at + query.size)
             truth = answers(above.truth[depth], query)[nodes]
             out = answers(levels[depth], query)[nodes]
-            error = [
-                float(np.abs(one - truth).mean()) for one in (y[:, part], blue[:, part], agreed[:, part], out)
-            ]
+            shown = (y[:, part], blue[:, part], *(one[:, part] for one in agreed), out)
+            error = [float(np.abs(one - truth).mean()) for one in shown]
             found[above.spine.levels[depth], query.name] = np.array(error)
             at += query.size
     return found
@@ -165,18 +169,19 @@ def main() -> None:
                 for name, error in shown.items():
                     total.setdefault((product, *name), []).append(error)
     print(
-        f"\n{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'out':>8s} {'out/BLUE,PL':>11s}  "
+        f"\n{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'BLUE,all':>8s} {'out':>8s} "
+        f"{'out/BLUE,PL':>11s} {'out/all':>8s}  "
         f"standard error of {options.draws} draws"
     )
     for (_, level, query), errors in total.items():
         draws = np.array(errors)
         error = draws.mean(axis=0)
-        ratio = error[3] / error[2]
+        ratio = error[4] / error[2]
         # Of a ratio of means: the spread of what each draw adds to the numerator beyond its share.
-        beyond = draws[:, 3] - ratio * draws[:, 2]
+        beyond = draws[:, 4] - ratio * draws[:, 2]
         spread = float(beyond.std(ddof=1) / len(draws) ** 0.5 / error[2]) if len(draws) > 1 else np.nan
         numbers = " ".join(f"{one:8.3f}" for one in error)
-        print(f"{level:12s} {query:34s} {numbers} {ratio:11.2f}  {spread:.2f}")
+        print(f"{level:12s} {query:34s} {numbers} {ratio:11.2f} {error[4] / error[3]:8.2f}  {spread:.2f}")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def schema(folder: Path) -> Schema:
         variables=(
             _whole("kind", (OCCUPIED, VACANT, QUARTERS), "occupied, vacant or group quarters"),
             types,
-            _whole("gq_code", (0, *TYPES), "type of group quarters (GQTYPE, 0: none)"),
+            _whole("gq_code", (0, *TYPES), "detailed type of group quarters (GQTYPE; 0: none)"),
             _whole("tenure", range(5), "tenure (TEN)"),
             _whole("vacancy", range(8), "why a unit is vacant (VACS)"),
             *(_described() if has_columns(folder / UNITS, HOUSEHOLD) else ()),

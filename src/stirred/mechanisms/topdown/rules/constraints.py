@@ -99,7 +99,7 @@ def rules_of(
     first: int = 0,
     late: str = "",
 ) -> Constraints:
-    """The bounds of every rule in a tree, or in a subtree whose root is at level ``first``; ``late`` is met after the solve."""
+    """The bounds of every rule in a tree, or in a subtree below level ``first``; ``late`` is met after the solve."""
     held: list[HeldQuery] = [] if given is None else [given]
     for rule in bounding(workload):
         depth = depth_of(rule, spine)

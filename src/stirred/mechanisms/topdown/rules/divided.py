@@ -1,10 +1,11 @@
 r"""Divide the exact sums of an earlier product among the types of facilities that each leaf has.
 
-The earlier product counts persons by kind of quarters; the new one by type, and a kind has several types. Both the published
-sums and the numbers of facilities by leaf and type are known exactly. In a leaf whose facilities of one kind are all of type
-$k$, the published sum of the kind is that of $k$. In a leaf with a set $S$ of several types only the sum over $S$ is known. So a
-person of type $k$ is counted in a level of its own for every set $S$ that occurs: the sums over the levels of each $S$ are then exact
-in every geounit, and children add up to their parents set by set. Queries count the levels of $k$ together, as they are measured.
+The earlier product counts persons by kind of quarters; the new one by type, and a kind has several types. Both the
+published sums and the numbers of facilities by leaf and type are known exactly. In a leaf whose facilities of one kind
+are all of type $k$, the published sum of the kind is that of $k$. In a leaf with a set $S$ of several types only the sum
+over $S$ is known. So a person of type $k$ is counted in a level of its own for every set $S$ that occurs: the sums over
+the levels of each $S$ are then exact in every geounit, and children add up to their parents set by set. Queries count the
+levels of $k$ together, as they are measured.
 """
 
 from collections.abc import Iterable
@@ -50,7 +51,9 @@ def fitted(workload: Workload, mode: str, census: "Census") -> Workload:
     rule = dividing(workload, mode)
     if rule is None:
         return workload
-    if rule.units in census.schema.record_types and {*rule.unit_source.columns} <= {*census.columns(rule.units)}:
+    if rule.units in census.schema.record_types and {*rule.unit_source.columns} <= {
+        *census.columns(rule.units)
+    }:
         return workload
     return replace(workload, rules=tuple(one for one in workload.rules if one is not rule))
 
@@ -62,7 +65,7 @@ def _finer(workload: Workload, query: Query) -> bool:
     if types.min() < 0 or kinds.min() < 0:
         return False
     pairs = np.unique(np.stack([types, kinds], axis=1), axis=0)
-    return len(pairs) == query.size > kinds.max() + 1
+    return bool(len(pairs) == query.size > kinds.max() + 1)
 
 
 def given_query(workload: Workload) -> Query:
@@ -223,7 +226,9 @@ class Types:
         """The workload on the longer axis; what is measured is the same."""
         own = self.base.histogram.axes[self.axis]
         again = self._stands[len(self._types) :].tolist()
-        recodes = {name: (*groups, *(groups[level] for level in again)) for name, groups in own.recodes.items()}
+        recodes = {
+            name: (*groups, *(groups[level] for level in again)) for name, groups in own.recodes.items()
+        }
         # a zero is declared for the level it stands for
         rules = tuple(
             replace(

@@ -1,10 +1,11 @@
 """Meet the bounds by type in leaves that have several types of one kind: exchanges among siblings, then moves.
 
-The sums over the types of a set are exact, whatever the solve did; how they are shared among the types is an estimate, and a
-facility has at least one resident. Where a type has too few (or too many), two siblings that have the same types exchange
-persons: no sum of their parent changes. Where no sibling can, a person of the leaf itself changes type and stays in its exact sum,
-with sex and age as they were unless that type may not have them; sums of the geounits above then follow from the leaves. Only
-published sums, numbers of facilities and the solved integers are read. Without noise there is nothing to repair.
+The sums over the types of a set are exact, whatever the solve did; how they are shared among the types is an estimate,
+and a facility has at least one resident. Where a type has too few (or too many), two siblings that have the same types
+exchange persons: no sum of their parent changes. Where no sibling can, a person of the leaf itself changes type and stays
+in its exact sum, with sex and age as they were unless that type may not have them; sums of the geounits above then follow
+from the leaves. Only published sums, numbers of facilities and the solved integers are read. Without noise there is
+nothing to repair.
 """
 
 from dataclasses import dataclass
@@ -125,7 +126,7 @@ class Repair:
         axis, histogram = self.types.axis, self.types.workload.histogram
         choice[axis] = np.flatnonzero(np.array(leaf.query.factors[axis]) == into)
         levels = np.array(list(product(*choice)), np.int64).reshape(-1, len(choice)).T
-        cells = np.ravel_multi_index(tuple(levels), histogram.shape).astype(np.int64)
+        cells: Ints = np.asarray(np.ravel_multi_index(tuple(levels), histogram.shape), np.int64).reshape(-1)
         given = self.types.given
         cells = cells[given.of(cells) == given.of(np.array([cell]))[0]]
         return cells[self.constraints.possible(cells)]

@@ -130,7 +130,10 @@ class Above:
         if self.types is None and self.published is self.spine:
             return levels
         workload = self.allotment.workload if self.types is None else self.types.base
-        leaves, cells = levels[-1] if self.types is None else self.types.shorter(levels[-1]), workload.histogram.cells
+        leaves, cells = (
+            levels[-1] if self.types is None else self.types.shorter(levels[-1]),
+            workload.histogram.cells,
+        )
         return upward(self.published, ordinary(self.published, self.spine, leaves, cells), cells)
 
 

@@ -79,7 +79,9 @@ class AgreedEstimator(Estimator):
     ) -> AgreedParent:
         queries = self.allotment.workload.queries
         weights = self._weights(depth, nodes, [query.name for query in queries])
-        return AgreedParent(depth, nodes, cells, counts, allowed, self.constraints.solved[0], queries, weights)
+        return AgreedParent(
+            depth, nodes, cells, counts, allowed, self.constraints.solved[0], queries, weights
+        )
 
     def children(
         self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_], certificate: Certificate

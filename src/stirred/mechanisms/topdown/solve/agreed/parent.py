@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import HeldQuery
+from stirred.mechanisms.topdown.rules.divided import DividedQuery
 from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
 from stirred.mechanisms.topdown.solve.agreed.collect import CollectedRows
 from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
 from stirred.mechanisms.topdown.solve.problem import Solution
+from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.workload.histogram import Query
 
 Floats = NDArray[np.float64]
@@ -77,6 +79,10 @@ class AgreedParent:
             precise, mean = self._shares(exact[place])
             d += precise
             linear += precise * mean
+        if targets.measurements.key is None and isinstance(self.held.query, DividedQuery):
+            # Exact answers of leaves are exact sums by set of types as well; noisy ones say next to nothing about these.
+            d += 1.0
+            linear[:, :C] += self._known(targets.measurements.truth[self.depth]).T
         # Cells that no fine query counts have only a very weak pull to zero of their own.
         np.maximum(d, 1e-3 * float(weights.max()), out=d)
         members, kind = few.kinds()
@@ -118,6 +124,15 @@ class AgreedParent:
             return own
         above = targets.linear(self.depth - 1, np.zeros(1, np.int64), cells, frozenset([query.name])).T
         return np.concatenate([own, above], axis=1)
+
+    def _known(self, truth: Sparse) -> Floats:
+        """The counts that are measured without noise, children × cells."""
+        known = np.zeros((len(self.nodes), len(self.cells)))
+        for row, node in enumerate(self.nodes.tolist()):
+            cells, counts = truth.at(node)
+            inside = np.isin(cells, self.cells)
+            known[row, np.searchsorted(self.cells, cells[inside])] = counts[inside]
+        return known
 
     def _shares(self, exact: Floats) -> tuple[Floats, Floats]:
         """What is known before: each cell spreads over the children as its exact group does, with a binomial's variance."""
