@@ -14,7 +14,7 @@ from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, PrivacyError
 from stirred.mechanisms.topdown import TopDown, Workload, statement
 from stirred.mechanisms.topdown.rules.constraints import Constraints, structural, summed
-from stirred.mechanisms.topdown.rules.divided import Types, dividing
+from stirred.mechanisms.topdown.rules.divided import DividedTypes, dividing
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.rules.repair import repaired
 from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
@@ -264,7 +264,7 @@ def mended(
         base = replace(WORKLOAD, rules=(*WORKLOAD.rules[:-1], shut))
     units = np.zeros((2, 11), np.int64)
     units[:, list(types)] = 1
-    own = Types(base=base, rule=base.rules[0])
+    own = DividedTypes(base=base, rule=base.rules[0])
     leaf, kind, age, count = np.array(persons).T
     shape = WORKLOAD.histogram.shape
     cells = np.ravel_multi_index((kind, age, 0 * age, 0 * age), shape)

@@ -134,7 +134,7 @@ class Patterns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Types:
+class DividedTypes:
     """A workload whose axis of types has a level more for every set of several types and each type in it."""
 
     base: Workload
@@ -196,7 +196,7 @@ class Types:
         sums = frozenset((own, earlier) for own, earlier in pairs.tolist())
         return Patterns(frozenset(several.tolist()), sums, misfits)
 
-    def with_patterns(self, found: Patterns) -> "Types":
+    def with_patterns(self, found: Patterns) -> "DividedTypes":
         """The same with the sets and sums that occur; raises an error if the earlier product contradicts the facilities."""
         if found.misfits:
             raise InputError(

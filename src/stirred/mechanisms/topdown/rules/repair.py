@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.rules.constraints import Constraints
-from stirred.mechanisms.topdown.rules.divided import Types
+from stirred.mechanisms.topdown.rules.divided import DividedTypes
 from stirred.mechanisms.topdown.tree.counts import Sparse, answers
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 def repaired(
-    types: Types | None, constraints: Constraints, spine: Tree, levels: list[Sparse], first: int = 0
+    types: DividedTypes | None, constraints: Constraints, spine: Tree, levels: list[Sparse], first: int = 0
 ) -> tuple[list[Sparse], tuple[int, int]]:
     """The levels from ``first`` down with leaves that are within all bounds, and how many exchanges and moves it took."""
     if types is None or not len(levels[-1].cells):
@@ -46,7 +46,7 @@ def repaired(
 class Repair:
     """The work on the leaves of a tree; ``parent`` is the parent of each leaf."""
 
-    types: Types
+    types: DividedTypes
     constraints: Constraints
     parent: Ints
     exchanged: int = 0
@@ -139,7 +139,7 @@ class Repair:
 class _Leaf:
     """A leaf that is worked on: its persons by cell, and the numbers and bounds of its types."""
 
-    types: Types
+    types: DividedTypes
     cells: Ints
     counts: Ints
     numbers: Ints

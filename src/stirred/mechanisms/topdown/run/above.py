@@ -27,7 +27,7 @@ from stirred.mechanisms.topdown.rules.constraints import (
     structural,
     summed,
 )
-from stirred.mechanisms.topdown.rules.divided import Types, dividing
+from stirred.mechanisms.topdown.rules.divided import DividedTypes, dividing
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run import digest
 from stirred.mechanisms.topdown.run.levels import at_once, threads
@@ -64,7 +64,9 @@ class Above:
     offsets: Ints  # subtrees × levels: where each subtree's geounits begin in the whole tree
     input_digest: bytes
     place: tuple[Ints, ...] | None = None  # numbers in the whole tree; None: they are those here
-    types: Types | None = None  # where the sums of an earlier product are divided among types of facilities
+    types: DividedTypes | None = (
+        None  # where the sums of an earlier product are divided among types of facilities
+    )
 
     @staticmethod
     def told(subtrees: Subtrees, survey: Survey, key: Key, record: Record) -> "Above":
@@ -173,7 +175,7 @@ def whole(task: Task) -> Above:
         else:
             units = record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
             counts = counted_before(census, Earlier.of(workload, task.given), spine)
-            types = Types(base=workload, rule=rule)
+            types = DividedTypes(base=workload, rule=rule)
             types = types.with_patterns(types.patterns(units, *counts))
             workload = types.workload
             truth = upward(spine, types.longer(truth[-1], units), workload.histogram.cells)

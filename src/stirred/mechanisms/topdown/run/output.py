@@ -18,7 +18,7 @@ from stirred.engine.plain import plain_schema
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.rules.divided import Types
+from stirred.mechanisms.topdown.rules.divided import DividedTypes
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
@@ -176,7 +176,7 @@ def certificates(parts: Sequence[Certificate]) -> pa.Table:
     })  # fmt: skip
 
 
-def repairs(types: Types, counts: Sequence[Sequence[int]]) -> pa.Table:
+def repairs(types: DividedTypes, counts: Sequence[Sequence[int]]) -> pa.Table:
     """How many persons were exchanged between leaves, or changed type in one, to meet the bounds by type."""
     exchanged, moved = np.array(counts, np.int64).sum(axis=0).tolist()
     return pa.table({"rule": [types.rule.name], "exchanged": [exchanged], "moved": [moved]})

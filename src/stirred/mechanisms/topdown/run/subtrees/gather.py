@@ -14,7 +14,7 @@ from stirred.engine import Engine
 from stirred.engine.base import Flow, Parts
 from stirred.mechanisms.topdown.rules.agreement import Earlier
 from stirred.mechanisms.topdown.rules.constraints import bounding, depth_of, structural
-from stirred.mechanisms.topdown.rules.divided import Types, dividing
+from stirred.mechanisms.topdown.rules.divided import DividedTypes, dividing
 from stirred.mechanisms.topdown.run.output import REPLICATE, shown
 from stirred.mechanisms.topdown.run.subtrees.cut import Cut, Listed, cut, listed
 from stirred.mechanisms.topdown.run.subtrees.grove import PATTERNS, Division, TypePatterns
@@ -169,7 +169,7 @@ def with_types(division: Division, prepared: Parts, rule: Rule | None) -> Divisi
     """The division with the sets of types that occur in any part, where a rule divides the earlier product's sums."""
     if rule is None:
         return division
-    types = Types(base=division.workload, rule=rule)
+    types = DividedTypes(base=division.workload, rule=rule)
     found = prepared.map(TypePatterns(division, types), PATTERNS).gathered()
     types = types.with_patterns(TypePatterns.joined(found))
     return replace(division, workload=types.workload, given=types.given, types=types)

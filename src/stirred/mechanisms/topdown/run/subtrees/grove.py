@@ -20,7 +20,7 @@ from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.rules.agreement import agreement_name
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, rules_of, summed
-from stirred.mechanisms.topdown.rules.divided import Patterns, Types
+from stirred.mechanisms.topdown.rules.divided import DividedTypes, Patterns
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run.subtrees.rows import (
     AREA,
@@ -58,7 +58,7 @@ class Division:
     bypass: bool
     above: NDArray[np.bool_]  # subtrees × levels above: whether that ancestor has a single child
     given: Query | None = None
-    types: Types | None = None
+    types: DividedTypes | None = None
 
     @property
     def base(self) -> Workload:
@@ -224,7 +224,7 @@ class TypePatterns:
     """Which sets of types, and which sums of them, occur in the leaves of a part."""
 
     division: Division
-    types: Types
+    types: DividedTypes
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         found = Patterns.joined(
