@@ -25,6 +25,7 @@ from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.measure.linear import Raw
 from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.topdown.rules.divided import DividedQuery
 from stirred.mechanisms.topdown.run.above import Above, whole
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.solve.agreed.estimator import agreeing
@@ -45,6 +46,8 @@ def designs(above: Above, queries: Sequence[Query], held: Query) -> tuple[Floats
     """What the queries and the kept sums see: answers × coarse cells, kept sums × coarse cells, and PL group → kept sum."""
     cells = np.arange(above.allotment.workload.histogram.cells)
     cells = cells[above.constraints.possible(cells)]
+    if isinstance(held, DividedQuery):  # its last answer holds the cells that nobody can be in
+        cells = cells[held.of(cells) < held.size - 1]
     label = np.zeros(len(cells), np.int64)
     for query in queries:
         label = np.unique(label * (query.size + 1) + query.of(cells) + 1, return_inverse=True)[1].ravel()
