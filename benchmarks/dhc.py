@@ -106,14 +106,14 @@ def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], 
             free, both = linear(A, E, weights)
             kept = np.zeros((len(nodes), len(E)))
             np.add.at(kept.T, merged[merged >= 0], sums[:, merged >= 0].T)
-            blue = (np.sqrt(weights) * y) @ free.T
+            agreed = agreed or [(np.sqrt(weights) * y) @ free.T]
             agreed.append(np.concatenate([np.sqrt(weights) * y, EXACT * kept], axis=1) @ both.T)
         at = 0
         for query in queries:
             part = slice(at, at + query.size)
             truth = answers(above.truth[depth], query)[nodes]
             out = answers(levels[depth], query)[nodes]
-            shown = (y[:, part], blue[:, part], *(one[:, part] for one in agreed), out)
+            shown = (y[:, part], *(one[:, part] for one in agreed), out)
             error = [float(np.abs(one - truth).mean()) for one in shown]
             found[above.spine.levels[depth], query.name] = np.array(error)
             at += query.size
