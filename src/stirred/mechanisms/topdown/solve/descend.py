@@ -10,21 +10,24 @@ what a first-order method takes hundreds of steps for. The same input gives the 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import add_four, add_products, compiled, scale_four
 from stirred.mechanisms.topdown.solve.layout import (
     NEVER,
     Bounds,
     Nesting,
     cut,
+    fold,
     pull,
     pulling,
-    stiffness,
+    scaled,
+    spread,
     thresholds,
     times,
 )
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 TURN = 10  # steps of one kind before certificates are computed and the other kind has its turn
 FACE = 40  # conjugate gradients on one face
 FALL = (
@@ -41,26 +44,6 @@ def added(total: Floats) -> float:
     for i in range(len(total)):
         s += total[i]
     return s
-
-
-@compiled
-def dot(A: Floats, B: Floats, total: Floats) -> float:
-    """Σ A B."""
-    total[:] = 0.0
-    for b in range(len(A)):
-        x, y = A[b], B[b]
-        for i in range(len(x)):
-            total[i] += x[i] * y[i]
-    return added(total)
-
-
-@compiled
-def plus(A: Floats, factor: float, B: Floats) -> None:
-    """A += factor · B."""
-    for b in range(len(A)):
-        x, y = A[b], B[b]
-        for i in range(len(x)):
-            x[i] += factor * y[i]
 
 
 @compiled
@@ -114,20 +97,81 @@ def certified(
 
 
 @compiled
-def along_face(R: Floats, F: Floats, share: Floats, inverse: Floats, mean: Floats, Z: Floats) -> None:
-    """Z = the part of R / d that stays on the face and keeps every cell's sum over children."""
+def positive(X: Floats, first: Longs, place: Ints) -> None:
+    """The cells in which any of four children is positive, by four children, and where those of each four begin."""
+    k = 0
+    for b in range(len(X)):
+        first[b] = k
+        x = X[b]
+        for j in range(len(x) // 4):
+            i = 4 * j
+            if x[i] > 0.0 or x[i + 1] > 0.0 or x[i + 2] > 0.0 or x[i + 3] > 0.0:
+                place[k] = j
+                k += 1
+    first[len(X)] = k
+
+
+@compiled
+def face_times(
+    P: Floats, f: int, place: Ints, queries: Nesting, weights: Floats, diagonal: Floats, sums: Floats, Z: Floats
+) -> None:
+    """Z = P H as in ``times``, only for the cells ``place`` of four children, which lie from ``f`` on."""
+    source, begin, length, into = queries
+    Q = len(source)
+    sums[:] = 0.0
+    for q in range(Q):
+        if source[q] < 0:
+            for a in range(len(place)):
+                add_four(sums, 4 * np.int64(into[q, place[a]]), P, f + 4 * a)
+        else:
+            fold(sums, 4 * begin[source[q]], into[q], length[q], sums)
+    sums[4 * begin[Q] :] = 0.0
+    for q in range(Q):
+        scaled(sums, 4 * begin[q], 4 * begin[q + 1], weights[q], sums)
+    for a in range(len(place)):
+        scale_four(Z, f + 4 * a, P, f + 4 * a, diagonal, 0)
+    for q in range(Q - 1, -1, -1):
+        if source[q] < 0:
+            for a in range(len(place)):
+                add_four(Z, f + 4 * a, sums, 4 * np.int64(into[q, place[a]]))
+        else:
+            spread(sums, into[q], length[q], 4 * begin[source[q]], sums)
+
+
+@compiled
+def face_stiffness(
+    P: Floats, f: int, place: Ints, into: Ints, stiff: Floats, b: int, sums: Floats, Z: Floats
+) -> None:
+    """Add the curvature of the active sums along P."""
+    for r in range(len(into)):
+        sums[:] = 0.0
+        for a in range(len(place)):
+            add_four(sums, 4 * np.int64(into[r, place[a]]), P, f + 4 * a)
+        for a in range(stiff.shape[2]):
+            sums[a] *= stiff[r, b, a]
+        sums[stiff.shape[2] :] = 0.0
+        for a in range(len(place)):
+            add_four(Z, f + 4 * a, sums, 4 * np.int64(into[r, place[a]]))
+
+
+@compiled
+def along_face(
+    R: Floats, F: Floats, first: Longs, place: Ints, share: Floats, inverse: Floats, mean: Floats, Z: Floats, total: Floats
+) -> float:  # fmt: skip
+    """Z = the part of R / d that stays on the face and keeps every cell's sum over children; returns Σ R Z."""
     mean[:] = 0.0
-    for b in range(len(R)):
-        r = R[b]
-        for i in range(len(r)):
-            mean[i] += r[i]
+    for a in range(first[-1]):
+        add_four(mean, 4 * np.int64(place[a]), R, 4 * a)
     for i in range(0, len(mean), 4):
         mean[i] = (mean[i] + mean[i + 1] + mean[i + 2] + mean[i + 3]) * share[i]
-        mean[i + 1] = mean[i + 2] = mean[i + 3] = mean[i]
-    for b in range(len(R)):
-        r, f, z = R[b], F[b], Z[b]
-        for i in range(len(r)):
-            z[i] = f[i] * (r[i] - mean[i]) * inverse[i]
+    total[:] = 0.0
+    for a in range(first[-1]):
+        k, i = 4 * a, 4 * np.int64(place[a])
+        m, d = mean[i], inverse[i]
+        for lane in range(k, k + 4):
+            Z[lane] = F[lane] * (R[lane] - m) * d
+        add_products(total, i, R, k, Z, k)
+    return added(total)
 
 
 @compiled
@@ -146,45 +190,58 @@ def face_step(
     step: Floats,
     total: Floats,
 ) -> int:
-    """The step from X towards the minimum over the histograms that are positive where X is; returns products with H."""
+    """The step from X towards the minimum over the histograms that are positive where X is; returns products with H.
+
+    Most numbers are zero, so conjugate gradients see only cells in which one of four children is positive. The others
+    would add zeros to sums that run in the same order: the bits are those of the whole histograms.
+    """
     size = X.shape[1]
-    F, R, P, Z = np.empty(X.shape), np.empty(X.shape), np.empty(X.shape), np.empty(X.shape)
+    first, where = np.empty(len(X) + 1, np.int64), np.empty(X.size // 4, np.int32)
+    positive(X, first, where)
+    kept = 4 * first[-1]
+    F, R, P, Z, S = np.empty(kept), np.empty(kept), np.empty(kept), np.empty(kept), np.zeros(kept)
     share, mean = np.zeros(size), np.empty(size)
     for b in range(len(X)):
-        for i in range(size):
-            positive = X[b, i] > 0.0
-            F[b, i] = 1.0 if positive else 0.0
-            R[b, i] = -G[b, i] if positive else 0.0
-            share[i] += F[b, i]
+        for a in range(first[b], first[b + 1]):
+            for lane in range(4):
+                i, k = 4 * np.int64(where[a]) + lane, 4 * a + lane
+                F[k] = 1.0 if X[b, i] > 0.0 else 0.0
+                R[k] = -G[b, i] if X[b, i] > 0.0 else 0.0
+                share[i] += F[k]
     for i in range(0, size, 4):
         share[i] = 1.0 / max(1.0, share[i] + share[i + 1] + share[i + 2] + share[i + 3])
-        share[i + 1] = share[i + 2] = share[i + 3] = share[i]
-    moved(step, 0.0, step)
-    along_face(R, F, share, inverse, mean, P)
-    left = dot(R, P, total)
+    left = along_face(R, F, first, where, share, inverse, mean, P, total)
     enough = max(enough, FALL * left)
+    spent = most
     for k in range(most):
         if left <= enough:
-            return k
-        times(P, queries, weights, diagonal, sums[0], Z)
-        stiffness(P, into, stiff, sums[1], Z)
-        curve = dot(P, Z, total)
+            spent = k
+            break
+        total[:] = 0.0
+        for b in range(len(X)):
+            f, place = 4 * first[b], where[first[b] : first[b + 1]]
+            face_times(P, f, place, queries, weights[b], diagonal[b], sums[0], Z)
+            face_stiffness(P, f, place, into, stiff, b, sums[1], Z)
+            for a in range(len(place)):
+                add_products(total, 4 * np.int64(place[a]), P, f + 4 * a, Z, f + 4 * a)
+        curve = added(total)
         if curve <= 0.0:
-            return k
-        for b in range(len(X)):
-            f, z = F[b], Z[b]
-            for i in range(size):
-                z[i] *= f[i]
-        plus(step, left / curve, P)
-        plus(R, -left / curve, Z)
-        along_face(R, F, share, inverse, mean, Z)
-        fresh = dot(R, Z, total)
-        for b in range(len(X)):
-            p, z = P[b], Z[b]
-            for i in range(size):
-                p[i] = z[i] + fresh / left * p[i]
+            spent = k
+            break
+        forward, back = left / curve, -left / curve
+        for i in range(kept):
+            S[i] += forward * P[i]
+            R[i] += back * (Z[i] * F[i])
+        fresh = along_face(R, F, first, where, share, inverse, mean, Z, total)
+        for i in range(kept):
+            P[i] = Z[i] + fresh / left * P[i]
         left = fresh
-    return most
+    moved(step, 0.0, step)
+    for b in range(len(X)):
+        for a in range(first[b], first[b + 1]):
+            for lane in range(4):
+                step[b, 4 * np.int64(where[a]) + lane] = S[4 * a + lane]
+    return spent
 
 
 @compiled
@@ -194,7 +251,23 @@ def gradient(X: Floats, XH: Floats, B: Floats, bounds: Bounds, sums: Floats, G: 
         h, y, g = XH[b], B[b], G[b]
         for i in range(len(h)):
             g[i] = h[i] - y[i]
-    pull(X, bounds, sums, G)
+        pull(X[b], b, bounds, sums, g)
+
+
+@compiled
+def ahead(
+    X: Floats, old: Floats, XH: Floats, oldH: Floats, B: Floats, beta: float, bounds: Bounds, inverse: Floats,
+    sums: Floats, V: Floats, T: Floats,
+) -> None:  # fmt: skip
+    """V = X + β (X − old), and T one step down the gradient at V; four children at a time, which stay in the cache."""
+    for b in range(len(X)):
+        x, o, h, oh, y, v, t = X[b], old[b], XH[b], oldH[b], B[b], V[b], T[b]
+        for i in range(len(x)):
+            v[i] = x[i] + beta * (x[i] - o[i])
+            t[i] = h[i] + beta * (h[i] - oh[i]) - y[i]
+        pull(v, b, bounds, sums, t)
+        for i in range(len(x)):
+            t[i] = v[i] - t[i] * inverse[i]
 
 
 @compiled
@@ -273,16 +346,7 @@ def descend(
                     for i in range(size):
                         t[i] = x[i] + v[i] if y[i] > -0.5 * NEVER else -NEVER
         if kind == ALONG:
-            for b in range(K):
-                x, o, h, oh, v, t = now[b], old[b], XH[b], oldH[b], V[b], T[b]
-                for i in range(size):
-                    v[i] = x[i] + beta * (x[i] - o[i])
-                    t[i] = h[i] + beta * (h[i] - oh[i])
-            gradient(V, T, B, bounds, sums[1], G)
-            for b in range(K):
-                v, t, g = V[b], T[b], G[b]
-                for i in range(size):
-                    t[i] = v[i] - g[i] * inverse[i]
+            ahead(now, old, XH, oldH, B, beta, bounds, inverse, sums[1], V, T)
         thresholds(T, p, tau, count, total)
         now, old = old, now
         XH, oldH = oldH, XH

@@ -9,7 +9,7 @@ All sums run in a fixed order.
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import add_four, compiled, scale_four
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -97,32 +97,21 @@ def tree(gid: Ints, size: Longs, source: Longs, begin: Longs, length: Longs, int
 def fold(x: Floats, first: int, into: Ints, length: int, sums: Floats) -> None:
     """Add every number of x to its sum."""
     for a in range(length):
-        i = 4 * np.int64(into[a])
-        k = first + 4 * a
-        # All loads before all stores: only then may the compiler move four at a time.
-        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        s0, s1, s2, s3 = sums[i], sums[i + 1], sums[i + 2], sums[i + 3]
-        sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = s0 + x0, s1 + x1, s2 + x2, s3 + x3
+        add_four(sums, 4 * np.int64(into[a]), x, first + 4 * a)
 
 
 @compiled
 def spread(sums: Floats, into: Ints, length: int, first: int, y: Floats) -> None:
     """Add to every number of y its sum."""
     for a in range(length):
-        i = 4 * np.int64(into[a])
-        k = first + 4 * a
-        s0, s1, s2, s3 = sums[i], sums[i + 1], sums[i + 2], sums[i + 3]
-        y0, y1, y2, y3 = y[k], y[k + 1], y[k + 2], y[k + 3]
-        y[k], y[k + 1], y[k + 2], y[k + 3] = y0 + s0, y1 + s1, y2 + s2, y3 + s3
+        add_four(y, first + 4 * a, sums, 4 * np.int64(into[a]))
 
 
 @compiled
 def scaled(x: Floats, first: int, last: int, w: Floats, y: Floats) -> None:
     """Multiply the numbers of each child by its own weight."""
-    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
     for i in range(first, last, 4):
-        x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-        y[i], y[i + 1], y[i + 2], y[i + 3] = w0 * x0, w1 * x1, w2 * x2, w3 * x3
+        scale_four(y, i, x, i, w, 0)
 
 
 @compiled
@@ -201,18 +190,17 @@ def cut(T: Floats, tau: Floats, X: Floats) -> None:
 
 
 @compiled
-def pull(X: Floats, bounds: Bounds, sums: Floats, G: Floats) -> None:
-    """Add the gradient of the augmented-Lagrangian terms that hold sums of cells between bounds."""
+def pull(x: Floats, b: int, bounds: Bounds, sums: Floats, g: Floats) -> None:
+    """Add to the gradient of four children the terms of the augmented Lagrangian that hold sums between bounds."""
     into, low, high, multiplier, mu = bounds
     for r in range(len(into)):
-        for b in range(len(X)):
-            sums[:] = 0.0
-            fold(X[b], 0, into[r], into.shape[1], sums)
-            for a in range(low.shape[2]):
-                z = sums[a] + multiplier[r, b, a] / mu[r]
-                sums[a] = mu[r] * (z - min(max(z, low[r, b, a]), high[r, b, a]))
-            sums[low.shape[2] :] = 0.0
-            spread(sums, into[r], into.shape[1], 0, G[b])
+        sums[:] = 0.0
+        fold(x, 0, into[r], into.shape[1], sums)
+        for a in range(low.shape[2]):
+            z = sums[a] + multiplier[r, b, a] / mu[r]
+            sums[a] = mu[r] * (z - min(max(z, low[r, b, a]), high[r, b, a]))
+        sums[low.shape[2] :] = 0.0
+        spread(sums, into[r], into.shape[1], 0, g)
 
 
 @compiled
@@ -227,19 +215,6 @@ def pulling(X: Floats, bounds: Bounds, sums: Floats, stiff: Floats) -> None:
                 z = sums[a] + multiplier[r, b, a] / mu[r]
                 within = low[r, b, a] < high[r, b, a] and low[r, b, a] <= z <= high[r, b, a]
                 stiff[r, b, a] = 0.0 if within else mu[r]
-
-
-@compiled
-def stiffness(X: Floats, into: Ints, stiff: Floats, sums: Floats, out: Floats) -> None:
-    """Add the curvature of the active sums along X."""
-    for r in range(len(into)):
-        for b in range(len(X)):
-            sums[:] = 0.0
-            fold(X[b], 0, into[r], into.shape[1], sums)
-            for a in range(stiff.shape[2]):
-                sums[a] *= stiff[r, b, a]
-            sums[stiff.shape[2] :] = 0.0
-            spread(sums, into[r], into.shape[1], 0, out[b])
 
 
 @compiled
