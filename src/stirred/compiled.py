@@ -106,9 +106,7 @@ def _four_wide(name: str) -> Any:
         places, numbers = [], []
         for at in range(0, len(arguments), 2):
             array = context.make_array(signature.args[at])(context, builder, arguments[at])
-            places.append(
-                builder.bitcast(builder.gep(array.data, [arguments[at + 1]]), ir.PointerType(four))
-            )
+            places.append(builder.bitcast(builder.gep(array.data, [arguments[at + 1]]), ir.PointerType(four)))
             numbers.append(builder.load(places[-1]))
             numbers[-1].align = 8  # four numbers begin anywhere
         value = numbers[1] if len(numbers) == 2 else builder.fmul(numbers[1], numbers[2])

@@ -22,7 +22,9 @@ _OWN = (
 _WHOLE = re.compile(r"\d{1,3}(,\d{3})+")
 _DECIMAL = re.compile(r"-?\d{1,3}(,?\d{3})*\.\d+")
 
-_CLASS = re.compile(r"(\d{1,3}(?:,\d{3})*)(?:–(\d{1,3}(?:,\d{3})*)|(\+|\u00A0?%))")  # a class of sizes, or a share
+_CLASS = re.compile(
+    r"(\d{1,3}(?:,\d{3})*)(?:–(\d{1,3}(?:,\d{3})*)|(\+|\u00A0?%))"
+)  # a class of sizes, or a share
 
 _CONDITION = re.compile(r"(?P<variable>\w+) = (?P<values>[^=]+)")
 
@@ -35,7 +37,7 @@ def recognised(text: str) -> str:
     'card.status.published'
     >>> recognised("words of another package")
     'words of another package'
-    >>> [recognised(text).key for text in ("57\u00A0%", "57%", "1,000–9,999", "10,000+")]
+    >>> [recognised(text).key for text in ("57\u00a0%", "57%", "1,000–9,999", "10,000+")]
     ['guard.share', 'guard.share', 'numbers.span', 'numbers.above']
     """
     if isinstance(text, Phrase):

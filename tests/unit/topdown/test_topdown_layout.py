@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from oracles.topdown_solves import least_squares
-from stirred.compiled import compile_slowest
+from stirred.compiled import add_four, add_products, compile_slowest, compiled, scale_four
 from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.descend import descend
+from stirred.mechanisms.topdown.solve.descend import descend, face_times, positive
 from stirred.mechanisms.topdown.solve.layout import NEVER, thresholds, times
 from stirred.mechanisms.topdown.solve.problem import Laid, ParentProblem, merged, solve
+from stirred.mechanisms.topdown.solve.root import project_whole
 
 
 def parent(seed, C, n, queries=5, classes=2):
@@ -43,6 +44,63 @@ def test_sums_through_finer_queries_are_the_hessian(seed, C, n):
             same = (row[:, None] == row[None, :]) & (row >= 0)[:, None]
             H += problem.weights[problem.classes[c], q] * same
         assert np.allclose(out[c // 4, c % 4 :: 4], H @ x[c], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("seed", "C", "n"), [(3, 4, 12), (5, 33, 100)])
+def test_products_on_a_face_have_the_bits_of_the_whole_histograms(seed, C, n):
+    problem = parent(seed, C, n)
+    laid = Laid.out(problem, *merged(problem.groups, problem.weights))
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random(laid.linear.shape) < 0.2, rng.random(laid.linear.shape), 0.0)
+    sums, whole = np.empty(4 * laid.queries[1][-1] + 4), np.empty_like(X)
+    times(X, laid.queries, laid.weights, laid.diagonal, sums, whole)
+    first, place = np.empty(len(X) + 1, np.int64), np.empty(X.size // 4, np.int32)
+    positive(X, first, place)
+    for b, row in enumerate(X):
+        own = place[first[b] : first[b + 1]]
+        cells = (4 * own[:, None] + np.arange(4)).ravel()
+        assert set(np.flatnonzero(row)) <= set(cells.tolist())
+        P, Z = np.r_[9.0, row[cells]], np.empty(len(cells) + 1)
+        face_times(P, 1, own, laid.queries, laid.weights[b], laid.diagonal[b], sums, Z)
+        assert Z[1:].tobytes() == whole[b][cells].tobytes()
+
+
+@compiled
+def four_wide(y, x, w):
+    """All three operations, at places that are no multiple of four."""
+    add_four(y, 1, x, 2)
+    scale_four(y, 6, x, 0, w, 3)
+    add_products(y, 3, x, 1, w, 2)
+
+
+def test_four_numbers_at_a_time_are_four_numbers():
+    rng = np.random.default_rng(4)
+    x, w, ours = rng.normal(size=(3, 11))
+    theirs = ours.copy()
+    four_wide(ours, x, w)
+    four_wide.__wrapped__(theirs, x, w)
+    assert ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("start", [-np.inf, -50.0, 0.0, 3.0, 1e6])
+def test_the_root_is_projected_alike_from_any_start(start):
+    rng = np.random.default_rng(8)
+    n, group = 60, np.arange(60, dtype=np.int32) % 4 - 1  # a quarter of the cells in no group
+    v, d, sums = rng.normal(0, 10, n), rng.random(n) + 0.5, np.array([40.0, np.nan, 0.5])
+    found, tau = np.empty(n), np.full(3, start)
+    project_whole(v, d, 1.0 / d, group, sums, tau, found)
+    for a in (0, 2):  # Michelot 1986, in the metric d, by sorting
+        cells = np.flatnonzero(group == a)
+        order = cells[np.argsort(-(v * d)[cells])]
+        levels = (np.cumsum(v[order]) - sums[a]) / np.cumsum(1.0 / d[order])
+        level = levels[np.flatnonzero((v * d)[order] > levels)[-1]]
+        assert np.allclose(found[cells], np.maximum(v[cells] - level / d[cells], 0.0), rtol=0, atol=1e-9)
+    free = (group == 1) | (group < 0)
+    assert np.array_equal(found[free], np.maximum(v[free], 0.0))
+    one = np.empty(n)  # one group for all cells is held in registers
+    project_whole(v, d, 1.0 / d, np.zeros(n, np.int32), np.array([40.0]), np.full(1, start), one)
+    assert np.isclose(one.sum(), 40.0, rtol=0, atol=1e-9)
+    assert np.ptp(((v - one) * d)[one > 0]) < 1e-9
 
 
 @pytest.mark.parametrize("start", [-0.5 * NEVER, -50.0, 0.0, 3.0, 1e6])

@@ -209,7 +209,7 @@ class Algebra:
 def _apply(D: Floats, x: Floats, groups: Ints, sizes: Ints, out: Floats) -> None:
     N, K, S = x.shape
     F, A = D.shape[1], D.shape[2]
-    mean = np.empty((K, S))
+    mean, row = np.empty((K, S)), np.empty(S)
     for node in range(N):
         d = D[node if D.shape[0] > 1 else 0]
         out[node] = 0.0
@@ -224,7 +224,8 @@ def _apply(D: Floats, x: Floats, groups: Ints, sizes: Ints, out: Floats) -> None
                 for t in range(size):
                     mean[k, t] *= share
             for a in range(A):
-                row = np.zeros(size)
+                for t in range(size):
+                    row[t] = 0.0
                 for k in range(K):
                     g = d[T, a, k]
                     if g != 0.0:

@@ -7,7 +7,7 @@ The set of areas is not checked: released records are counted by the number of a
 tree, and the tree is declared where it is read (``tree.leaves``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,13 +37,25 @@ KEPT = {
 
 
 def compiled_rules(
-    census: "Census", workload: Workload, spine: Tree, truth: list[Sparse], given: HeldQuery | None = None,
-    *, late: str = "",
-) -> Constraints:  # fmt: skip
-    """Bounds in every geounit, checked against the census and against each other before anything is solved."""
+    census: "Census",
+    workload: Workload,
+    spine: Tree,
+    truth: list[Sparse],
+    given: HeldQuery | None = None,
+    counted: Mapping[str, Callable[[], Ints]] | None = None,
+    *,
+    late: str = "",
+) -> Constraints:
+    """Bounds in every geounit, checked against the census and against each other before anything is solved.
+
+    ``counted`` are the units of rules by name, where somebody else counts and records them; the rule ``late`` is met
+    after the solve.
+    """
     record = Record()
 
     def units(rule: Rule) -> Ints:
+        if counted is not None and rule.name in counted:
+            return counted[rule.name]()
         return record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
 
     result = rules_of(workload, spine, truth, record, units, given, late=late)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,14 @@ def whole(task: Task) -> Above:
         geography = with_entities(census, geography, beside)
         geography, levels, workload = split(settings.spine, geography, census.schema.spine, workload)
         spine = Tree.of(geography, levels, root=workload.levels[0])
+    # Units by leaf are counted while records still are: bounds need both.
+    units = {
+        rule.name: begun(
+            partial(record.units, census, rule, workload, spine.levels[-1], spine.codes[-1]), threads(task.engine)
+        )
+        for rule in bounding(workload)
+        if rule.kind == "facilities"
+    }  # fmt: skip
     truth = placed(records(), workload, spine, census.schema.spine[-1])
     earlier, types = None, None
     if workload.given and task.given is not None:
@@ -173,16 +182,16 @@ def whole(task: Task) -> Above:
         if rule is None:
             earlier = agreement(census, workload, spine, task.given)
         else:
-            units = record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
+            facilities = units[rule.name]()
             counts = counted_before(census, Earlier.of(workload, task.given), spine)
             types = DividedTypes(base=workload, rule=rule)
-            types = types.with_patterns(types.patterns(units, *counts))
+            types = types.with_patterns(types.patterns(facilities, *counts))
             workload = types.workload
-            truth = upward(spine, types.longer(truth[-1], units), workload.histogram.cells)
-            earlier = types.held(agreement_name(workload), types.exact(units, *counts), spine)
+            truth = upward(spine, types.longer(truth[-1], facilities), workload.histogram.cells)
+            earlier = types.held(agreement_name(workload), types.exact(facilities, *counts), spine)
     allotment = Allotment.of(spine, workload, bypass=settings.bypass)
     late = "" if types is None else types.rule.name
-    constraints = compiled_rules(census, workload, spine, truth, earlier, late=late)
+    constraints = compiled_rules(census, workload, spine, truth, earlier, units, late=late)
     constraints.record.used.update(record.used)
     return Above(
         depth=len(spine.levels) - 1,

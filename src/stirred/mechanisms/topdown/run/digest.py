@@ -34,7 +34,7 @@ def nodes(
     key: Key, spine: Tree, constraints: Constraints, depth: int, below: Sequence[bytes] | Sparse
 ) -> list[bytes]:
     """Digests of every geounit of a level above the leaves, from those of the next level or the leaves' records."""
-    codes = [str(code).encode() for code in spine.codes[depth].cast(pl.String)]
+    codes = [str(code).encode() for code in spine.codes[depth].cast(pl.String).to_list()]
     first = spine.first_child[depth].tolist()
     own = _bounds(constraints, depth)
     if isinstance(below, Sparse):
@@ -52,7 +52,7 @@ def leaves(
 ) -> list[bytes]:
     """Digests of the leaves of each parent: codes, records by cell, bounds; ``first`` is the first leaf of each parent."""
     last = len(spine.levels) - 1
-    codes = [str(code).encode() for code in spine.codes[last].cast(pl.String)]
+    codes = [str(code).encode() for code in spine.codes[last].cast(pl.String).to_list()]
     own = _bounds(constraints, last)
     lengths = np.array(
         [len(code) for code in codes], np.int64

@@ -113,7 +113,14 @@ def positive(X: Floats, first: Longs, place: Ints) -> None:
 
 @compiled
 def face_times(
-    P: Floats, f: int, place: Ints, queries: Nesting, weights: Floats, diagonal: Floats, sums: Floats, Z: Floats
+    P: Floats,
+    f: int,
+    place: Ints,
+    queries: Nesting,
+    weights: Floats,
+    diagonal: Floats,
+    sums: Floats,
+    Z: Floats,
 ) -> None:
     """Z = P H as in ``times``, only for the cells ``place`` of four children, which lie from ``f`` on."""
     source, begin, length, into = queries
@@ -166,11 +173,11 @@ def along_face(
         mean[i] = (mean[i] + mean[i + 1] + mean[i + 2] + mean[i + 3]) * share[i]
     total[:] = 0.0
     for a in range(first[-1]):
-        k, i = 4 * a, 4 * np.int64(place[a])
-        m, d = mean[i], inverse[i]
+        k, cell = 4 * a, 4 * np.int64(place[a])
+        m, d = mean[cell], inverse[cell]
         for lane in range(k, k + 4):
             Z[lane] = F[lane] * (R[lane] - m) * d
-        add_products(total, i, R, k, Z, k)
+        add_products(total, cell, R, k, Z, k)
     return added(total)
 
 
@@ -204,10 +211,10 @@ def face_step(
     for b in range(len(X)):
         for a in range(first[b], first[b + 1]):
             for lane in range(4):
-                i, k = 4 * np.int64(where[a]) + lane, 4 * a + lane
-                F[k] = 1.0 if X[b, i] > 0.0 else 0.0
-                R[k] = -G[b, i] if X[b, i] > 0.0 else 0.0
-                share[i] += F[k]
+                cell, own = 4 * np.int64(where[a]) + lane, 4 * a + lane
+                F[own] = 1.0 if X[b, cell] > 0.0 else 0.0
+                R[own] = -G[b, cell] if X[b, cell] > 0.0 else 0.0
+                share[cell] += F[own]
     for i in range(0, size, 4):
         share[i] = 1.0 / max(1.0, share[i] + share[i + 1] + share[i + 2] + share[i + 3])
     left = along_face(R, F, first, where, share, inverse, mean, P, total)

@@ -28,26 +28,24 @@ Groups = NDArray[np.int32]
 
 
 @compiled
-def hessian_times(X: Floats, gid: Groups, w: Floats, diag: Floats, out: Floats) -> None:
-    """out = X H, query by query."""
-    C, n = X.shape
-    Q = gid.shape[0]
-    sums = np.zeros(n)
-    for c in range(C):
-        for j in range(n):
-            out[c, j] = diag[0] * X[c, j]
-        for q in range(Q):
-            weight = w[0, q]
-            if weight == 0.0:
-                continue
-            sums[:] = 0.0
-            g = gid[q]
-            for j in range(n):
-                if g[j] >= 0:
-                    sums[g[j]] += X[c, j]
-            for j in range(n):
-                if g[j] >= 0:
-                    out[c, j] += weight * sums[g[j]]
+def hessian_times(
+    x: Floats, into: Groups, weight: Floats, diagonal: float, sums: Floats, out: Floats
+) -> None:
+    """out = x H. All queries take a cell together, because one query alone waits for its own last sum.
+
+    ``into`` is cells × queries: the sum that a cell counts in, the last one where it counts in none.
+    """
+    sums[:] = 0.0
+    for j in range(len(x)):
+        for q in range(into.shape[1]):
+            sums[into[j, q]] += x[j]
+    for a in range(len(sums)):
+        sums[a] *= weight[a]
+    for j in range(len(x)):
+        total = diagonal * x[j]
+        for q in range(into.shape[1]):
+            total += sums[into[j, q]]
+        out[j] = total
 
 
 @compiled
@@ -74,45 +72,58 @@ def held_gradient(
 
 
 @compiled
-def project_whole(v: Floats, d: Floats, group: Groups, sums: Floats, x: Floats) -> None:
-    """The nearest x ≥ 0 in the metric d whose group sums are given (NaN: free); for the root, which has no parent."""
-    n = len(v)
-    m = len(sums)
-    tau = np.zeros(m)
-    count = np.zeros(m, np.int64)
-    value = np.zeros(m)
-    inverse = np.zeros(m)
-    for j in range(n):
-        if group[j] >= 0:
-            count[group[j]] += 1
-            value[group[j]] += v[j]
-            inverse[group[j]] += 1.0 / d[j]
-    live = np.zeros(m, np.bool_)
+def project_whole(
+    v: Floats, d: Floats, inverse: Floats, group: Groups, sums: Floats, tau: Floats, x: Floats
+) -> None:
+    """The nearest x ≥ 0 in the metric d whose group sums are given (NaN: free); for the root, which has no parent.
+
+    Newton's method from any ``tau``, such as that of the last iteration; at -∞ all cells of a group count.
+    """
+    n, m = len(v), len(sums)
+    count, fresh, shrinks = np.zeros(m, np.int64), np.empty(m, np.int64), np.zeros(m, np.bool_)
+    value, weight, live = np.empty(m), np.empty(m), np.empty(m, np.bool_)
     for a in range(m):
-        if count[a] > 0 and not np.isnan(sums[a]):
-            live[a] = True
-            tau[a] = (value[a] - sums[a]) / inverse[a]
-    for _ in range(n + 1):
-        fresh = np.zeros(m, np.int64)
+        live[a] = not np.isnan(sums[a])
+        if not live[a]:
+            tau[a] = 0.0
+    for _ in range(n + 3):
+        fresh[:] = 0
         value[:] = 0.0
-        inverse[:] = 0.0
-        for j in range(n):
-            a = group[j]
-            if a >= 0 and live[a] and v[j] - tau[a] / d[j] > 0.0:
-                fresh[a] += 1
-                value[a] += v[j]
-                inverse[a] += 1.0 / d[j]
+        weight[:] = 0.0
+        if m == 1 and live[0]:  # in registers
+            k, s, w, level = 0, 0.0, 0.0, tau[0]
+            for j in range(n):
+                above = group[j] == 0 and v[j] - level / d[j] > 0.0
+                k += 1 if above else 0
+                s += v[j] if above else 0.0
+                w += inverse[j] if above else 0.0
+            fresh[0], value[0], weight[0] = k, s, w
+        else:
+            for j in range(n):
+                a = group[j]
+                if a >= 0 and live[a] and v[j] - tau[a] / d[j] > 0.0:
+                    fresh[a] += 1
+                    value[a] += v[j]
+                    weight[a] += inverse[j]
         more = False
         for a in range(m):
-            if live[a]:
-                if fresh[a] >= count[a] or fresh[a] == 0:
-                    live[a] = False
-                else:
-                    count[a] = fresh[a]
-                    tau[a] = (value[a] - sums[a]) / inverse[a]
-                    more = True
+            if not live[a]:
+                continue
+            if fresh[a] == 0 and count[a] == 0 and tau[a] > -np.inf:
+                tau[a] = -np.inf  # too far right: begin with all cells
+                more = True
+            elif fresh[a] == 0 or fresh[a] == count[a] or (shrinks[a] and fresh[a] > count[a]):
+                live[a] = False
+            else:
+                shrinks[a] = count[a] > 0
+                count[a] = fresh[a]
+                tau[a] = (value[a] - sums[a]) / weight[a]
+                more = True
         if not more:
             break
+    for a in range(m):
+        if count[a] == 0:
+            tau[a] = 0.0  # a free group, or one without cells
     for j in range(n):
         y = v[j] - (tau[group[j]] / d[j] if group[j] >= 0 else 0.0)
         x[j] = y if y > 0.0 else 0.0
@@ -137,11 +148,22 @@ def fista_whole(
     limit: int,
 ) -> tuple[int, float]:
     """Minimise one histogram without a parent (X, B of shape (1, n)) in place; stops when no cell moves by ``step``."""
-    n = X.shape[1]
+    n, Q = X.shape[1], len(gid)
     V = np.empty((1, n))
     G = np.empty((1, n))
     XH = np.empty((1, n))
-    project_whole(X[0], d, group, sums, V[0])
+    inverse, tau = 1.0 / d, np.full(len(sums), -np.inf)
+    # Queries that weigh nothing are left out; sums of all queries lie one after the other.
+    begin = np.zeros(Q + 1, np.int64)
+    for q in range(Q):
+        begin[q + 1] = begin[q] + (gid[q].max() + 1 if w[0, q] != 0.0 else 0)
+    into, own, weight = np.full((n, Q), begin[Q], np.int32), np.empty(begin[Q] + 1), np.zeros(begin[Q] + 1)
+    for q in range(Q):
+        weight[begin[q] : begin[q + 1]] = w[0, q]
+        for j in range(n):
+            if gid[q, j] >= 0 and w[0, q] != 0.0:
+                into[j, q] = begin[q] + gid[q, j]
+    project_whole(X[0], d, inverse, group, sums, tau, V[0])
     X[:] = V
     old = X.copy()
     momentum = 1.0
@@ -150,14 +172,14 @@ def fista_whole(
     for iteration in range(limit):
         for j in range(n):
             V[0, j] = X[0, j] + beta * (X[0, j] - old[0, j])
-        hessian_times(V, gid, w, diag, XH)
+        hessian_times(V[0], into, weight, diag[0], own, XH[0])
         for j in range(n):
             G[0, j] = XH[0, j] - B[0, j]
         held_gradient(V, held, low, high, multiplier, mu, G)
         old[:] = X
         for j in range(n):
             G[0, j] = V[0, j] - G[0, j] / d[j]
-        project_whole(G[0], d, group, sums, X[0])
+        project_whole(G[0], d, inverse, group, sums, tau, X[0])
         turn = 0.0
         moved = 0.0
         for j in range(n):
