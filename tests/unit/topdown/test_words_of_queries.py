@@ -92,7 +92,12 @@ def test_codes_that_a_workload_makes_have_labels_in_the_packet(tmp_path: Path) -
     schema = {
         "geography": {"spine": ["state", "block"]},
         "record": {
-            "person": {"variables": {"hispanic": {"levels": [1, 2], "labels": {"1": "no", "2": "yes"}}}}
+            "person": {
+                "variables": {
+                    "hispanic": {"levels": [1, 2], "labels": {"1": "no", "2": "yes"}},
+                    "sex": {"levels": ["M", "F"]},
+                }
+            }
         },
     }
     own = Workload.parse(
