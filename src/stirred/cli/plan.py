@@ -226,7 +226,8 @@ def _tune_shares(arguments: argparse.Namespace) -> int:
 
     path = beside(Path(arguments.plan), arguments.out)
     goals = [Goal.parse(text) for text in arguments.goal]
-    made = tune_shares(load(arguments.plan), goals, [Cap.parse(text) for text in arguments.limit])
+    caps = [Cap.parse(text) for text in arguments.limit]
+    made = tune_shares(load(arguments.plan), goals, caps, stem=path.stem if arguments.out else None)
     made.plan.write(path)
     found = made.found
     if arguments.json:

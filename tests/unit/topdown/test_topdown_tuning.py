@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,6 +156,12 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
     assert inside(workload).free == {}
     assert accounting.epsilon(accounting.attribute(workload, "votingage")) <= Decimal(12)
     assert main(["plan", "check", str(tmp_path / "tuned-plan.toml"), "--json"]) == 0
+    assert (
+        main([*words, "--out", str(tmp_path / "second.toml")]) == 0
+    )  # two tuned plans lie beside each other
+    again = load(tmp_path / "second.toml").mechanisms[0].workload
+    assert Path(str(again)).name == "second-workload.toml"
+    capsys.readouterr()
     assert main(["plan", "tune", str(plan)]) != 0
     assert "--target or --goal" in capsys.readouterr().err
 

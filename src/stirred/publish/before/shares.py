@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stirred.errors import InputError
@@ -11,6 +11,8 @@ from stirred.mechanisms.config import toml
 from stirred.mechanisms.proposal import Cap, Goal
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.proposing import ProposedPlan
+
+DEFAULT = "tuned-"  # begins the names of a tuned plan and of its files, where no other name is asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +23,13 @@ class TunedPlan:
     found: TunedSettings
 
 
-def tune_shares(plan: Plan, goals: Sequence[Goal], caps: Sequence[Cap] = ()) -> TunedPlan:
-    """The plan whose first mechanism reaches the goals at its own budget; asks the mechanism, which answers for itself."""
+def tune_shares(
+    plan: Plan, goals: Sequence[Goal], caps: Sequence[Cap] = (), *, stem: str | None = None
+) -> TunedPlan:
+    """The plan whose first mechanism reaches the goals at its own budget; asks the mechanism, which answers for itself.
+
+    ``stem`` begins the names of its files, so that several tuned plans can lie beside each other.
+    """
     mechanism = plan.mechanisms[0]
     found = mechanism.tuned(plan.census(), goals, caps)
     if found is None:
@@ -31,10 +38,21 @@ def tune_shares(plan: Plan, goals: Sequence[Goal], caps: Sequence[Cap] = ()) -> 
             why="it does not know the error of a table before it runs",
             fix='try one setting on a stand-in instead: --target "mae county <= 3"',
         )
+    if stem is not None:
+        found = _renamed(found, stem)
     text = with_settings(plan.text, found.settings)
     return TunedPlan(
         plan=ProposedPlan(text=text, files=dict(found.files), choices=(found.sentence,), undecided=()),
         found=found,
+    )
+
+
+def _renamed(found: TunedSettings, stem: str) -> TunedSettings:
+    names = {name: f"{stem}-{name.removeprefix(DEFAULT)}" for name in found.files}
+    return replace(
+        found,
+        settings={key: names.get(value, value) for key, value in found.settings.items()},
+        files={names[name]: text for name, text in found.files.items()},
     )
 
 
@@ -64,7 +82,7 @@ def with_settings(text: str, settings: Mapping[str, str]) -> str:
 
 def beside(plan: Path, out: str | None) -> Path:
     """Where the tuned plan is written: beside the plan, so that its paths stay true."""
-    path = Path(out) if out else plan.with_name(f"tuned-{plan.name}")
+    path = Path(out) if out else plan.with_name(f"{DEFAULT}{plan.name}")
     if path.parent.resolve() != plan.parent.resolve():
         raise InputError(
             "the tuned plan is written beside the plan",

@@ -40,7 +40,7 @@ class ProposedPlan:
                 raise InputError(
                     f"{place.name} exists already",
                     why="a plan is never overwritten",
-                    fix="choose another --out, in another folder",
+                    fix="choose another --out (a new plan: in another folder), or move the file away",
                 )
         if not path.parent.is_dir():
             raise InputError(
