@@ -18,6 +18,7 @@ from stirred.mechanisms.topdown import TopDown, Workload, accounting
 from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of
 from stirred.mechanisms.topdown.tuning.shares import chosen, largest_rho_squared, problem
+from stirred.mechanisms.topdown.tuning.tuned import _worse
 from stirred.publish import load
 
 SMALL = Workload.preset("small")
@@ -173,3 +174,14 @@ def test_a_plan_that_asks_for_another_estimate_is_not_told_of_mode_guided(tmp_pa
         tuned = TopDown(workload="small", mode=mode).tuned(census, goals)
         assert tuned is not None
         assert f"in mode {mode}, which does not hold" in tuned.sentence
+
+
+def test_the_table_that_loses_most_is_named() -> None:
+    asked = problem(SMALL, SHAPE, [Goal.parse("mae votingage×county <= 5")], ())
+    assert _worse(asked, asked.reference) == ""
+    less = asked.reference.copy()
+    less[[level == "block" for level, _ in asked.pairs]] /= 9
+    words = _worse(asked, less)
+    assert " × block: from " in words
+    before, after = (float(text) for text in words.rstrip(".").rsplit(": from ", 1)[1].split(" to "))
+    assert 1.02 * before < after <= 3.01 * before  # a ninth of ρ² is three times the error at most

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PARTS = 100_000  # the shares are whole numbers of these parts of the total
 FILE = "tuned-workload.toml"
+NOTABLE = 1.02  # how many times larger an error must get to be named
 
 
 def tuned_workload(
@@ -64,7 +65,7 @@ def tuned_workload(
         files={FILE: text},
         errors=errors,
         costs=costs,
-        sentence=_sentence(workload, errors, costs, mode or made.mode),
+        sentence=_sentence(workload, errors, costs, mode or made.mode, _worse(asked, rho)),
         read="of the census only the number of areas of each level was read, which is public or an invariant",
     )
 
@@ -87,6 +88,19 @@ def rounded(asked: ShareProblem, rho: Floats) -> dict[tuple[str, str], int]:
 
 def _errors(asked: ShareProblem, rho: Floats) -> list[float]:
     return [float(MAE * variance**0.5) for variance in asked.errors.variances(rho, asked.asked)]
+
+
+def _worse(asked: ShareProblem, rho: Floats) -> str:
+    """The table among the measured ones whose expected error rises most in proportion, in words; empty if none does."""
+    pairs = [(level, asked.workload.query(name)) for level, name in asked.pairs]
+    before, after = (np.sqrt(asked.errors.variances(r, pairs)) for r in (asked.reference, rho))
+    ratio = after / np.maximum(before, 1e-12)
+    most = int(np.argmax(ratio))
+    if ratio[most] < NOTABLE:
+        return ""
+    level, query = pairs[most]
+    table = " × ".join((*query.parts, level)) if query.parts else f"total × {level}"
+    return f" Most is lost in {table}: from {MAE * before[most]:.2f} to {MAE * after[most]:.2f}."
 
 
 def _text(source: str | Path) -> str:
@@ -193,7 +207,7 @@ def _shown(epsilon: Decimal) -> str:
 
 
 def _sentence(
-    workload: Workload, errors: Sequence[TunedError], costs: Sequence[TunedCost], mode: Mode
+    workload: Workload, errors: Sequence[TunedError], costs: Sequence[TunedCost], mode: Mode, worse: str
 ) -> str:
     """What was bought, who pays for it, and what the estimate that will be released adds."""
     bought = ", ".join(f"{one.table} from {one.before:.2f} to {one.after:.2f}" for one in errors)
@@ -213,5 +227,6 @@ def _sentence(
     )
     return (
         f"At the same ρ² = {Budget.of(workload.rho_squared)} the expected error (linear estimate) falls: {bought}{paid}."
+        + worse
         + released
     )
