@@ -9,7 +9,7 @@ from stirred.chance import Key
 from stirred.languages import CODES, Language, Phrase
 from stirred.mechanisms import topdown
 from stirred.mechanisms.exhibits import Listing, Series
-from stirred.mechanisms.topdown import TopDown, Workload, accounting
+from stirred.mechanisms.topdown import TopDown, Workload, accounting, statement
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.words import axis_words, query_words
 from stirred.publish.packet.labels import read_labels, write_labels
@@ -132,3 +132,15 @@ block = { all = 1 }
         "hispanic": {"1": "no", "2": "yes"},  # a variable of the census: its codebook decides
     }
     assert set(read_labels(tmp_path)) <= set(release.microdata["person"].schema.names)
+
+
+def test_the_share_of_a_missing_level_is_said_to_be_spent_on_parts() -> None:
+    people = {"state": ["a", "a"], "county": ["x", "y"], "block": ["1", "2"]}
+    census = Census.of(
+        {"geography": {"spine": ["state", "county", "block"]}, "record": {"person": {}}}, {"person": people}
+    )
+    preset = Workload.preset("pl94-persons")
+    assert "spent at level state" in statement.moved_notes(census, preset)[0]
+    assert (
+        "spent on the parts of state" in statement.moved_notes(census, preset, SpineOptions(aian="aiannh"))[0]
+    )

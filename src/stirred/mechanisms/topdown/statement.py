@@ -34,7 +34,6 @@ def specification(
 ) -> Specification:
     """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``options`` is the tree, if not the census's own."""
     require_order(workload.levels, census.schema.spine)
-    added = options.added if options else ()
     unit = unit_of(workload, census.schema)
     if unit == workload.record:
         evidence = Evidence(status="proved", source=Phrase("topdown.source.proved"))
@@ -47,7 +46,7 @@ def specification(
         output_premetric=NormalizedRenyi(),
         budget=budget(rho_squared),
         evidence=evidence,
-        notes=(*notes, *moved_notes(census, workload, added), *census.notes),
+        notes=(*notes, *moved_notes(census, workload, options), *census.notes),
     )
 
 
@@ -84,8 +83,10 @@ def rounded_up(number: Decimal) -> str:
     return str(number.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
 
 
-def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Where the parts of ρ² of missing levels are spent."""
+def moved_notes(census: "Census", workload: Workload, options: SpineOptions | None = None) -> tuple[str, ...]:
+    """Where the parts of ρ² of missing levels are spent; a split area is measured in its parts."""
+    added = options.added if options else ()
+    split = options.split_at if options and options.aian else None
     present = [
         any(n in (*census.schema.spine, *added) for n in (level, *ALIASES.get(level, ())))
         for level in workload.levels
@@ -99,7 +100,8 @@ def moved_notes(census: "Census", workload: Workload, added: tuple[str, ...] = (
             upper = [name for name, here in zip(workload.levels[:i], present[:i], strict=True) if here]
             if lower or upper:
                 target = lower[0] if lower else upper[-1]
-                words = Phrase("topdown.note.missing_level", name=workload.name, level=level, target=target)
+                key = "topdown.note.missing_above_parts" if target == split else "topdown.note.missing_level"
+                words = Phrase(key, name=workload.name, level=level, target=target)
                 notes.append(words)
     return tuple(notes)
 
