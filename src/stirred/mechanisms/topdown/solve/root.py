@@ -92,8 +92,10 @@ def project_whole(
         weight[:] = 0.0
         if m == 1 and live[0]:  # in registers
             k, s, w, level = 0, 0.0, 0.0, tau[0]
+            for j in range(n):  # alone, so that the compiler divides several at a time
+                x[j] = v[j] - level / d[j]
             for j in range(n):
-                above = group[j] == 0 and v[j] - level / d[j] > 0.0
+                above = (group[j] == 0) & (x[j] > 0.0)
                 k += 1 if above else 0
                 s += v[j] if above else 0.0
                 w += inverse[j] if above else 0.0
