@@ -1,8 +1,9 @@
-"""What was measured of the 95 % intervals: how many of 100 hold the true number, by level and published size.
+"""What was measured of the 95 % intervals: how many of 100 hold the true number, by method, level and published size.
 
-The figures are those of docs/explain/topdown-uncertainty.md (``python benchmarks/intervals.py``): the lowest and the highest
-of all tables that were measured, for the swap and for TopDown (every mode), on synthetic censuses, Hawaii and
-Washington.
+The figures are those of docs/explain/topdown-uncertainty.md (``python benchmarks/topdown_accuracy.py`` and
+``benchmarks/intervals.py``): the lowest and the highest of all tables that were measured, on synthetic censuses, Hawaii
+and Washington. TopDown has two methods: intervals around the released numbers, by replicates (every mode), and those of
+the unbiased estimates, whose variance is exact.
 """
 
 import math
@@ -12,11 +13,22 @@ NOMINAL = 95
 SIZES = (0, 1, 5, 20, 100, 1_000)  # the first published number of each class
 CLASSES = ("0", "1–4", "5–19", "20–99", "100–999", "1,000+")
 Held = tuple[float, float]
-MEASURED: dict[str, tuple[Held, ...]] = {
-    "tract": ((97.6, 99.8), (97.4, 99.1), (95.0, 98.5), (88.4, 98.1), (88.4, 100.0), (94.5, 98.4)),
-    "block group": ((98.4, 99.8), (97.2, 98.2), (95.2, 97.3), (92.3, 100.0), (94.7, 98.8), (93.5, 96.3)),
-    "block": ((97.9, 99.7), (91.4, 100.0), (92.9, 98.6), (91.1, 98.3), (89.7, 100.0), (93.5, 94.4)),
+Rows = dict[str, tuple[Held | None, ...]]  # level → its classes; None: too few cells were seen
+MEASURED: dict[str, Rows] = {
+    "topdown": {
+        "tract": ((97.6, 99.8), (97.4, 99.1), (95.0, 98.5), (88.4, 98.1), (88.4, 100.0), (94.5, 98.4)),
+        "block group": ((98.4, 99.8), (97.2, 98.2), (95.2, 97.3), (92.3, 100.0), (94.7, 98.8), (93.5, 96.3)),
+        "block": ((97.9, 99.7), (91.4, 100.0), (92.9, 98.6), (91.1, 98.3), (89.7, 100.0), (93.5, 94.4)),
+    },
+    "unbiased": {},
+    "swap": {
+        "tract": ((99.1, 99.6), (97.4, 99.1), (97.4, 98.5), (88.4, 96.3), (94.6, 96.2), (94.5, 94.5)),
+        "block group": ((99.8, 99.8), (97.8, 97.8), (96.6, 96.6), (96.6, 96.6), (94.7, 94.7), (93.5, 93.5)),
+        "block": ((99.2, 99.7), (96.6, 99.5), (94.3, 98.6), (93.2, 97.5), (92.1, 95.6), (94.4, 94.4)),
+    },
 }
+# Which methods make the intervals of a mechanism; those of any other mechanism have closed forms and were not measured so.
+METHODS = {"topdown": ("topdown", "unbiased"), "permutation-swapping": ("swap",)}
 # of 100 cells with a true number of 1 to 19, whatever number was published for them
 TRUE_SIZE = (84, 99)
 
@@ -30,14 +42,30 @@ def size_class(published: float) -> int:
     return max(place for place, first in enumerate(SIZES) if published >= first or not place)
 
 
-def held(published: float, variables: Collection[str] = ()) -> tuple[int, int]:
+def held(published: float, variables: Collection[str] = (), mechanism: str | None = None) -> tuple[int, int]:
     """How many of 100 cells published with such a number have their true number in the interval.
 
-    That is at the level of geography that is among ``variables``, where it was measured; else at every level.
+    That is at the level of geography that is among ``variables``, where it was measured; else at every level. Without a
+    ``mechanism`` that was measured it is the range of all methods.
 
-    >>> held(3), held(12), held(12, ["block_group", "race"])
-    ((91, 100), (92, 99), (95, 98))
+    >>> held(12, ["block_group", "race"], "permutation-swapping")
+    (96, 97)
     """
-    named = [row for level, row in MEASURED.items() if level.replace(" ", "_") in variables]
-    found = [row[size_class(published)] for row in named or MEASURED.values()]
+    tables = [MEASURED[method] for method in METHODS.get(mechanism or "", MEASURED)]
+    named = [
+        row for rows in tables for level, row in rows.items() if level.replace(" ", "_") in variables
+    ] or [row for rows in tables for row in rows.values()]
+    found = [one for row in named if (one := row[size_class(published)]) is not None]
     return math.floor(min(low for low, _ in found)), math.ceil(max(high for _, high in found))
+
+
+def as_range(one: Held | None) -> str:
+    """The range of a class as text.
+
+    >>> as_range((94.6, 96.2)), as_range((94.5, 94.5)), as_range(None)
+    ('95–96', '94', '–')
+    """
+    if one is None:
+        return "–"
+    low, high = (f"{number:.0f}" for number in one)
+    return low if low == high else f"{low}–{high}"

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE
+from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE, as_range
 from stirred.assess.utility.tables import bin_labels
 from stirred.frames import median
 from stirred.languages import Phrase
@@ -145,19 +145,21 @@ def _by_size(found: Sequence[Shown]) -> Chart:
 
 
 def _coverage() -> list[Block]:
-    """How many of 100 intervals held the true number where that was measured, by level and published size."""
-    columns = [Phrase("report.coverage.level"), *CLASSES]
+    """How many of 100 intervals held the true number where that was measured, by method, level and published size."""
+    columns = [Phrase("report.coverage.method"), Phrase("report.coverage.level"), *CLASSES]
     rows = [
         [
+            Phrase(f"report.coverage.{method}"),
             Phrase(f"report.coverage.{level.replace(' ', '_')}"),
-            *(f"{low:.0f}–{high:.0f}" for low, high in row),
+            *(as_range(one) for one in row),
         ]
-        for level, row in MEASURED.items()
+        for method, levels in MEASURED.items()
+        for level, row in levels.items()
     ]
     fewest, most = TRUE_SIZE
     words = Phrase("report.coverage.words", nominal=NOMINAL, fewest=fewest, most=most)
     return [
-        table(Phrase("report.coverage.caption"), columns, rows, numeric=columns[1:]),
+        table(Phrase("report.coverage.caption"), columns, rows, numeric=columns[2:]),
         Paragraphs(paragraphs=(words,)),
     ]
 

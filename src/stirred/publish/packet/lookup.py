@@ -30,6 +30,7 @@ class PublishedCell:
     private: bool
     variance: float | None = None  # of the noise, where the mechanism states it
     quote: str | None = None  # the column to quote; packets of earlier versions have none
+    mechanism: str | None = None  # that made the packet, where it is one
 
     def document(self) -> dict[str, object]:
         """For programs."""
@@ -56,7 +57,7 @@ class PublishedCell:
 
     def measured(self) -> str:
         """What the interval is made to hold, and how many of 100 held the true number where that was measured."""
-        low, high = held(self.count, self.where)
+        low, high = held(self.count, self.where, self.mechanism)
         fewest, most = TRUE_SIZE
         few = f" of cells whose true number is 1 to 19, {fewest} to {most}."
         return (
@@ -83,6 +84,7 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
     packet = Packet(folder)
     receipt = packet.receipt()
     names = [table] if table else packet.table_names()
+    makers = {str(entry.get("name")) for entry in packet.mechanisms()}
     if table and table not in packet.table_names():
         raise InputError(
             f"the packet has no table {table}",
@@ -120,6 +122,7 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
             where=where,
             count=0 if rows.is_empty() else int(rows["count"][0]),
             private=bool(receipt.get("private", False)),
+            mechanism=makers.pop() if len(makers) == 1 else None,
             **values,
         )
     names = packet.table_names()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE
+from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE, as_range
 
 if TYPE_CHECKING:
     import pyarrow as pa  # a look-up, which makes no table, need not load it
@@ -17,16 +17,22 @@ WHY = (
     "records pulls counts towards the average. The estimate takes this pull back, and the interval is around the "
     "estimate: a count may lie outside it."
 )
+METHOD_NAMES = {
+    "topdown": "TopDown, by replicates",
+    "unbiased": "TopDown, unbiased",
+    "swap": "swap",
+}
 INTERVALS = f"""The intervals are made to hold the true number of {
     NOMINAL
-} in 100 cells that are published alike. Measured, of 100, by level
-and published number (the lowest and the highest of several tables, both methods):
+} in 100 cells that are published alike. Measured, of 100, by method, level
+and published number (the lowest and the highest of several tables):
 
-{"level":<14}{"".join(f"{name:>12}" for name in CLASSES)}
+{"":<36}{"".join(f"{name:>10}" for name in CLASSES)}
 {
     chr(10).join(
-        f"{level:<14}" + "".join(f"{f'{low:.0f}–{high:.0f}':>12}" for low, high in row)
-        for level, row in MEASURED.items()
+        f"{f'{METHOD_NAMES[method]}: {level}':<36}" + "".join(f"{as_range(one):>10}" for one in row)
+        for method, rows in MEASURED.items()
+        for level, row in rows.items()
     )
 }
 

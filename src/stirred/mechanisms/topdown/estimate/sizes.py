@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LARGE = 20  # totals from which the bias is fitted; below, it is taken in proportion to the total
-# b in parts of the slope that replicates show, before anything is seen, and its standard deviation.
-BEFORE = 0.6, 0.4
-UNKNOWN = 1.0  # the same without unbiased totals; 0.3 (Hawaii), 0.7 (Washington) and 1.5 (synthetic state) were measured
+# b in parts of the slope that replicates show, before anything is seen, and its standard deviation; 0.05 to 1.6 were seen.
+BEFORE = 0.6, 0.6
+UNKNOWN = 1.0  # the same without unbiased totals
 FLAT = 0.05  # no slope of the replicates is taken for less, in persons
 # Of the totals' slope: below, a table has no such bias; above, as much as totals in proportion.
 COARSE = 0.2, 0.5
@@ -27,6 +27,8 @@ WIDER = 0.04, 0.04, 7.4
 DRIFT = (
     0.5  # what a replicate's drift, in parts of its noise (both as variances), adds to the spread's factor
 )
+MOST = 0.8  # no more of a number is taken to be drawn to its mean
+ROUGH = 4.0  # of totals that only their cells tell: the drift from the census in parts of the replicates' (variances)
 ENOUGH = 30  # cells of a size class from which its own drift is taken, and not that of the table
 
 
@@ -54,12 +56,11 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """By how much the differences of each size class are wider, where the prior drew areas to their shares of units."""
-
-    least = 1
+    """By how much the differences of each size class are wider, where the estimate drew areas to what is likely."""
 
     classes: tuple[int, ...]
     factors: Floats
+    least: int = 1  # numbers below this are left as they are
 
     def shift(self, count: Ints) -> Floats:
         """Nothing: areas of one size drift up and down alike."""
@@ -70,12 +71,18 @@ class Drift:
         return np.asarray(self.factors[np.digitize(count, self.classes)])
 
 
-def drift(count: Ints, again: Ints, classes: tuple[int, ...]) -> Drift:
+def drift(
+    count: Ints, again: Ints, classes: tuple[int, ...], *, least: int = 1, by_cells: bool = False
+) -> Drift:
     r"""From the published numbers and their replicates (R × cells, at least two).
 
-    A replicate y differs from x by noise, with variance B over replicates, and by a drift towards what the prior says, with
-    mean square A: $E(\bar y - x)^2 = A + B/R$. The census had further to drift than the release, which lies nearer to the
-    prior already, so the differences are wider by $1 + A/2B$; the half was measured.
+    A replicate y differs from x by noise, with variance B over replicates, and by a drift to what the prior says, or
+    non-negativity: a mean square A, with $E(\bar y - x)^2 = A + B/R$. The census had further to drift than the release,
+    which lies nearer to that already: numbers that are drawn to their mean by the best part g have $A/B = 1 - g = u$ and
+    $1/(1 - u^2)$ times the replicates' variance. The differences are wider by the root of that, and at least by
+    $1 + u/2$, which was measured. A total that its own measurement hardly tells (``by_cells``) is the sum of cells that
+    all drifted, in either direction: in the release little of that is left to see, and the differences have
+    $(1 + 4u)/(1 + u)$ times their variance; the four was measured.
 
     >>> drift(np.array([10, 10]), np.array([[9, 11], [11, 9]]), (5,)).factors.tolist()
     [1.0, 1.0]
@@ -87,7 +94,10 @@ def drift(count: Ints, again: Ints, classes: tuple[int, ...]) -> Drift:
     over, under = np.bincount(own, moved, number), np.bincount(own, noise, number)
     over, under = (np.where(cells < ENOUGH, each.sum(), each) for each in (over, under))
     part = np.maximum(over, 0.0) / np.maximum(under, 1e-12)
-    return Drift(classes, np.asarray(1.0 + DRIFT * np.minimum(part, 2.0)))
+    if by_cells:
+        return Drift(classes, np.sqrt((1.0 + ROUGH * part) / (1.0 + part)), least)
+    best = 1.0 / np.sqrt(1.0 - np.minimum(part, MOST) ** 2)
+    return Drift(classes, np.maximum(1.0 + DRIFT * np.minimum(part, 2.0), best), least)
 
 
 def lost(

@@ -25,7 +25,8 @@ SMALL = 5  # published numbers below this keep both tails of their interval
 FEW = 60  # numbers that a size class of the replicates needs; with fewer it is joined with its neighbours
 WHOLE = "_whole"  # represents the variables of a table that has none
 CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
-SHARPER = 0.5  # replicates are used where their standard error is below this part of the exact one
+SHARPER = 0.5  # below this part of the exact standard error, cells tell a total and not its own measurement
+LEAST = 20  # numbers above leaves from which the drift of replicates counts
 SMOOTH = 0.6  # of areas beside the spine: they are smoother than in the census, so this part of the misses is allowed
 ENOUGH = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
@@ -169,24 +170,34 @@ def uncertain(
     table, runs = tabulated(frame, again, by)
     exact, wider = _unbiased(release.tables.get(name + UNBIASED), schema, by), 1.0 - SMOOTH * (1.0 - level)
     guided = (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE) == b"guided"
-    drawn = None  # of leaves in mode guided: how far the prior drew them
-    if guided and schema.spine[-1] in by and len(runs) > 1:
-        drawn = drift(table["count"].to_numpy(), runs, CLASSES)
+    of_leaves, several = schema.spine[-1] in by, len(runs) > 1
+    count = table["count"].to_numpy()
     if exact is None:
         beside = {off.name for off in schema.geography.off_spine}
         if not beside.isdisjoint(by):  # areas that are not made of measured ones above leaves
             totals = not guided and {*schema.spine, *beside}.issuperset(by)
             return _with(table, runs, wider if totals else level)
-        if guided or schema.spine[-1] not in by:
-            return _with(table, runs, level, drawn)
+        if not of_leaves:
+            return _with(table, runs, level, drift(count, runs, CLASSES, least=LEAST) if several else None)
+        if guided:
+            return _with(table, runs, level, drift(count, runs, CLASSES) if several else None)
         leaves = [name for name in by if name in schema.spine]
         whole = _unbiased(release.tables.get(name + UNBIASED), schema, leaves)
         return _with(table, runs, level, _of_leaves(table, runs, tabulated(frame, again, leaves), whole))
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
-    joined, sharp = _joined(_with(table, runs, level, drawn), exact)
-    if sharp and not guided:
-        joined = _joined(_with(table, runs, level, _lost(joined, runs)), exact)[0]
-    known = (pl.col("_sd") == 0) if sharp or runs.size >= ENOUGH else pl.col("_sd").is_not_null()
+    joined, sharp = _joined(_with(table, runs, level), exact)
+    seen: Lost | Drift | None = None  # what replicates do not show
+    if of_leaves and guided and several:
+        seen = drift(count, runs, CLASSES, by_cells=sharp)
+    elif not of_leaves and several:
+        seen = drift(count, runs, CLASSES, least=LEAST)
+    elif sharp and of_leaves:
+        seen = _lost(joined, runs)
+    if seen is not None:
+        joined = _joined(_with(table, runs, level, seen), exact)[0]
+    # The exact interval holds for every single cell: it is taken where it is not longer, or where numbers are few.
+    better = _spread(joined["_sd"]) <= _spread(joined["standard_error"]) or runs.size < ENOUGH
+    known = pl.col("_sd").is_not_null() if better and not sharp else (pl.col("_sd") == 0)
     margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
     return joined.with_columns(
         estimate=pl.when(known).then("_estimate").otherwise("estimate"),

@@ -127,7 +127,7 @@ def estimate(
         levels, repairs = repaired(above.types, above.constraints, above.spine, levels)
         return Estimation(above, targets, levels, certificates, None, None, repairs)
     schema = solved_schema(subtrees.schema)
-    solve = Solve(measured, solver, _tops(above, targets, levels[-1], scatter), schema, summarised, rounder)
+    solve = Solve(measured, solver, tops(above, targets, levels[-1], scatter), schema, summarised, rounder)
     kernel = resumed(solve, checkpoint, subtrees.parts.number, task.engine)
     solved = subtrees.parts.map(kernel, schema).kept(task.steps("solve"))
     return Estimation(above, targets, levels, certificates, subtrees.with_parts(solved, schema), solve)
@@ -141,14 +141,14 @@ def told(parts: Parts, steps: Steps | None = None) -> tuple[list[Arrays], list[A
     return [one for shard, one in found if shard >= 0], [one for shard, one in found if shard < 0]
 
 
-def _tops(above: Above, targets: Targets, tops: Sparse, scatter: UnitSpread | None) -> Mapping[int, bytes]:
+def tops(above: Above, targets: Targets, whole: Sparse, scatter: UnitSpread | None) -> Mapping[int, bytes]:
     """The message to each subtree: the integers of its top, and in the closed form its estimate and covariance."""
     made: dict[int, bytes] = {}
     cover = None
     if isinstance(targets, Informed):
         cover = gls.covariances(targets.algebra, targets.levels, targets.leaves, leaves_too=False)[-1]
     for number in range(len(above.offsets)):
-        cells, counts = tops.at(number)
+        cells, counts = whole.at(number)
         message: dict[str, NDArray[np.generic]] = {"cells": cells, "counts": counts}
         if isinstance(targets, Informed) and cover is not None:
             message |= {"e": targets.levels[above.depth].e[number], "cover": cover[number]}

@@ -59,7 +59,8 @@ def run(task: Task) -> Made:
 def fits(task: Task) -> bool:
     """Whether the whole tree is held by this process; the bytes are estimated from counts, the leaves roughly."""
     fits_at_all = task.engine.fits(0)
-    return fits_at_all and task.engine.fits(estimated(task.census, task.workload, task.mode))
+    mode = "gls" if replicates.estimates_tree(task) else task.mode
+    return fits_at_all and task.engine.fits(estimated(task.census, task.workload, mode))
 
 
 def surveyed(task: Task, subtrees: Subtrees) -> Above:

@@ -16,11 +16,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from stirred.mechanisms.topdown.estimate import gls, unbiased
+from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.estimate.uncertainty import MODE
 from stirred.mechanisms.topdown.run import digest, output
 from stirred.mechanisms.topdown.run.above import Above, input_digest
-from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told
+from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told, tops
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
 from stirred.mechanisms.topdown.run.subtrees.published import (
     ReleasedRows,
@@ -28,7 +29,8 @@ from stirred.mechanisms.topdown.run.subtrees.published import (
     UnbiasedRows,
     tagged_schema,
 )
-from stirred.mechanisms.topdown.run.subtrees.survey import MESSAGE, SubtreeSurvey
+from stirred.mechanisms.topdown.run.subtrees.solved import Solve
+from stirred.mechanisms.topdown.run.subtrees.survey import MESSAGE, Rise, SubtreeSurvey
 from stirred.mechanisms.topdown.run.task import Task
 from stirred.mechanisms.topdown.tree.counts import upward
 
@@ -40,9 +42,36 @@ def tables(task: Task, made: Estimation, counted: Subtrees | None) -> dict[str, 
     if task.mode == "guided":
         runs = runs.replace_schema_metadata({MODE: b"guided"})
     result = {f"{name}-replicates": runs}
-    if isinstance(made.targets, Informed):
-        result[f"{name}-unbiased"] = output.assembled(_unbiased(task, made, made.targets, counted), folder)
+    known = tree_estimate(task, made, counted)
+    if known is not None:
+        result[f"{name}-unbiased"] = output.assembled(_unbiased(task, made, *known, counted), folder)
     return result
+
+
+def estimates_tree(task: Task) -> bool:
+    """Whether unbiased tables are made: with replicates, where the closed form fits, also in mode classic."""
+    return bool(task.replicates) and Algebra.of(task.workload.histogram, task.workload.queries).fits
+
+
+def tree_estimate(
+    task: Task, made: Estimation, counted: Subtrees | None
+) -> tuple[Informed, Solve | None] | None:
+    """The estimate over the whole tree and what tells it to subtrees; None where the closed form does not fit.
+
+    Mode classic publishes without it, but the same measurements have it: it shows what non-negativity took from areas.
+    """
+    if isinstance(made.targets, Informed):
+        return made.targets, made.solve
+    if not estimates_tree(task):
+        return None
+    above, risen = made.above, None
+    if counted is not None and made.solve is not None:
+        risen, _ = told(counted.parts.map(Rise(made.solve.measured), MESSAGE))
+    informed, ready = above.informed(made.targets.measurements, task.engine, risen)
+    ready(above.depth)
+    if made.solve is None:
+        return informed, None
+    return informed, replace(made.solve, tops=tops(above, informed, made.levels[-1], None))
 
 
 def replicates(task: Task, made: Estimation) -> Iterator[Estimation]:
@@ -90,7 +119,7 @@ def _replicates(task: Task, made: Estimation) -> Iterator[pa.Table]:
 
 
 def _unbiased(
-    task: Task, made: Estimation, informed: Informed, counted: Subtrees | None
+    task: Task, made: Estimation, informed: Informed, solve: Solve | None, counted: Subtrees | None
 ) -> Iterator[pa.Table]:
     """Unbiased estimates of every geounit: those above the cut, then those of the subtrees, level by level."""
     workload, above = task.workload, made.above
@@ -98,12 +127,12 @@ def _unbiased(
     for depth in range(len(informed.levels)):
         cover = covariances[depth]
         yield from unbiased.of_level(workload, above.spine, informed, depth, cover, bureau=task.bureau)
-    if counted is None or made.solve is None:
+    if counted is None or solve is None:
         cover_above = covariances[-1] if covariances else None
         yield unbiased.of_leaves(workload, above.spine, informed, cover_above, bureau=task.bureau)
         return
     schema = tagged_schema(unbiased.schema(workload, bureau=task.bureau))
-    kernel = UnbiasedRows(made.solve, schema, task.bureau)
+    kernel = UnbiasedRows(solve, schema, task.bureau)
     with Stored.of(counted.parts.map(kernel, schema), task.out, f"{workload.name}-unbiased") as rows:
         last = len(above.spine.levels) - 1
         for depth in range(above.depth + 1, last):
