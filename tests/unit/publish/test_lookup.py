@@ -9,6 +9,8 @@ from stirred.publish.packet.lookup import PublishedCell
 from stirred.publish.packet.quoting import COLUMNS
 from stirred.report.published import _coverage
 
+LEVELS = ("tract", "block group", "block")
+HEADINGS = {"swap": "swap", "Unbiased": "unbiased"}  # words of a heading → the method of its tables
 PAGE = Path(__file__).resolve().parents[3] / "docs/explain/topdown-uncertainty.md"
 
 
@@ -21,9 +23,10 @@ def test_a_sentence_says_what_the_interval_was_measured_to_hold():
     assert head == "t: block = 1"
     assert quote == "Quote the estimate, 2.5 (0.0 to 8.0). The published count, 3, is for adding up."
     assert "made to hold the true number of 95 in 100 cells published like this one" in interval
-    assert held(3) == (91, 100)
+    assert held(3) == (92, 100)
+    assert held(3, ["block"], "permutation-swapping") == (96, 100)  # another method, another range
     assert (
-        "it did so for 91 to 100 of 100 cells published as 1–4; of cells whose true number is 1" in interval
+        "it did so for 95 to 100 of 100 cells published as 1–4; of cells whose true number is 1" in interval
     )
 
 
@@ -45,23 +48,29 @@ def test_an_exact_number_has_no_interval_and_a_wide_one_no_tenths():
 
 
 def test_tables_and_reports_say_it_by_level_and_size():
-    assert re.search(r"block group +98–100 +97–98 +95–97", COLUMNS)
+    assert re.search(r"TopDown, by replicates: block group +98–99 +97–99 +94–100", COLUMNS)
+    assert re.search(r"swap: block group +100 +98 +97", COLUMNS)
     assert "84 to 99 of 100 lie in their interval" in COLUMNS
     by_level, words = _coverage()
-    assert [row[0] for row in by_level.rows] == ["tract", "block group", "block"]
-    assert by_level.rows[2][1:4] == ("98–100", "91–100", "93–99")
+    assert [row[1] for row in by_level.rows] == ["tract", "block group", "block"] * 3
+    assert (
+        len({row[0] for row in by_level.rows}) == 3
+    )  # released numbers, unbiased estimates, swap: each by itself
+    assert by_level.rows[2][2:5] == ("97–100", "95–100", "93–98")
     assert "84 to 99 of 100" in words.paragraphs[0]
 
 
 FINER = {"20–49": "20–99", "50–99": "20–99", "100–199": "100–999", "200–499": "100–999", "500+": "100–999"}
 
 
-def documented() -> dict[str, dict[str, list[float]]]:
-    """Level → size → every figure of the page at nominal 95 %, as it is now."""
-    found: dict[str, dict[str, list[float]]] = {level: {} for level in MEASURED}
+def documented() -> dict[tuple[str, str], dict[str, list[float]]]:
+    """Method and level → size → every figure of the page at nominal 95 %, as it is now."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
     sizes: list[str] = []
-    what, nominal = "", "95"
+    what, nominal, method = "", "95", "topdown"
     for line in PAGE.read_text().splitlines():
+        if line.startswith("#"):
+            method = next((one for word, one in HEADINGS.items() if word in line), "topdown")
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         if "1–4" in cells:
             sizes, what, nominal = cells, "", "95"
@@ -72,7 +81,7 @@ def documented() -> dict[str, dict[str, list[float]]]:
         named = next((c for c in cells[:first] if re.search(r"tract|block", c)), "")
         what = named.split(", ")[-1].split(": ")[-1] or what
         nominal = next((c for c in cells[:first] if c in {"90", "95"}), nominal if not named else "95")
-        level = next((level for level in MEASURED if what.startswith(level + " ") or what == level), None)
+        level = next((level for level in LEVELS if what.startswith(level + " ") or what == level), None)
         level = "block group" if what.startswith("block group") else level
         if level is None or "before" in cells[:first] or nominal != "95":
             continue
@@ -80,12 +89,15 @@ def documented() -> dict[str, dict[str, list[float]]]:
             number = re.match(r"[0-9.]+", cell)
             if size[:1].isdigit() and number:
                 size_class = FINER.get(size, size.replace("1000", "1,000"))
-                found[level].setdefault(size_class, []).append(float(number[0]))
+                found.setdefault((method, level), {}).setdefault(size_class, []).append(float(number[0]))
     return found
 
 
 def test_the_figures_are_those_of_the_page():
-    for level, sizes in documented().items():
+    found = documented()
+    assert set(found) == {(method, level) for method, rows in MEASURED.items() for level in rows}
+    for (method, level), sizes in found.items():
+        row = MEASURED[method][level]
+        assert {CLASSES.index(size) for size in sizes} == {i for i, one in enumerate(row) if one is not None}
         for size, figures in sizes.items():
-            low, high = MEASURED[level][CLASSES.index(size)]
-            assert (min(figures), max(figures)) == (low, high), (level, size, figures)
+            assert (min(figures), max(figures)) == row[CLASSES.index(size)], (method, level, size, figures)
