@@ -1,6 +1,6 @@
 """Errors, bias by size and coverage of TopDown's estimates at the same ρ²: classic, gls, returned shares, guided.
 
-  python benchmarks/topdown_accuracy.py [--census demo|state|hawaii|washington|CENSUS.toml] [--draws 10]
+  python benchmarks/topdown_accuracy.py [--census demo|state|hawaii|washington|pierce|CENSUS.toml] [--draws 10]
                                         [--releases 0] [--replicates 12] [--shares pl94-persons] [--returned NAME]
                                         [--modes classic,gls,guided,returned,returned+guided]
 
@@ -89,9 +89,9 @@ def hawaii_with_units() -> Census:
     return with_units(people.with_columns(gq_type=pl.lit(0)).with_row_index("person_id"), units)
 
 
-def washington() -> Census:
-    """Two counties of Washington 2010: real persons and households by block, simulated vacant units."""
-    blocks = pl.read_parquet(WASHINGTON).filter(pl.col("county").is_in(["035", "061"]))
+def washington(counties: tuple[str, ...] = ("035", "061")) -> Census:
+    """Counties of Washington 2010: real persons and households by block, simulated vacant units."""
+    blocks = pl.read_parquet(WASHINGTON).filter(pl.col("county").is_in(counties))
     blocks = blocks.drop("block").rename({"geoid": "block"})
     parts = []
     for group, race in GROUPS.items():
@@ -122,7 +122,9 @@ def chosen(name: str, folder: Path) -> Census:
         write_preset(name, folder / name)
         return read(folder / name / "census.toml")
     return (
-        {"hawaii": hawaii_with_units, "washington": washington}[name]()
+        {"hawaii": hawaii_with_units, "washington": washington, "pierce": lambda: washington(("053",))}[
+            name
+        ]()
         if "." not in name
         else read(Path(name))
     )
@@ -192,15 +194,13 @@ def tables(how: dict[str, dict[tuple[str, str], Floats]], above: Above) -> None:
         print(f"| {name} | " + " | ".join(texts) + " |", flush=True)
 
 
-def coverage(
-    census: Census, workload: Workload, mode: Mode, releases: int, replicates: int, name: str
-) -> None:
+def coverage(census: Census, workload: Workload, mode: Mode, keys: range, replicates: int, name: str) -> None:
     """How often intervals hold the truth, by nominal level and published size."""
     mechanism = TopDown(workload=workload, mode=mode, replicates=replicates)
     exact = replace(mechanism, rho_squared="inf", replicates=0).release(census, key=Key.for_tests(0))
     wanted = [[level, *more] for level in SPINE[1:] for more in ([], ["hispanic"], ["votingage"], ["race"])]
     found: dict[tuple[str, float], list[Floats]] = {}
-    for number in range(500, 500 + releases):
+    for number in keys:
         release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
         for by in wanted:
             frame = with_variables(exact, "person", by).group_by(by).agg(truth=pl.len().cast(pl.Int64))
@@ -221,7 +221,9 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--census", default="demo")
     asked.add_argument("--draws", type=int, default=10)
-    asked.add_argument("--first", type=int, default=0, help="the number of the first key")
+    asked.add_argument(
+        "--first", type=int, default=0, help="the number of the first key; for --releases 500 is added"
+    )
     asked.add_argument(
         "--releases", type=int, default=0, help="releases with replicates, for the coverage of intervals"
     )
@@ -251,7 +253,8 @@ def main() -> None:
             print("| | table | nominal | all | " + " | ".join(SIZES) + " |")
             print("|" + "---|" * (len(SIZES) + 4))
             for name, workload, mode in rows:
-                coverage(census, workload, mode, told.releases, told.replicates, name)
+                keys = range(500 + told.first, 500 + told.first + told.releases)
+                coverage(census, workload, mode, keys, told.replicates, name)
 
 
 if __name__ == "__main__":
