@@ -21,7 +21,8 @@ from stirred.census.codebook import parse as schemas
 from stirred.census.describe import describe
 from stirred.cli.main import main
 from stirred.errors import ForgedStateError, StirredError
-from stirred.mechanisms.topdown.workload.workload import PRESETS, Workload
+from stirred.mechanisms.topdown.workload.shipped import preset_text
+from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.publish import load, parse, run, verify
 from stirred.publish.before.promise import stated
 from stirred.publish.packet.checksums import seal
@@ -71,7 +72,7 @@ class Targets:
         self.specs = [spec, json.dumps(json.loads(spec)).encode()]
         self.csv = (self.work / "household.csv").read_bytes()
         self.parquet = seeds.parquet(self.work)
-        self.small = (PRESETS / "small.toml").read_bytes()
+        self.small = preset_text("small").encode()
         self.names = sorted(path.name for path in self.outer.iterdir())
         self.all: dict[str, Callable[[random.Random], None]] = {
             "schema": self.schema,

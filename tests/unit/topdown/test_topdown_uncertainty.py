@@ -306,3 +306,34 @@ def test_numbers_drawn_to_a_prior_have_wider_intervals():
     few = drift(count[:20], drawn(0.5)[:, :20], (50,))
     assert few.factors[0] == few.factors[1]
     assert (few.shift(count) == 0).all()
+
+
+def test_a_classic_workload_without_a_closed_form_has_replicates_alone(make_census):
+    """The lowest level measures ages in two groups, so that no leaf has an unbiased estimate of its cells."""
+    workload = Workload.parse(
+        """
+name = "ages"
+rho_squared = "2"
+mode = "classic"
+levels = ["state", "block"]
+[[axis]]
+name = "age"
+size = 4
+source = { column = "age", cuts = [18, 40, 65] }
+recodes.grown = [0, 1, 1, 1]
+[[query]]
+name = "grown"
+of = ["grown"]
+[[query]]
+name = "total"
+[level_shares]
+state = "1/2"
+block = "1/2"
+[query_shares]
+state = { total = 1 }
+block = { grown = 1 }
+"""
+    )
+    release = TopDown(workload=workload, mode="classic", replicates=2).release(make_census(5), key=KEY)
+    assert "ages-replicates" in release.tables
+    assert "ages-unbiased" not in release.tables

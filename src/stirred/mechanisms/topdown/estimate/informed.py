@@ -122,6 +122,13 @@ class Informed:
         )
 
 
+def has_closed_form(measurements: Measurements, constraints: Constraints) -> bool:
+    """Whether the tree of a run can be estimated as a whole."""
+    workload = measurements.allotment.workload
+    algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
+    return algebra.fits and measurements.every_leaf
+
+
 def algebra_of(measurements: Measurements, constraints: Constraints) -> Algebra:
     """The closed form of a run; raises an error if there is none."""
     workload = measurements.allotment.workload

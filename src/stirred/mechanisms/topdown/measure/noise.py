@@ -161,17 +161,25 @@ class Measurements:
             self._tables[query.name] = query.of(np.arange(self.allotment.workload.histogram.cells))
         return self._tables[query.name]
 
-    def require_every_leaf(self) -> None:
-        """The closed form needs every cell of a leaf measured, at least through the detailed query."""
+    @property
+    def every_leaf(self) -> bool:
+        """Whether every cell of every leaf is measured, at least through the detailed query."""
         depth = len(self.allotment.spine.levels) - 1
-        for (_, d), parts in self.allotment.rho.items():
-            sizes = [q.size for q in self.allotment.workload.queries if q.name in parts]
-            if d == depth and self.allotment.workload.histogram.cells not in sizes:
-                raise InputError(
-                    "mode gls needs the detailed query at the lowest level",
-                    why="the estimate of a leaf starts from its detailed counts",
-                    fix="give it a share there, or use mode classic",
-                )
+        workload = self.allotment.workload
+        return all(
+            workload.histogram.cells in [query.size for query in workload.queries if query.name in parts]
+            for (_, d), parts in self.allotment.rho.items()
+            if d == depth
+        )
+
+    def require_every_leaf(self) -> None:
+        """The closed form needs every cell of a leaf measured."""
+        if not self.every_leaf:
+            raise InputError(
+                "mode gls needs the detailed query at the lowest level",
+                why="the estimate of a leaf starts from its detailed counts",
+                fix="give it a share there, or use mode classic",
+            )
 
 
 @compiled

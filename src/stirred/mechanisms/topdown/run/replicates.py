@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from stirred.mechanisms.topdown.estimate import gls, unbiased
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import Informed, has_closed_form
 from stirred.mechanisms.topdown.estimate.uncertainty import MODE
 from stirred.mechanisms.topdown.run import digest, output
 from stirred.mechanisms.topdown.run.above import Above, input_digest
@@ -49,8 +49,14 @@ def tables(task: Task, made: Estimation, counted: Subtrees | None) -> dict[str, 
 
 
 def estimates_tree(task: Task) -> bool:
-    """Whether unbiased tables are made: with replicates, where the closed form fits, also in mode classic."""
-    return bool(task.replicates) and Algebra.of(task.workload.histogram, task.workload.queries).fits
+    """Whether unbiased tables may be made: with replicates, where the closed form fits, also in mode classic.
+
+    A product that agrees with an earlier one has none: the tree estimate does not know the earlier counts.
+    """
+    workload = task.workload
+    return (
+        bool(task.replicates) and not workload.given and Algebra.of(workload.histogram, workload.queries).fits
+    )
 
 
 def tree_estimate(
@@ -62,9 +68,9 @@ def tree_estimate(
     """
     if isinstance(made.targets, Informed):
         return made.targets, made.solve
-    if not estimates_tree(task):
-        return None
     above, risen = made.above, None
+    if not estimates_tree(task) or not has_closed_form(made.targets.measurements, above.constraints):
+        return None
     if counted is not None and made.solve is not None:
         risen, _ = told(counted.parts.map(Rise(made.solve.measured), MESSAGE))
     informed, ready = above.informed(made.targets.measurements, task.engine, risen)
