@@ -94,7 +94,7 @@ def test_types_come_from_the_columns_of_a_household() -> None:
         392,
         482,
         None,
-    ]  # the last is no household: a couple with a child of two persons
+    ]  # the last cannot exist: two persons are not a couple with a child
 
 
 def test_a_unit_in_the_bureaus_layout() -> None:

@@ -67,7 +67,7 @@ def test_products_on_a_face_have_the_bits_of_the_whole_histograms(seed, C, n):
 
 @compiled
 def four_wide(y, x, w):
-    """All three operations, at places that are no multiple of four."""
+    """All three operations, at places that four does not divide."""
     add_four(y, 1, x, 2)
     scale_four(y, 6, x, 0, w, 3)
     add_products(y, 3, x, 1, w, 2)

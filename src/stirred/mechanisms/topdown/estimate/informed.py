@@ -124,18 +124,20 @@ class Informed:
 
 def has_closed_form(measurements: Measurements, constraints: Constraints) -> bool:
     """Whether the tree of a run can be estimated as a whole."""
-    workload = measurements.allotment.workload
-    algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
-    return algebra.fits and measurements.every_leaf
+    return _algebra(measurements, constraints).fits and measurements.every_leaf
 
 
 def algebra_of(measurements: Measurements, constraints: Constraints) -> Algebra:
     """The closed form of a run; raises an error if there is none."""
-    workload = measurements.allotment.workload
-    algebra = Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
+    algebra = _algebra(measurements, constraints)
     algebra.require()
     measurements.require_every_leaf()
     return algebra
+
+
+def _algebra(measurements: Measurements, constraints: Constraints) -> Algebra:
+    workload = measurements.allotment.workload
+    return Algebra.of(workload.histogram, workload.queries, constraints.asymmetric())
 
 
 def tree(

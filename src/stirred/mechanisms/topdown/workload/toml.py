@@ -188,7 +188,7 @@ def _document(text: str) -> dict[str, Any]:
         return document
     if like not in presets():
         raise InputError(
-            f"the workload is like {like}, which is no preset",
+            f"the workload is like {like}, and no preset has this name",
             why="it takes from a preset what it does not say itself",
             fix=did_you_mean(str(like), presets()),
         )
