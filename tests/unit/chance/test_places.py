@@ -52,6 +52,19 @@ def test_a_range_is_its_single_cells(name: str, start: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("name", NOISES)
+def test_neighbours_that_share_a_block_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs, repeats and far places, more than a chunk, against one block for each draw."""
+    noise, stream = NOISES[name], KEY.stream("runs")
+    far = np.random.default_rng(1).integers(0, 1 << 60, 3_000)
+    runs = (np.repeat(far, 5) + np.tile([0, 1, 2, 2, 9], 3_000)).astype(np.uint64)
+    monkeypatch.setattr(cells, "FEW", 1 << 60)
+    alone = noise.at_positions(stream, runs)
+    monkeypatch.setattr(cells, "FEW", 0)
+    assert np.array_equal(noise.at_positions(stream, runs), alone)
+    assert np.array_equal(noise.at_positions(stream, runs[:1]), alone[:1])
+
+
+@pytest.mark.parametrize("name", NOISES)
 def test_chunks_do_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     noise, n = NOISES[name], 40_000
     whole = noise.draw(KEY.stream("chunks"), n)

@@ -91,11 +91,17 @@ class Cells(ABC):
         result = np.empty(len(numbers), dtype=np.int64)
         per_word, per_block = self.width // 4, BLOCK // self.width
         step, cipher = CHUNK // BLOCK, stream.cipher()
+        place, room = (np.empty(shape, np.uint64) for shape in (min(step, len(numbers)), (step, 2)))
         for start in range(0, len(numbers), step):
             part = numbers[start : start + step]
-            blocks = stream.blocks(part // np.uint64(per_block), cipher)
-            choose = chosen_few if self._few(len(part)) else _chosen
-            words = choose(blocks.view(np.uint32), part, per_block, per_word)
+            if self._few(len(part)):
+                words = chosen_few(
+                    stream.blocks(part // np.uint64(per_block), cipher), part, per_block, per_word
+                )
+            else:
+                blocks = room[: _needed(part, np.uint64(per_block.bit_length() - 1), place, room)]
+                cipher.encrypt(blocks)
+                words = _chosen(blocks.view(np.uint32).ravel(), place[: len(part)], per_word)
             drawn = result[start : start + step]
             if self._decide(words, drawn):
                 for i in np.flatnonzero(drawn == UNDECIDED):
@@ -110,21 +116,49 @@ class Cells(ABC):
 
 
 def chosen_few(
-    words: NDArray[np.uint32], numbers: NDArray[np.uint64], per_block: int, per_word: int
+    blocks: NDArray[np.uint64], numbers: NDArray[np.uint64], per_block: int, per_word: int
 ) -> NDArray[np.uint32]:
-    """The same as :func:`_chosen`, without a kernel."""
+    """The words of each draw, without a kernel, from one block for each."""
     place = (numbers % np.uint64(per_block)).astype(np.int64)
-    return words.reshape(len(numbers), per_block, per_word)[np.arange(len(numbers)), place].ravel()
+    words = blocks.view(np.uint32).reshape(len(numbers), per_block, per_word)
+    return words[np.arange(len(numbers)), place].ravel()
 
 
 @compiled
-def _chosen(
-    words: NDArray[np.uint32], numbers: NDArray[np.uint64], per_block: int, per_word: int
-) -> NDArray[np.uint32]:
-    """Select from each block the words that belong to the draw."""
-    out = np.empty(len(numbers) * per_word, dtype=np.uint32)
+def _needed(
+    numbers: NDArray[np.uint64], shift: np.uint64, place: NDArray[np.uint64], counters: NDArray[np.uint64]
+) -> int:
+    """The counters of the blocks that hold the draws, one for neighbours in one block, and the place of each draw."""
+    u = np.uint64
+    count, last = 0, u(0)
+    low = (u(1) << shift) - u(1)
     for i in range(len(numbers)):
-        place = np.int64(numbers[i] % np.uint64(per_block)) * per_word
+        block = numbers[i] >> shift
+        if count == 0 or block != last:
+            last = block
+            swapped = (block << u(32)) | (block >> u(32))
+            swapped = ((swapped & u(0x0000FFFF0000FFFF)) << u(16)) | (
+                (swapped >> u(16)) & u(0x0000FFFF0000FFFF)
+            )
+            swapped = ((swapped & u(0x00FF00FF00FF00FF)) << u(8)) | (
+                (swapped >> u(8)) & u(0x00FF00FF00FF00FF)
+            )
+            counters[count, 0], counters[count, 1] = u(0), swapped
+            count += 1
+        place[i] = (u(count - 1) << shift) | (numbers[i] & low)
+    return count
+
+
+@compiled
+def _chosen(words: NDArray[np.uint32], place: NDArray[np.uint64], per_word: int) -> NDArray[np.uint32]:
+    """Select from the words of the blocks those that belong to each draw."""
+    out = np.empty(len(place) * per_word, dtype=np.uint32)
+    if per_word == 1:
+        for i in range(len(place)):
+            out[i] = words[place[i]]
+        return out
+    for i in range(len(place)):
+        first = place[i] * np.uint64(per_word)
         for j in range(per_word):
-            out[i * per_word + j] = words[i, place + j]
+            out[i * per_word + j] = words[first + np.uint64(j)]
     return out
