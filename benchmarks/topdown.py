@@ -4,9 +4,11 @@
   python benchmarks/topdown.py [CENSUS.toml] --cores 1,2 [--repeat 3]
 
 ``--cores 1,2`` runs everything in processes that may use one core and two cores (polars and BLAS too), the best of some
-repeats each, and says what the second core gains. Steps overlap: ``by_step`` says from when to when each ran, and
-``cores_used`` is processor seconds by seconds. ``compiled_share`` is the part of the processor seconds that compiled
-kernels take, without the interpreter's lock; polars and NumPy are not counted in it.
+repeats each, and says what the second core gains. The floor beside it is what the machine itself gives: two runs on one
+core each, at the same time, divided by two. Virtual cores that share one real core do not reach a half. Steps
+overlap: ``by_step`` says from when to when each ran, and ``cores_used`` is processor seconds by seconds.
+``compiled_share`` is the part of the processor seconds that compiled kernels take, without the interpreter's lock;
+polars and NumPy are not counted in it.
 
 ``--generic N`` solves up to N parents of each level (all, where there are fewer) again with PIQP, centred, on the same
 reduced support: its ``solve`` alone, with its setup (the model's matrices kept), and with building them. Both run in
@@ -100,31 +102,41 @@ def main() -> None:
 
 
 def _side_by_side(arguments: argparse.Namespace) -> dict[str, object]:
-    """The same run on several numbers of cores, each in a process that may use no others."""
+    """The same run on several numbers of cores, each in a process that may use no others, and the machine's floor."""
     result: dict[str, object] = {}
     known = sorted(os.sched_getaffinity(0))
+    counts = [int(cores) for cores in arguments.cores.split(",")]
     walls: list[float] = []
-    for cores in map(int, arguments.cores.split(",")):
-        command = [
-            "taskset",
-            "-c",
-            ",".join(map(str, known[:cores])),
-            sys.executable,
-            __file__,
-            arguments.census,
-        ]
-        command += ["--workload", arguments.workload, "--workers", str(cores), "--generic", "0"]
-        command += ["--mode", arguments.mode]
-        runs = [
-            json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-            for _ in range(arguments.repeat)
-        ]
+    floors: list[float] = []
+    for cores in counts:
+        runs = [_together(arguments, [known[:cores]])[0] for _ in range(arguments.repeat)]
         best = min(runs, key=lambda run: run["seconds"])
         walls.append(best["seconds"])
         result[f"cores_{cores}"] = best
+        alone = [[core] for core in known[:cores]]
+        pairs = [_together(arguments, alone) for _ in range(arguments.repeat if cores > 1 else 0)]
+        beside = min((max(run["seconds"] for run in pair) for pair in pairs), default=walls[0])
+        floors.append(beside / cores)
     result["seconds"] = walls
     result["to_the_first"] = [round(wall / walls[0], 3) for wall in walls]
+    if counts[0] == 1:
+        result["floor_to_the_first"] = [round(floor / walls[0], 3) for floor in floors]
+        result["to_the_floor"] = [round(wall / floor, 2) for wall, floor in zip(walls, floors, strict=True)]
     return result
+
+
+def _together(arguments: argparse.Namespace, cores: list[list[int]]) -> list[dict[str, Any]]:
+    """Runs of their own processes at the same time, each on the cores that are named for it."""
+    started = []
+    for own in cores:
+        command = ["taskset", "-c", ",".join(map(str, own)), sys.executable, __file__, arguments.census]
+        command += ["--workload", arguments.workload, "--workers", str(len(own)), "--generic", "0"]
+        command += ["--mode", arguments.mode]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+    printed = [process.communicate()[0] for process in started]
+    if any(process.returncode for process in started):
+        raise RuntimeError("a run in a process of its own failed; run it without --cores to see why")
+    return [json.loads(text) for text in printed]
 
 
 def measured(path: Path, arguments: argparse.Namespace, engine: Local) -> dict[str, object]:
