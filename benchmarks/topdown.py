@@ -3,8 +3,8 @@
   python benchmarks/topdown.py [CENSUS.toml] [--workload pl94-persons] [--generic 1000] [--unreduced 3] [--mode gls]
   python benchmarks/topdown.py [CENSUS.toml] --cores 1,2 [--repeat 3]
 
-``--cores 1,2`` runs everything in processes that may use one core and two cores (polars and BLAS too), the best of some
-repeats each, and says what the second core gains. The floor beside it is what the machine itself gives: two runs on one
+``--cores 1,2`` runs everything in processes that may use one core and two cores (polars and BLAS too), some repeats each in
+turns, and says what the second core gains. The floor beside it is what the machine itself gives: two runs on one
 core each, at the same time, divided by two. Virtual cores that share one real core do not reach a half. Steps
 overlap: ``by_step`` says from when to when each ran, and ``cores_used`` is processor seconds by seconds.
 ``compiled_share`` is the part of the processor seconds that compiled kernels take, without the interpreter's lock;
@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -106,22 +107,26 @@ def _side_by_side(arguments: argparse.Namespace) -> dict[str, object]:
     result: dict[str, object] = {}
     known = sorted(os.sched_getaffinity(0))
     counts = [int(cores) for cores in arguments.cores.split(",")]
-    walls: list[float] = []
-    floors: list[float] = []
-    for cores in counts:
-        runs = [_together(arguments, [known[:cores]])[0] for _ in range(arguments.repeat)]
-        best = min(runs, key=lambda run: run["seconds"])
-        walls.append(best["seconds"])
-        result[f"cores_{cores}"] = best
-        alone = [[core] for core in known[:cores]]
-        pairs = [_together(arguments, alone) for _ in range(arguments.repeat if cores > 1 else 0)]
-        beside = min((max(run["seconds"] for run in pair) for pair in pairs), default=walls[0])
-        floors.append(beside / cores)
-    result["seconds"] = walls
-    result["to_the_first"] = [round(wall / walls[0], 3) for wall in walls]
-    if counts[0] == 1:
-        result["floor_to_the_first"] = [round(floor / walls[0], 3) for floor in floors]
-        result["to_the_floor"] = [round(wall / floor, 2) for wall, floor in zip(walls, floors, strict=True)]
+    runs: dict[int, list[dict[str, Any]]] = {cores: [] for cores in counts}
+    beside: dict[int, list[float]] = {cores: [] for cores in counts}
+    for _ in range(arguments.repeat):  # in turns, because a host's other guests come and go
+        for cores in counts:
+            runs[cores] += _together(arguments, [known[:cores]])
+            pair = _together(arguments, [[core] for core in known[:cores]]) if cores > 1 else runs[cores][-1:]
+            beside[cores].append(max(run["seconds"] for run in pair))
+    for cores, made in runs.items():
+        result[f"cores_{cores}"] = min(made, key=lambda run: run["seconds"])
+    seconds = {cores: [float(run["seconds"]) for run in made] for cores, made in runs.items()}
+    result |= {"seconds": seconds, "seconds_of_runs_side_by_side": beside}
+    for name, typical in (("best", min), ("median", statistics.median)):
+        walls = [typical(seconds[cores]) for cores in counts]
+        floors = [typical(beside[cores]) / cores for cores in counts]
+        result[name] = {
+            "seconds": [round(wall, 2) for wall in walls],
+            "to_the_first": [round(wall / walls[0], 3) for wall in walls],
+            "floor_to_the_first": [round(floor / walls[0], 3) for floor in floors],
+            "to_the_floor": [round(wall / floor, 2) for wall, floor in zip(walls, floors, strict=True)],
+        }
     return result
 
 
