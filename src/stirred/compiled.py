@@ -11,6 +11,8 @@ import importlib
 import sys
 from collections.abc import Callable
 from functools import update_wrapper
+from numbers import Number
+from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar, cast
 
@@ -58,10 +60,52 @@ class Kernel:
                 function = self.__wrapped__
                 try:
                     made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+                    _mark(made, function)
                 except RuntimeError:  # a kernel typed at a prompt has no file, so it cannot be cached
                     made = numba.njit(nogil=True, error_model="numpy")(function)
                 self._dispatcher = made
         return self._dispatcher
+
+
+def _mark(made: Any, function: Callable[..., object]) -> None:
+    """Let the cache of a kernel be out of date when anything that is compiled into it has changed.
+
+    Numba itself looks at the kernel's own file; the kernels it calls and the numbers it names may come from others.
+    """
+    file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if file is not None:
+        file._source_stamp = stamp(function)
+
+
+def stamp(function: Callable[..., object]) -> tuple[str, ...]:
+    """What a compiled kernel depends on: the files of all kernels in it, and the global numbers that they name.
+
+    >>> any("compiled.py" in part for part in stamp(stamp))
+    True
+    """
+    parts, seen, waiting = {_file(__file__)}, set(), [function]
+    while waiting:
+        one = waiting.pop()
+        code, known = one.__code__, one.__globals__
+        if code in seen:
+            continue
+        seen.add(code)
+        parts.add(_file(code.co_filename))
+        for name in code.co_names:
+            value = known.get(name)
+            if isinstance(value, Kernel | FourWide):
+                waiting.append(value.__wrapped__)
+            elif isinstance(value, Number | str | tuple):
+                parts.add(f"{name} = {value!r}")
+    return tuple(sorted(parts))
+
+
+def _file(name: str) -> str:
+    try:
+        found = Path(name).stat()
+    except OSError:  # typed at a prompt
+        return name
+    return f"{name} {found.st_mtime_ns} {found.st_size}"
 
 
 def compiled(function: F) -> F:
