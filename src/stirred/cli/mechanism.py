@@ -120,7 +120,8 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
         for guard in made["guards"]:
             shown.print(f"guard: {guard['name']}: {guard['finding']}")
     for check in packet.checks():
-        shown.print(f"kept: {check.invariant} ({check.numbers:,} numbers)")
+        unit = "number" if check.numbers == 1 else "numbers"
+        shown.print(f"kept: {check.invariant} ({check.numbers:,} {unit})")
     shown.print(f"packet: {out}")
     shown.print(f"open {packet.public / 'report.html'}")
     return 0
