@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Recode = tuple[int, ...]  # level → group, -1 where the level is dropped
 Cells = NDArray[np.int64]
+FEW = 1 << 16  # cells of a histogram up to which the answers of all of them are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,8 @@ class Query:
     >>> h = Histogram(axes=(HistogramAxis(name="race", size=3), HistogramAxis(name="votingage", size=2)))
     >>> h.query("race", ("race",)).of(np.arange(6)).tolist()
     [0, 0, 1, 1, 2, 2]
+    >>> h.query("race", ("race",)).of(np.array([5, 5, 0, 0, 2, 2, 4])).tolist()  # more than the histogram has
+    [2, 2, 0, 0, 1, 1, 2]
     """
 
     name: str
@@ -186,6 +189,16 @@ class Query:
 
     def of(self, cells: Cells) -> NDArray[np.int64]:
         """The answer each cell of the histogram is counted in, -1 where it is dropped."""
+        if FEW >= prod(len(factor) for factor in self.factors) < len(cells):  # each is met more than once
+            return self._of_each[cells]
+        return self._computed(cells)
+
+    @cached_property
+    def _of_each(self) -> NDArray[np.int64]:
+        """The answer of every cell of the histogram."""
+        return self._computed(np.arange(prod(len(factor) for factor in self.factors)))
+
+    def _computed(self, cells: Cells) -> NDArray[np.int64]:
         coordinates = np.unravel_index(cells, tuple(len(factor) for factor in self.factors))
         index = np.zeros(len(cells), dtype=np.int64)
         for table, levels in zip(self._tables, coordinates, strict=True):
