@@ -150,8 +150,8 @@ def java_command() -> str | None:
 def java_version(java: str) -> int:
     """The version of a Java, 0 if it is unknown."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except OSError:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=300, check=False)
+    except (OSError, subprocess.TimeoutExpired):  # the limit is for a Java that hangs, not for a busy machine
         return 0
     return version_in(said.stderr + said.stdout)
 
