@@ -78,7 +78,8 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     invalid: Invalid = arguments.invalid or "refuse"
     if arguments.check:
         with chosen_engine(arguments) as engine:
-            census = engine.read(path).checked(invalid=invalid)
+            with bars(quiet=arguments.json) as shown:
+                census = engine.read(path).checked(invalid=invalid, progress=shown)
             promise = mechanism.specification(census, engine=engine)
             return _promise(mechanism, promise, json=arguments.json, language=arguments.language or "en")
     if out is None:
@@ -100,7 +101,9 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
 
     with chosen_engine(arguments) as engine:
         alone = arguments.key is None and all(mechanism.noiseless for mechanism in plan.mechanisms)
-        ready = prepare(plan, out, engine, rehearsal=alone or rehearses(out, arguments.key))
+        with bars(quiet=arguments.json) as shown:
+            rehearsal = alone or rehearses(out, arguments.key)
+            ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_dropped(ready.census)
         log = out.with_name(out.name + ".log")
         with locked(out), nothing_left(key_file(out, arguments.key), log):
@@ -112,18 +115,18 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
         promised = str(ready.specification)
         print_json({"packet": str(out), "private": told["private"], "specification": promised})
         return 0
-    shown = console()
-    shown.print(str(ready.specification))
+    told_to = console()
+    told_to.print(str(ready.specification))
     for line in (*ready.specification.untouched, *ready.specification.notes, *packet.notes()):
-        shown.print(f"note: {line}")
+        told_to.print(f"note: {line}")
     for made in packet.mechanisms():
         for guard in made["guards"]:
-            shown.print(f"guard: {guard['name']}: {guard['finding']}")
+            told_to.print(f"guard: {guard['name']}: {guard['finding']}")
     for check in packet.checks():
         unit = "number" if check.numbers == 1 else "numbers"
-        shown.print(f"kept: {check.invariant} ({check.numbers:,} {unit})")
-    shown.print(f"packet: {out}")
-    shown.print(f"open {packet.public / 'report.html'}")
+        told_to.print(f"kept: {check.invariant} ({check.numbers:,} {unit})")
+    told_to.print(f"packet: {out}")
+    told_to.print(f"open {packet.public / 'report.html'}")
     return 0
 
 

@@ -49,7 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
     with chosen_engine(arguments, planned=plan.engine) as engine:
         # all that can be refused is refused before a key is made
-        ready = prepare(plan, out, engine, rehearsal=rehearses(out, arguments.key))
+        with bars(quiet=arguments.json) as shown:
+            rehearsal = rehearses(out, arguments.key)
+            ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_dropped(ready.census)
         log = out.with_name(out.name + ".log")
         with locked(out), nothing_left(key_file(out, arguments.key), log):

@@ -23,6 +23,7 @@ R = TypeVar("R")
 BatchKernel = Callable[[pa.Table], pa.Table]
 PartKernel = Callable[..., pa.Table]  # (part, one table for each exchanged flow) -> table
 Steps = Callable[[int, int], None]  # called with the number of finished parts and of all parts
+Read = Callable[[int], None]  # called with the number of rows of a batch
 
 
 class Flow(Protocol):
@@ -117,6 +118,9 @@ class Engine(Protocol):
         """A flow of released records, without dictionaries."""
         ...
 
-    def exchange(self, *flows: Flow, by: str, parts: int) -> Parts:
-        """Divide rows into parts: the integer in column ``by`` (0 to parts - 1) is the part of a row."""
+    def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> Parts:
+        """Divide rows into parts: the integer in column ``by`` (0 to parts - 1) is the part of a row.
+
+        ``read`` is told the rows of each batch where this process reads them; elsewhere ``kept`` says how far it is.
+        """
         ...

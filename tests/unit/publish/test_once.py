@@ -12,6 +12,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.registry import find
 from stirred.publish import Packet, load, run
+from stirred.publish.before.refusals import prepare
 from stirred.publish.papers import documents
 from stirred.report import Report
 
@@ -86,6 +87,14 @@ def test_the_promise_and_the_exhibits_are_asked_for_once(
     run(plan, folder / "packet", key=Key.for_tests(1))
     for method in ("specification", "exhibits", "release"):
         assert {name: counted.calls[method, name] for name in NAMES} == dict.fromkeys(NAMES, 1)
+
+
+def test_the_check_before_a_run_says_how_far_it_is(folder: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    prepare(load(folder / "plan.toml"), folder / "packet", progress=lambda *event: told.append(event))
+    assert {step for step, _, _ in told} == {"check"}
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert told[-1][1] == told[-1][2] == len(told) - 1 > 3
 
 
 def test_a_resumed_run_states_the_promise_once_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

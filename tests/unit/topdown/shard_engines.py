@@ -11,7 +11,7 @@ import pyarrow.dataset as pads
 
 from stirred.census import Census
 from stirred.engine import Local
-from stirred.engine.base import Flow, Steps
+from stirred.engine.base import Flow, Read, Steps
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.mechanisms.base import Release
 
@@ -95,8 +95,8 @@ class Narrow(Local):
         assert isinstance(flow, LocalFlow)
         return TurnedFlow.of(flow, self.rows)
 
-    def exchange(self, *flows: Flow, by: str, parts: int) -> TurnedParts:
-        made = LocalParts.of(flows, by, parts, self.workers, self.scratch)
+    def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> TurnedParts:
+        made = LocalParts.of(flows, by, parts, self.workers, self.scratch, read)
         return TurnedParts(*_fields(made), self.gathered or ([],))
 
 

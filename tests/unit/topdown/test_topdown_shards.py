@@ -403,6 +403,23 @@ def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_
         assert found == wanted
 
 
+def test_reading_says_how_far_it_is(make_census, cut_at, tmp_path):
+    told: list[tuple[int, int]] = []
+
+    def progress(step: str, done: int, total: int) -> None:
+        if step.endswith(": tabulate"):
+            told.append((done, total))
+
+    cut_at(1)
+    census = make_census(4, states=2)
+    TopDown(workload="small").release(census, key=KEY, engine=Narrow(), out=tmp_path, progress=progress)
+    under_way = told[1:-1]  # it begins and ends as one step
+    assert len(under_way) > 1
+    assert under_way == sorted(under_way)
+    assert under_way[-1] == (under_way[-1][1],) * 2
+    assert under_way[-1][1] >= census.count("person")
+
+
 @pytest.mark.slow
 @pytest.mark.spark("local")
 def test_replicates_and_measurements_on_a_cluster(make_census, spark, tmp_path):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stirred.arrow import pads
 from stirred.census import Census, read
-from stirred.engine.base import Flow
+from stirred.engine.base import Flow, Read
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.engine.local.memory import LIBRARIES, available, bound
 from stirred.engine.plain import ROWS, plain, plain_schema, streamed
@@ -89,6 +89,6 @@ class Local:
         """Released records as they stream from their file."""
         return LocalFlow(lambda: streamed(data), plain_schema(data.schema), self.workers)
 
-    def exchange(self, *flows: Flow, by: str, parts: int) -> LocalParts:
+    def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> LocalParts:
         """Parts on disk."""
-        return LocalParts.of(flows, by, parts, self.workers, self.scratch)
+        return LocalParts.of(flows, by, parts, self.workers, self.scratch, read)

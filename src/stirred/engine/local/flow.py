@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from stirred.arrow import pads
-from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
+from stirred.engine.base import BatchKernel, Flow, PartKernel, Read, Steps
 from stirred.engine.local.released import ReleasedFile
 from stirred.engine.local.sealed import EncryptedWriter, SealedFiles
 from stirred.engine.local.threads import in_order
@@ -37,9 +37,15 @@ class LocalFlow:
         """One more kernel on every batch."""
         return LocalFlow(self.batches, schema, self.workers, (*self.kernels, kernel))
 
-    def run(self) -> Iterator[pa.Table]:
+    def run(self, read: Read | None = None) -> Iterator[pa.Table]:
         """Every batch after all kernels."""
-        return in_order(self._through, self.batches(), self.workers)
+        return in_order(self._through, self._told(read), self.workers)
+
+    def _told(self, read: Read | None) -> Iterator[pa.Table]:
+        for table in self.batches():
+            yield table
+            if read is not None:
+                read(table.num_rows)
 
     def _through(self, table: pa.Table) -> pa.Table:
         for kernel in self.kernels:
@@ -144,13 +150,20 @@ class LocalParts:
     kernels: tuple[tuple[PartKernel, pa.Schema], ...] = field(default=())
 
     @staticmethod
-    def of(flows: Sequence[Flow], by: str, parts: int, workers: int, scratch: Path | None) -> "LocalParts":
+    def of(
+        flows: Sequence[Flow],
+        by: str,
+        parts: int,
+        workers: int,
+        scratch: Path | None,
+        read: Read | None = None,
+    ) -> "LocalParts":
         """Exchange flows."""
         store = Store(scratch)
         with store.dropped_on_error():
             for i, flow in enumerate(flows):
                 assert isinstance(flow, LocalFlow)
-                store.fill(i, flow.run(), flow.schema, by, parts)
+                store.fill(i, flow.run(read), flow.schema, by, parts)
         return LocalParts(store, tuple(flow.schema for flow in flows), parts, workers, scratch)
 
     def map(self, kernel: PartKernel, schema: pa.Schema) -> "LocalParts":

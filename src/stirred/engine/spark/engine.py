@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stirred.arrow import pads
 from stirred.census import Census
-from stirred.engine.base import Flow
+from stirred.engine.base import Flow, Read
 from stirred.engine.local import Local
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkParts
@@ -53,7 +53,7 @@ class Spark(Cluster):
         """Return False: records stay on the cluster."""
         return False
 
-    def exchange(self, *flows: Flow, by: str, parts: int) -> SparkParts:
+    def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> SparkParts:  # noqa: ARG002 — others read
         """Partitions of Spark, by one shuffle."""
         return SparkParts.of(self, flows, by, parts)
 

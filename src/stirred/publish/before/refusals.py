@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stirred.census import Census
-from stirred.engine import Engine
+from stirred.engine import Engine, Progress
 from stirred.engine.choice import engine_named
 from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import Mechanism, Release
@@ -30,7 +30,9 @@ class ReadyPlan:
         return self.promise.whole
 
 
-def prepare(plan: Plan, out: Path, engine: Engine | None = None, *, rehearsal: bool = False) -> ReadyPlan:
+def prepare(
+    plan: Plan, out: Path, engine: Engine | None = None, *, rehearsal: bool = False, progress: Progress | None = None
+) -> ReadyPlan:  # fmt: skip
     """Refuse what can be refused, without writing anything; what is left can be run.
 
     A ``rehearsal`` is run with a key for tests, and its packet is marked as not private: there a mechanism may be told to
@@ -38,7 +40,7 @@ def prepare(plan: Plan, out: Path, engine: Engine | None = None, *, rehearsal: b
     """
     require_room(out)
     place = engine or engine_named(plan.engine)
-    census = plan.checked_census(place)
+    census = plan.checked_census(place, progress=progress)
     require_variables(plan, census)
     promise = _noted(stated(plan, census, place), census)
     for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):

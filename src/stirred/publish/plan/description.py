@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stirred.census import Census, Invalid, read
 from stirred.census.bureau import described
-from stirred.engine import Engine, Local
+from stirred.engine import Engine, Local, Progress
 from stirred.errors import PlanError
 from stirred.frames import frame_of
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
@@ -182,6 +182,11 @@ class Plan:
             )
         return read(path) if engine is None else engine.read(path)
 
-    def checked_census(self, engine: Engine | None = None) -> Census:
+    def checked_census(self, engine: Engine | None = None, *, progress: Progress | None = None) -> Census:
         """The plan's census with its records held against the schema, before anything else reads them."""
-        return self.census(engine).checked(invalid=self.invalid)
+
+        def told(step: str, done: int, total: int) -> None:  # noqa: ARG001 — its steps are one to whoever waits
+            if progress is not None:
+                progress("check", done, total)
+
+        return self.census(engine).checked(invalid=self.invalid, progress=told)

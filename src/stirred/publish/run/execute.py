@@ -58,7 +58,7 @@ def _run(
     prepared: ReadyPlan | None,
 ) -> Packet:
     report("promise", 0, 1)
-    ready = prepared or prepare(plan, out, engine)
+    ready = prepared or prepare(plan, out, engine, progress=report)
     report("promise", 1, 1)
     unfinished = Unfinished(out.with_name(out.name + ".part"))
     unfinished.begin(plan, key, ready.census)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stirred.arrow import pads
 from stirred.engine import Engine
-from stirred.engine.base import Flow, Parts
+from stirred.engine.base import Flow, Parts, Read
 from stirred.mechanisms.topdown.rules.agreement import Earlier
 from stirred.mechanisms.topdown.rules.constraints import bounding, depth_of, structural
 from stirred.mechanisms.topdown.rules.divided import DividedTypes, dividing
@@ -144,7 +144,8 @@ def gather(task: Task) -> Subtrees | None:
         shaping = quarters_rule(measured) if options and options.quarters else None
         quarters = None if shaping is None else (UNITS + measured.rules.index(shaping), occupied(shaping))
         kernel = Preparation(spine, columns, schema, options, beside, quarters)
-        prepared = engine.exchange(*flows, by=PART, parts=found.parts).map(kernel, schema).kept()
+        met = engine.exchange(*flows, by=PART, parts=found.parts, read=_read(task, records))
+        prepared = met.map(kernel, schema).kept(task.steps("sort"))
     finally:
         areas.parts.drop()
     try:
@@ -163,6 +164,20 @@ def gather(task: Task) -> Subtrees | None:
         areas=areas.schema,
         beside=beside,
     )
+
+
+def _read(task: Task, records: int) -> Read:
+    """Say how many of the records were read, units beside them included."""
+    units = {rule.units for rule in task.workload.rules if rule.kind == "facilities"}
+    total = records + sum(task.engine.census(task.census).count(name) for name in units)
+    done = 0
+
+    def read(rows: int) -> None:
+        nonlocal done
+        done += rows
+        task.say("tabulate", min(done, total), total)
+
+    return read
 
 
 def with_types(division: Division, prepared: Parts, rule: Rule | None) -> Division:
