@@ -9,6 +9,7 @@ packet: whoever has it can undo the noise. Keep it as you keep the census, or de
 
 import argparse
 import inspect
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +26,8 @@ from stirred.mechanisms.registry import find, methods, registration
 
 if TYPE_CHECKING:
     from stirred.census import Invalid
-    from stirred.mechanisms.base import Mechanism
     from stirred.mechanisms.config import MechanismConfig
+    from stirred.mechanisms.exhibits import Exhibit
     from stirred.publish import Plan
     from stirred.spec import Specification
 
@@ -81,7 +82,8 @@ def run(name: str, arguments: argparse.Namespace) -> int:
             with bars(quiet=arguments.json) as shown:
                 census = engine.read(path).checked(invalid=invalid, progress=shown)
             promise = mechanism.specification(census, engine=engine)
-            return _promise(mechanism, promise, json=arguments.json, language=arguments.language or "en")
+            before = mechanism.before(census)
+            return _promise(promise, before, json=arguments.json, language=arguments.language or "en")
     if out is None:
         raise InputError(
             "there is no place for the packet",
@@ -148,21 +150,28 @@ def census_file(path: Path) -> Path:
     return described if described.exists() else path.resolve()
 
 
-def _promise(mechanism: "Mechanism", promise: "Specification", *, json: bool, language: str) -> int:
+def _promise(
+    promise: "Specification",
+    before: "tuple[Sequence[Exhibit], Mapping[str, object]]",
+    *,
+    json: bool,
+    language: str,
+) -> int:
     from stirred.languages import Language
     from stirred.mechanisms.exhibits import Listing
     from stirred.spec import NormalizedRenyi
     from stirred.spec.card import Card
 
+    exhibits, details = before
     if json:
         zcdp = isinstance(promise.output_premetric, NormalizedRenyi)
         spent = {"rho_squared": promise.rho_squared.exact} if zcdp else {"epsilon": promise.budget.exact}
         notes = {"notes": list(promise.notes)}
-        print_json({"specification": str(promise)} | spent | notes | dict(mechanism.details()))
+        print_json({"specification": str(promise)} | spent | notes | dict(details))
         return 0
     shown, said = console(), Language.of(language).translated
     shown.print(Card(promise, language=language).text())
-    for exhibit in mechanism.exhibits(None):
+    for exhibit in exhibits:
         for part in exhibit.parts:
             if isinstance(part, Listing):
                 rows = [

@@ -235,6 +235,10 @@ class Mechanism(ABC):
         """Findings for the report from public numbers; without a release, what is known before one."""
         return ()
 
+    def before(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:  # noqa: ARG002
+        """Exhibits and details that can be shown of this census before a run."""
+        return self.exhibits(None), self.details()
+
     def knobs(self) -> Sequence["Knob"]:
         """What tuning may turn; the first one is turned unless another is named."""
         return ()

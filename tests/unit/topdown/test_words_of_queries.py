@@ -81,6 +81,24 @@ def test_a_move_across_the_border_of_parts_is_not_said_to_be_cheap() -> None:
     assert "block within block_group made anew" in listing(SpineOptions(block_groups=("place",)))
 
 
+def test_a_check_before_a_run_knows_the_parts_of_the_census() -> None:
+    """A census with AIAN areas is measured in parts without being told to."""
+    spine = ["state", "county", "tract", "block_group", "block"]
+    homes: dict[str, object] = {name: ["1", "1"] for name in spine}
+    homes |= {"block": ["1", "2"], "aiannh": ["9999", "0010"], "household_id": [1, 2]}
+    geography = {"spine": spine, "off_spine": {"aiannh": {"of": "block"}}}
+    schema = {"geography": geography, "record": {"household": {"id": "household_id"}}}
+    exhibits, details = TopDown(workload="pl94").before(Census.of(schema, {"household": homes}))
+    assert len(exhibits) == 2
+    for exhibit in exhibits:
+        (costs,) = (part for part in exhibit.parts if isinstance(part, Listing))
+        changes = [str(row[0]) for row in costs.rows]
+        assert "block within county, on one side of the border of aiannh" in changes
+        assert "block within county" not in changes
+    for told in details["workloads"].values():  # type: ignore[attr-defined]
+        assert "block within county" not in told["semantics"]
+
+
 def test_codes_that_a_workload_makes_have_labels_in_the_packet(tmp_path: Path) -> None:
     """A user of the packet has no workload file: 0 and 1 of an axis of one's own would mean nothing."""
     people = {

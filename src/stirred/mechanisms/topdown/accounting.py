@@ -181,16 +181,9 @@ def costs(
     """
     columns = [Phrase("topdown.exhibit.change"), "ρ²", Phrase("topdown.exhibit.epsilon", delta="10⁻¹⁰")]
     named: dict[str, str] = {axis.name: axis_words(axis.name) for axis in workload.histogram.axes}
-    named |= {_inside(workload, level): _cut(workload, level, options) for level in workload.levels}
-    if levels is not None:
-        shown_levels = {name.removesuffix(PART).removesuffix(MADE) for name in levels}
-    else:  # of a split tree only those of parts: whether the census has a level above them is not known
-        shown_levels = {level for level in workload.levels if not _above_parts(workload, level, options)}
-    absent = {_inside(workload, level) for level in workload.levels if level not in shown_levels}
     rows = [
         (named.get(name, name), str(Budget.of(rho)), str(at_delta))
-        for name, (rho, at_delta) in semantics(workload).items()
-        if name not in absent
+        for name, (rho, at_delta) in _of_tree(workload, levels, options).items()
     ]
     if proved is not None:
         shown = str(Budget.of(proved.rho_squared)), str(epsilon(proved.rho_squared))
@@ -201,6 +194,21 @@ def costs(
         rows=rows,
         numeric=columns[1:],
     )
+
+
+def _of_tree(
+    workload: Workload, levels: set[str] | None, options: SpineOptions | None
+) -> dict[str, tuple[Fraction, Decimal]]:
+    """The lines of :func:`semantics` that hold in the tree that is measured, under the names that they have there."""
+    if levels is not None:
+        shown = {name.removesuffix(PART).removesuffix(MADE) for name in levels}
+    else:  # of a split tree only those of parts: whether the census has a level above them is not known
+        shown = {level for level in workload.levels if not _above_parts(workload, level, options)}
+    absent = {_inside(workload, level) for level in workload.levels if level not in shown}
+    moves: dict[str, str] = {
+        _inside(workload, level): _cut(workload, level, options) for level in workload.levels
+    }
+    return {moves.get(name, name): line for name, line in semantics(workload).items() if name not in absent}
 
 
 def _cut(workload: Workload, level: str, options: SpineOptions | None) -> Phrase:
@@ -221,9 +229,11 @@ def _above_parts(workload: Workload, level: str, options: SpineOptions | None) -
     return levels.index(level) < levels.index(options.split_at)
 
 
-def document(workload: Workload, found: Inside, *, noiseless: bool) -> dict[str, object]:
+def document(
+    workload: Workload, found: Inside, options: SpineOptions | None, *, noiseless: bool
+) -> dict[str, object]:
     """The same for programs; a census with AIAN areas may be measured in parts, and nothing is free there."""
-    lines: dict[str, tuple[Fraction, Decimal]] = {} if noiseless else semantics(workload)
+    lines = {} if noiseless else _of_tree(workload, None, options)
     inner: dict[str, object] = {}
     if found.saved and not noiseless:
         inner["inside_the_multiverse"] = {

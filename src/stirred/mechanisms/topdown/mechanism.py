@@ -44,6 +44,7 @@ from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.settings import TopDownSettings
 from stirred.mechanisms.topdown.tuning.tuned import other_tree, tuned_workload
 from stirred.mechanisms.topdown.workload.histogram import column
+from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.words import level_words
 from stirred.mechanisms.topdown.workload.workload import TREE, Workload
 from stirred.spec import Specification
@@ -272,12 +273,22 @@ class TopDown(TopDownSettings):
 
     def details(self) -> Mapping[str, object]:
         """ρ² by level, attribute and area, and inside the multiverse."""
-        return {
-            "workloads": {
-                w.name: accounting.document(w, inside(w, self.spine or w.spine), noiseless=self.noiseless)
-                for w in self.workloads
-            }
+        return self._documents({w.name: self.spine or w.spine for w in self.workloads})
+
+    def _documents(self, trees: Mapping[str, SpineOptions | None]) -> Mapping[str, object]:
+        found = {
+            w.name: accounting.document(w, inside(w, trees[w.name]), trees[w.name], noiseless=self.noiseless)
+            for w in self.workloads
         }
+        return {"workloads": found}
+
+    def before(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:
+        """As a run would measure this census, whose areas production may cut into parts."""
+        trees = {w.name: self.tree(w, census.schema) for w in self.workloads}
+        shown = () if self.noiseless else tuple(
+            accounting.where_noise_fell(w, options=trees[w.name]) for w in self.workloads
+        )  # fmt: skip
+        return shown, self._documents(trees)
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
         """Where the noise fell: as the run measured, or before a run as the workload asks."""
