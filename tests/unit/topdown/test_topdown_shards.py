@@ -403,21 +403,24 @@ def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_
         assert found == wanted
 
 
-def test_reading_says_how_far_it_is(make_census, cut_at, tmp_path):
-    told: list[tuple[int, int]] = []
+def test_reading_and_replicates_say_how_far_they_are(make_census, cut_at, tmp_path):
+    told: dict[str, list[tuple[int, int]]] = {"tabulate": [], "replicates": []}
 
     def progress(step: str, done: int, total: int) -> None:
-        if step.endswith(": tabulate"):
-            told.append((done, total))
+        told.get(step.rpartition(": ")[2], []).append((done, total))
 
     cut_at(1)
-    census = make_census(4, states=2)
-    TopDown(workload="small").release(census, key=KEY, engine=Narrow(), out=tmp_path, progress=progress)
-    under_way = told[1:-1]  # it begins and ends as one step
-    assert len(under_way) > 1
-    assert under_way == sorted(under_way)
-    assert under_way[-1] == (under_way[-1][1],) * 2
-    assert under_way[-1][1] >= census.count("person")
+    census, mechanism = make_census(4, states=2), TopDown(workload="small", replicates=2)
+    mechanism.release(census, key=KEY, engine=Narrow(), out=tmp_path, progress=progress)
+    read = told["tabulate"][1:-1]  # it begins and ends as one step
+    assert read == sorted(read)
+    assert len(read) > 1
+    assert read[-1][0] == read[-1][1] >= census.count("person")
+    again = told["replicates"]
+    assert again == sorted(again)
+    assert again[0][0] == 0
+    assert {30, 130} < {done for done, _ in again}
+    assert again[-1] == (200, 200)
 
 
 @pytest.mark.slow
