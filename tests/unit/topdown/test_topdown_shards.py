@@ -508,3 +508,34 @@ def test_a_killed_run_goes_on_with_the_parts_that_are_left(make_census, cut_at, 
     assert content(again) == content(whole)
     assert not {int(name.split("-")[1]) for name in kept} & set(numbers)  # they were not solved again
     assert not (tmp_path / "state" / "small").exists()
+
+
+def test_a_killed_run_goes_on_with_the_replicates_that_are_left(make_census, cut_at, tmp_path: Path):
+    census, mechanism = make_census(3), TopDown(workload="small", replicates=3)
+    cut_at(2)
+    for name in ("whole", "out"):
+        (tmp_path / name).mkdir()
+    whole = mechanism.release(census, key=KEY, engine=Narrow(), out=tmp_path / "whole")
+
+    def stopped(step: str, done: int, total: int) -> None:
+        if step.endswith("replicates") and done > 200:
+            raise KeyboardInterrupt
+
+    settings: dict[str, Any] = {"key": KEY, "out": tmp_path / "out", "state": tmp_path / "state"}
+    with pytest.raises(KeyboardInterrupt):
+        mechanism.release(census, engine=Narrow(), progress=stopped, **settings)
+    kept = sorted(path.name for path in (tmp_path / "state" / "small").glob("replicate-*.parquet"))
+    assert kept == ["replicate-0.parquet", "replicate-1.parquet"]
+    for left in (tmp_path / "out").iterdir():  # as the writer of packets does
+        left.unlink()
+    told: list[int] = []
+
+    def progress(step: str, done: int, total: int) -> None:
+        if step.endswith("replicates"):
+            told.append(done)
+
+    again = mechanism.release(census, engine=Narrow(parts=5), progress=progress, **settings)
+    assert content(again) == content(whole)
+    assert min(told) == 200  # the first two were not made again
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert not (tmp_path / "state" / "small").exists()

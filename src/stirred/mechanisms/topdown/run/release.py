@@ -88,7 +88,7 @@ def _made(task: Task, above: Above, subtrees: Subtrees | None) -> Made:
         if task.bureau and task.out is not None:
             mdf.write(task.workload, microdata, task.out, _quarters(task))
         if task.replicates:
-            tables |= replicates.tables(task, made, subtrees)
+            tables |= replicates.tables(task, made, subtrees, checkpoint)
         if task.keep_nmf and task.out is not None:
             _write_measurements(task, task.out, made, subtrees)
     finally:

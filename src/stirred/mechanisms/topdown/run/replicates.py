@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from stirred.arrow import pads
 from stirred.engine import Progress
 from stirred.mechanisms.topdown.estimate import gls, unbiased
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
@@ -23,6 +24,7 @@ from stirred.mechanisms.topdown.estimate.uncertainty import MODE
 from stirred.mechanisms.topdown.run import digest, output
 from stirred.mechanisms.topdown.run.above import Above, input_digest
 from stirred.mechanisms.topdown.run.estimation import Estimation, estimate, told, tops
+from stirred.mechanisms.topdown.run.levels import NOTHING_KEPT, Checkpoint
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
 from stirred.mechanisms.topdown.run.subtrees.published import (
     ReleasedRows,
@@ -38,10 +40,12 @@ from stirred.mechanisms.topdown.tree.counts import upward
 SHARES = {"tree": (0, 30), "solve": (30, 69)}  # step → where it begins in 100, and how many it takes
 
 
-def tables(task: Task, made: Estimation, counted: Subtrees | None) -> dict[str, pa.Table]:
+def tables(
+    task: Task, made: Estimation, counted: Subtrees | None, checkpoint: Checkpoint = NOTHING_KEPT
+) -> dict[str, pa.Table]:
     """The data of a release for the uncertainty of any table: replicates, and unbiased marginals if there are any."""
     name, folder = task.workload.name, None if made.subtrees is None else task.out
-    runs = output.assembled(_replicates(task, made), folder)
+    runs = output.assembled(_replicates(task, made, checkpoint), folder)
     if task.mode == "guided":
         runs = runs.replace_schema_metadata({MODE: b"guided"})
     result = {f"{name}-replicates": runs}
@@ -83,17 +87,19 @@ def tree_estimate(
     return informed, replace(made.solve, tops=tops(above, informed, made.levels[-1], None))
 
 
-def replicates(task: Task, made: Estimation) -> Iterator[Estimation]:
-    """Runs on the release, one after the other; each is dropped when the next one is asked for."""
+def replicates(task: Task, made: Estimation, start: int = 0) -> Iterator[tuple[int, Estimation]]:
+    """Runs on the release from number ``start`` on; each is dropped when the next one is asked for."""
+    if start == task.replicates:
+        return
     above = in_place_of_census(task, made)
     own = task.key.bind("uncertainty", above.input_digest)
-    for number in range(task.replicates):
+    for number in range(start, task.replicates):
         task.say("replicates", 100 * number, 100 * task.replicates)
         quiet = replace(task, progress=_share(task, number))
         noise = None if task.settings.noiseless else own.bind("replicate", number)
         one = estimate(quiet, above, made.subtrees, noise, summarised=False)
         try:
-            yield one
+            yield number, one
         finally:
             one.drop()
     task.say("replicates", 100 * task.replicates, 100 * task.replicates)
@@ -125,9 +131,20 @@ def in_place_of_census(task: Task, made: Estimation) -> Above:
     )
 
 
-def _replicates(task: Task, made: Estimation) -> Iterator[pa.Table]:
-    """Replicates as rows: the columns of the microdata, ``replicate`` and ``count``."""
-    for number, one in enumerate(replicates(task, made)):
+def _replicates(task: Task, made: Estimation, checkpoint: Checkpoint) -> Iterator[pa.Table]:
+    """Replicates as rows: the columns of the microdata, ``replicate`` and ``count``.
+
+    Those of a census in parts are kept when they are finished, as subtrees are: a run that is killed goes on with the next.
+    """
+    kept = checkpoint.kept() if made.subtrees is not None and task.engine.name == "local" else None
+    start = 0
+    while kept is not None and start < task.replicates:
+        place = kept.finished(_file(task, start))
+        if place is None:
+            break
+        yield from Stored(pads.dataset(place), None).tables()
+        start += 1
+    for number, one in replicates(task, made, start):
         if one.subtrees is None:
             leaves = one.released[-1]
             yield output.replicate(task.workload, one.above.published, leaves, number, bureau=task.bureau)
@@ -137,7 +154,14 @@ def _replicates(task: Task, made: Estimation) -> Iterator[pa.Table]:
         with Stored.of(
             one.subtrees.parts.map(kernel, schema), task.out, f"{task.workload.name}-replicate-{number}"
         ) as rows:
+            if kept is not None and rows.place is not None:
+                kept.adopt(_file(task, number), rows.place)
+                rows = Stored(pads.dataset(kept.folder / _file(task, number)), None)
             yield from rows.tables()
+
+
+def _file(task: Task, number: int) -> str:
+    return f"replicate-{number}{'-bureau' if task.bureau else ''}.parquet"
 
 
 def _unbiased(
