@@ -179,7 +179,8 @@ def _unbiased(
         return
     schema = tagged_schema(unbiased.schema(workload, bureau=task.bureau))
     kernel = UnbiasedRows(solve, schema, task.bureau)
-    with Stored.of(counted.parts.map(kernel, schema), task.out, f"{workload.name}-unbiased") as rows:
+    parts, steps = counted.parts.map(kernel, schema), task.steps("unbiased estimates")
+    with Stored.of(parts, task.out, f"{workload.name}-unbiased", steps) as rows:
         last = len(above.spine.levels) - 1
         for depth in range(above.depth + 1, last):
             for number in range(len(unbiased.marginals(workload))):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stirred.arrow import pads
-from stirred.engine.base import Parts
+from stirred.engine.base import Parts, Steps
 from stirred.mechanisms.topdown.estimate import unbiased
 from stirred.mechanisms.topdown.estimate.informed import Informed
 from stirred.mechanisms.topdown.measure import nmf
@@ -146,11 +146,11 @@ class Stored:
     sorted: Path | None = None  # the folder of files by level and table
 
     @staticmethod
-    def of(rows: Parts, folder: Path | None, name: str) -> "Stored":
+    def of(rows: Parts, folder: Path | None, name: str, steps: Steps | None = None) -> "Stored":
         """Compute the rows and store them."""
         if folder is None:
-            return Stored(pads.dataset(rows.gathered()), None)
-        stored = Stored(rows.write(folder, name), folder / f"{name}.parquet")
+            return Stored(pads.dataset(rows.gathered(steps)), None)
+        stored = Stored(rows.write(folder, name, steps), folder / f"{name}.parquet")
         if DEPTH not in stored.data.schema.names:
             return stored
         with stored:  # read once, not once for each table
