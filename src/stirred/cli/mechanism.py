@@ -79,7 +79,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     invalid: Invalid = arguments.invalid or "refuse"
     if arguments.check:
         with chosen_engine(arguments) as engine:
-            with bars(quiet=arguments.json) as shown:
+            with bars(quiet=arguments.json, late=True) as shown:
                 census = engine.read(path).checked(invalid=invalid, progress=shown)
             promise = mechanism.specification(census, engine=engine)
             before = mechanism.before(census)
@@ -103,7 +103,7 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
 
     with chosen_engine(arguments) as engine:
         alone = arguments.key is None and all(mechanism.noiseless for mechanism in plan.mechanisms)
-        with bars(quiet=arguments.json) as shown:
+        with bars(quiet=arguments.json, late=True) as shown:
             rehearsal = alone or rehearses(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_dropped(ready.census)

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
     with chosen_engine(arguments, planned=plan.engine) as engine:
         # all that can be refused is refused before a key is made
-        with bars(quiet=arguments.json) as shown:
+        with bars(quiet=arguments.json, late=True) as shown:
             rehearsal = rehearses(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_dropped(ready.census)

@@ -160,3 +160,17 @@ def test_spec_compare_says_first_which_side_is_stronger(
     assert capsys.readouterr().out.startswith(said)
     assert main(["spec", "compare", first, second, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["overall"]["headline"].startswith(said)
+
+
+def test_what_is_refused_at_once_has_no_line_before_its_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("stirred.cli.terminal.progress.time.monotonic", lambda: now[0])
+    with bars(late=True) as told:
+        told("check", 0, 5)
+        told("check", 1, 5)
+        assert capsys.readouterr().err == ""
+        now[0] = 40.0
+        told("check", 2, 5)
+        assert capsys.readouterr().err == "  40.0 s  check 40 %\n"

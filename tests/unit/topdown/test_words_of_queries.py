@@ -6,6 +6,7 @@ import pytest
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.errors import InputError
 from stirred.languages import CODES, Language, Phrase
 from stirred.mechanisms import topdown
 from stirred.mechanisms.exhibits import Listing, Series
@@ -97,6 +98,20 @@ def test_a_check_before_a_run_knows_the_parts_of_the_census() -> None:
         assert "block within county" not in changes
     for told in details["workloads"].values():  # type: ignore[attr-defined]
         assert "block within county" not in told["semantics"]
+
+
+def test_a_missing_column_of_the_second_product_is_refused_before_the_first() -> None:
+    homes = {"state": ["1"], "block": ["1"], "household_id": [1], "kind": [1], "gq_type": [0]}
+    people = {"household_id": [1], "age": [30], "hispanic": [1], "race": [1]}
+    schema = {
+        "geography": {"spine": ["state", "block"]},
+        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+    }
+    census = Census.of(schema, {"household": homes, "person": people})
+    TopDown(workload="pl94").refuse(census)
+    del homes["gq_type"]
+    with pytest.raises(InputError, match="have no column gq_type"):
+        TopDown(workload="pl94").refuse(Census.of(schema, {"household": homes, "person": people}))
 
 
 def test_codes_that_a_workload_makes_have_labels_in_the_packet(tmp_path: Path) -> None:

@@ -29,13 +29,16 @@ def percent(done: int, total: int) -> int:
 
 
 @contextmanager
-def bars(*, quiet: bool = False) -> "Iterator[ProgressEvents]":
-    """Bars on standard error while the block runs, or lines where it is not a terminal; nothing when it is quiet."""
+def bars(*, quiet: bool = False, late: bool = False) -> "Iterator[ProgressEvents]":
+    """Bars on standard error while the block runs, or lines where it is not a terminal; nothing when it is quiet.
+
+    ``late`` lines are only those of steps that last: what is refused at once is one error and nothing before it.
+    """
     if quiet:
         yield _nothing
         return
     if not sys.stderr.isatty():
-        yield _line_a_step()
+        yield _line_a_step(late=late)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -61,7 +64,7 @@ def _nothing(step: str, done: int, total: int) -> None:
     """Show no progress."""
 
 
-def _line_a_step() -> "ProgressEvents":
+def _line_a_step(*, late: bool = False) -> "ProgressEvents":
     """Print the name of each step when it begins, with the seconds since the start; a long one says how far it is."""
     began, told = time.monotonic(), dict[str, float]()  # when a step under way was last told
 
@@ -72,7 +75,7 @@ def _line_a_step() -> "ProgressEvents":
         if done >= total:
             told.pop(step)  # a later release has the same steps
         far = "" if begins or done >= total or now - last < LINE_AFTER else f" {percent(done, total)} %"
-        if far or (begins and (done < total or total == 0)):
+        if far or (begins and not late and (done < total or total == 0)):
             if step in told:
                 told[step] = now
             try:

@@ -42,6 +42,7 @@ from stirred.mechanisms.topdown.run.plain import plain
 from stirred.mechanisms.topdown.run.release import run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.settings import TopDownSettings
+from stirred.mechanisms.topdown.tree.counts import require_columns
 from stirred.mechanisms.topdown.tuning.tuned import other_tree, tuned_workload
 from stirred.mechanisms.topdown.workload.histogram import column
 from stirred.mechanisms.topdown.workload.options import SpineOptions
@@ -75,10 +76,10 @@ class TopDown(TopDownSettings):
         return propose(schema)
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
-        """Stop if records or an earlier packet are missing, or the closed form does not fit the workload."""
+        """Stop if records, a column or an earlier packet are missing, or the closed form does not fit the workload."""
         self.require_given()
         for workload in self.workloads:
-            census.schema.record(workload.record)
+            require_columns(census, workload)
             if (self.mode or workload.mode) in TREE:
                 Algebra.of(workload.histogram, workload.queries).require()
 

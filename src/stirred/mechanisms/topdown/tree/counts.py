@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.errors import DataError, InputError
+from stirred.errors import DataError, InputError, did_you_mean
 from stirred.mechanisms.released_parts import cells
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query, cell_expression
@@ -85,13 +85,7 @@ def histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse
 def counted(census: "Census", workload: Workload) -> pl.DataFrame:
     """The census's records by the code of their leaf and their cell."""
     leaf = census.schema.spine[-1]
-    needed = [
-        name
-        for axis in workload.histogram.axes
-        for name in (axis.source.columns if axis.source else (axis.name,))
-    ]
-    needed += [name for name, _ in workload.where]
-    frame = census.scan(workload.record, list(dict.fromkeys([leaf, *needed])))
+    frame = census.scan(workload.record, list(dict.fromkeys([leaf, *_needed(workload)])))
     for name, values in workload.where:
         frame = frame.filter(pl.col(name).is_in(list(values)))
     types = frame.collect_schema()
@@ -101,6 +95,29 @@ def counted(census: "Census", workload: Workload) -> pl.DataFrame:
     if strangers:
         raise no_cell(strangers, workload)
     return found
+
+
+def _needed(workload: Workload) -> list[str]:
+    """The columns by which a workload counts records."""
+    axes = workload.histogram.axes
+    needed = [name for axis in axes for name in (axis.source.columns if axis.source else (axis.name,))]
+    return [*needed, *(name for name, _ in workload.where)]
+
+
+def require_columns(census: "Census", workload: Workload) -> None:
+    """Raise an error, before anything is counted, if the census lacks a column by which the workload counts."""
+    schema = census.schema
+    record = schema.record(workload.record)
+    there = [*census.columns(record.name), *schema.spine, *(off.name for off in schema.geography.off_spine)]
+    if record.linked_to:
+        there += census.columns(record.linked_to)
+    for name in _needed(workload):
+        if name not in there:
+            raise InputError(
+                f"{record.name} records have no column {name}",
+                why=f"workload {workload.name} counts by it",
+                fix=did_you_mean(name, there),
+            )
 
 
 def placed(found: pl.DataFrame, workload: Workload, spine: Tree, leaf: str) -> list[Sparse]:
