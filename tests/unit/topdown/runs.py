@@ -55,7 +55,8 @@ class Outcome:
         return [one.levels[-1] for one in self.again(count)]
 
     def again(self, count: int) -> Iterator[Estimation]:
-        return replicates.replicates(replace(self.task, replicates=count), self.estimation)
+        for _, one in replicates.replicates(replace(self.task, replicates=count), self.estimation):
+            yield one
 
     def unbiased(self) -> pa.Table:
         """The unbiased estimates of every geounit."""
