@@ -121,6 +121,6 @@ class Engine(Protocol):
     def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> Parts:
         """Divide rows into parts: the integer in column ``by`` (0 to parts - 1) is the part of a row.
 
-        ``read`` is told the rows of each batch where this process reads them; elsewhere ``kept`` says how far it is.
+        ``read`` is called with the number of rows of each batch, if this process reads them; a cluster reports in ``kept``.
         """
         ...

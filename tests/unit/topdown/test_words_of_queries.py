@@ -83,7 +83,7 @@ def test_a_move_across_the_border_of_parts_is_not_said_to_be_cheap() -> None:
 
 
 def test_a_check_before_a_run_knows_the_parts_of_the_census() -> None:
-    """A census with AIAN areas is measured in parts without being told to."""
+    """By default a census with AIAN areas is measured in parts, as production did."""
     spine = ["state", "county", "tract", "block_group", "block"]
     homes: dict[str, object] = {name: ["1", "1"] for name in spine}
     homes |= {"block": ["1", "2"], "aiannh": ["9999", "0010"], "household_id": [1, 2]}
