@@ -2,7 +2,8 @@ r"""Solve the root's histogram: non-negative least squares with its exact sums, 
 
 Minimise $\tfrac12 x' H x - b' x$ over one histogram $x \ge 0$ with the sums of some groups fixed: FISTA with restart in
 the diagonal metric $d = H 1$, whose projection is an exact simplex projection in every group (Duchi et al. 2008;
-Michelot 1986). All sums run in a fixed order, so the same input gives the same bits on any number of threads.
+Michelot 1986), in turns with conjugate gradients on the face of the positive cells, as in ``descend``. All sums run in
+a fixed order, so the same input gives the same bits on any number of threads.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from stirred.compiled import compiled
 from stirred.errors import InfeasibleError
+from stirred.mechanisms.topdown.solve.descend import FACE, FALL, RARELY, TURN
 from stirred.mechanisms.topdown.solve.problem import (
     WORK,
     HeldSums,
@@ -132,6 +134,64 @@ def project_whole(
 
 
 @compiled
+def along_whole(
+    R: Floats, F: Floats, inverse: Floats, group: Groups, share: Floats, mean: Floats, Z: Floats
+) -> float:
+    """Z = the part of R / d that stays on the face F and keeps every fixed sum; returns Σ R Z.
+
+    ``share`` is one over the summed 1/d of each group's cells on the face, 0 where the sum is free.
+    """
+    mean[:] = 0.0
+    for j in range(len(R)):
+        if group[j] >= 0:
+            mean[group[j]] += F[j] * R[j] * inverse[j]
+    for a in range(len(mean)):
+        mean[a] *= share[a]
+    total = 0.0
+    for j in range(len(R)):
+        Z[j] = F[j] * (R[j] - (mean[group[j]] if group[j] >= 0 else 0.0)) * inverse[j]
+        total += R[j] * Z[j]
+    return total
+
+
+@compiled
+def face_whole(
+    x: Floats, g: Floats, inverse: Floats, group: Groups, sums: Floats, into: Groups, weight: Floats, diagonal: float,
+    own: Floats, most: int, S: Floats,
+) -> int:  # fmt: skip
+    """S = the step from x, where the gradient is g, towards the minimum over histograms positive where x is."""
+    n, m = len(x), len(sums)
+    F, R, P, Z = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    share, mean = np.zeros(m), np.empty(m)
+    for j in range(n):
+        F[j] = 1.0 if x[j] > 0.0 else 0.0
+        R[j] = -F[j] * g[j]
+        S[j] = 0.0
+        if group[j] >= 0:
+            share[group[j]] += F[j] * inverse[j]
+    for a in range(m):
+        share[a] = 1.0 / share[a] if share[a] > 0.0 and not np.isnan(sums[a]) else 0.0
+    left = along_whole(R, F, inverse, group, share, mean, P)
+    enough = FALL * left
+    for k in range(most):
+        hessian_times(P, into, weight, diagonal, own, Z)
+        curve = 0.0
+        for j in range(n):
+            curve += P[j] * Z[j]
+        if left <= enough or curve <= 0.0:
+            return k + 1
+        forward = left / curve
+        for j in range(n):
+            S[j] += forward * P[j]
+            R[j] -= forward * Z[j] * F[j]
+        fresh = along_whole(R, F, inverse, group, share, mean, Z)
+        for j in range(n):
+            P[j] = Z[j] + fresh / left * P[j]
+        left = fresh
+    return most
+
+
+@compiled
 def fista_whole(
     X: Floats,
     B: Floats,
@@ -171,7 +231,28 @@ def fista_whole(
     momentum = 1.0
     beta = 0.0
     moved = np.inf
-    for iteration in range(limit):
+    spent, iteration, wait, pause = 0, 0, TURN, TURN
+    while spent < limit:
+        if len(held) == 0 and iteration >= wait:
+            hessian_times(X[0], into, weight, diag[0], own, XH[0])
+            for j in range(n):
+                G[0, j] = XH[0, j] - B[0, j]
+            spent += face_whole(X[0], G[0], inverse, group, sums, into, weight, diag[0], own, FACE, V[0])
+            for j in range(n):
+                V[0, j] += X[0, j]
+            project_whole(V[0], d, inverse, group, sums, tau, old[0])
+            hessian_times(old[0], into, weight, diag[0], own, XH[0])
+            rise = 0.0  # twice the change of the objective, by the trapezoid rule
+            for j in range(n):
+                rise += (old[0, j] - X[0, j]) * (G[0, j] + XH[0, j] - B[0, j])
+            if rise < 0.0:
+                X[:] = old
+            else:
+                pause = min(2 * pause, RARELY)
+            wait = iteration + pause
+            momentum, beta = 1.0, 0.0
+        iteration += 1
+        spent += 1
         for j in range(n):
             V[0, j] = X[0, j] + beta * (X[0, j] - old[0, j])
         hessian_times(V[0], into, weight, diag[0], own, XH[0])
@@ -189,7 +270,7 @@ def fista_whole(
             # The prox residual measures distance to optimality in the metric; scaled by d over the weakest curvature.
             moved = max(moved, abs(V[0, j] - X[0, j]) * d[j])
         if moved <= step:
-            return iteration + 1, moved
+            return spent, moved
         if turn > 0.0:
             momentum = 1.0
             beta = 0.0
@@ -197,7 +278,7 @@ def fista_whole(
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
             beta = (momentum - 1.0) / following
             momentum = following
-    return limit, moved
+    return spent, moved
 
 
 def solve_root(
