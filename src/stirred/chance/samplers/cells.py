@@ -22,6 +22,8 @@ from stirred.errors import InputError
 UNDECIDED: Final = np.iinfo(np.int64).min
 # a law's first draws are made by numpy, which gives the same values more slowly: loading a kernel takes longer than these
 FEW: Final = 1 << 14
+# single draws that are made at a time: fewer would let threads wait for each other, more would not stay in the cache
+AT_ONCE: Final = 1 << 16
 
 
 class Cells(ABC):
@@ -87,26 +89,36 @@ class Cells(ABC):
 
     def at_positions(self, stream: Stream, positions: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return single draws by number, in any order, without computing the others."""
-        numbers = whole(positions)
-        result = np.empty(len(numbers), dtype=np.int64)
+        return self.at_rows(stream, positions, np.zeros(1, np.uint64)).ravel()
+
+    def at_rows(
+        self, stream: Stream, firsts: NDArray[np.uint64], offsets: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """Return the draws first + offset, a row for each first."""
+        firsts, offsets = whole(firsts), whole(offsets)
+        columns = len(offsets)
+        result = np.empty((len(firsts), columns), dtype=np.int64)
         per_word, per_block = self.width // 4, BLOCK // self.width
-        step, cipher = CHUNK // BLOCK, stream.cipher()
-        place, room = (np.empty(shape, np.uint64) for shape in (min(step, len(numbers)), (step, 2)))
-        for start in range(0, len(numbers), step):
-            part = numbers[start : start + step]
-            if self._few(len(part)):
+        step, cipher = max(1, AT_ONCE // max(1, columns)), stream.cipher()
+        most = min(step, len(firsts)) * columns
+        place, room = (np.empty(shape, np.uint64) for shape in (most, (most, 2)))
+        for start in range(0, len(firsts) if columns else 0, step):
+            part, drawn = firsts[start : start + step], result[start : start + step].reshape(-1)
+            if self._few(len(drawn)):
+                numbers = (part[:, None] + offsets).ravel()
                 words = chosen_few(
-                    stream.blocks(part // np.uint64(per_block), cipher), part, per_block, per_word
+                    stream.blocks(numbers // np.uint64(per_block), cipher), numbers, per_block, per_word
                 )
             else:
-                blocks = room[: _needed(part, np.uint64(per_block.bit_length() - 1), place, room)]
+                shift = np.uint64(per_block.bit_length() - 1)
+                blocks = room[: _needed(part, offsets, shift, place, room)]
                 cipher.encrypt(blocks)
-                words = _chosen(blocks.view(np.uint32).ravel(), place[: len(part)], per_word)
-            drawn = result[start : start + step]
+                words = _chosen(blocks.view(np.uint32).ravel(), place[: len(drawn)], per_word)
             if self._decide(words, drawn):
                 for i in np.flatnonzero(drawn == UNDECIDED):
                     own = words[i * per_word : (i + 1) * per_word]
-                    drawn[i] = self._settle(stream, int(part[i]) * self.width, own)
+                    number = int(part[i // columns]) + int(offsets[i % columns])
+                    drawn[i] = self._settle(stream, number * self.width, own)
         return result
 
     def at(self, key: Key, label: Part | tuple[Part, ...], ids: NDArray[Any]) -> NDArray[np.int64]:
@@ -126,26 +138,30 @@ def chosen_few(
 
 @compiled
 def _needed(
-    numbers: NDArray[np.uint64], shift: np.uint64, place: NDArray[np.uint64], counters: NDArray[np.uint64]
-) -> int:
+    firsts: NDArray[np.uint64], offsets: NDArray[np.uint64], shift: np.uint64, place: NDArray[np.uint64],
+    counters: NDArray[np.uint64],
+) -> int:  # fmt: skip
     """The counters of the blocks that hold the draws, one for neighbours in one block, and the place of each draw."""
     u = np.uint64
-    count, last = 0, u(0)
+    count, i, last = 0, 0, u(0)
     low = (u(1) << shift) - u(1)
-    for i in range(len(numbers)):
-        block = numbers[i] >> shift
-        if count == 0 or block != last:
-            last = block
-            swapped = (block << u(32)) | (block >> u(32))
-            swapped = ((swapped & u(0x0000FFFF0000FFFF)) << u(16)) | (
-                (swapped >> u(16)) & u(0x0000FFFF0000FFFF)
-            )
-            swapped = ((swapped & u(0x00FF00FF00FF00FF)) << u(8)) | (
-                (swapped >> u(8)) & u(0x00FF00FF00FF00FF)
-            )
-            counters[count, 0], counters[count, 1] = u(0), swapped
-            count += 1
-        place[i] = (u(count - 1) << shift) | (numbers[i] & low)
+    for row in range(len(firsts)):
+        for column in range(len(offsets)):
+            number = firsts[row] + offsets[column]
+            block = number >> shift
+            if count == 0 or block != last:
+                last = block
+                swapped = (block << u(32)) | (block >> u(32))
+                swapped = ((swapped & u(0x0000FFFF0000FFFF)) << u(16)) | (
+                    (swapped >> u(16)) & u(0x0000FFFF0000FFFF)
+                )
+                swapped = ((swapped & u(0x00FF00FF00FF00FF)) << u(8)) | (
+                    (swapped >> u(8)) & u(0x00FF00FF00FF00FF)
+                )
+                counters[count, 0], counters[count, 1] = u(0), swapped
+                count += 1
+            place[i] = (u(count - 1) << shift) | (number & low)
+            i += 1
     return count
 
 

@@ -98,8 +98,8 @@ class Measurements:
         if whole and len(nodes) > 0 and nodes[-1] - nodes[0] == len(nodes) - 1:
             drawn = law.draw_range(stream, int(nodes[0]) * query.size, count)
         else:
-            ids = (nodes[:, None] * query.size + numbers[None, :]).ravel()
-            drawn = law.at_positions(stream, ids.view(np.uint64))
+            firsts = (nodes * query.size).view(np.uint64)
+            drawn = law.at_rows(stream, firsts, numbers.astype(np.uint64))
         return drawn.reshape(len(nodes), len(numbers))
 
     def noise_of(self, depth: int, start: int, query: Query, ids: Ints) -> Ints:
