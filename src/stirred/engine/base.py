@@ -6,7 +6,7 @@ so that rows that belong together are in one part, and mapped part by part. Kern
 result depends only on their arguments and on the values they were built with, so a task may run twice.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
 
@@ -85,13 +85,21 @@ class Parts(Protocol):
         ...
 
 
+class Runner(Protocol):
+    """Does tasks of this process side by side."""
+
+    def map(self, kernel: Callable[[T], None], tasks: Iterable[T]) -> Iterator[None]:
+        """Do the tasks, which return nothing."""
+        ...
+
+
 class Engine(Protocol):
     """Runs pure kernels over independent groups (a stratum, a geounit, a parent), in any order."""
 
     name: ClassVar[str]
 
-    def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-        """Run the tasks in this process; results are in the order of the tasks."""
+    def map(self, kernel: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """Run the tasks in this process, the first while later ones are made; results are in the order of the tasks."""
         ...
 
     def fits(self, size: int) -> bool:

@@ -1,7 +1,7 @@
 """The engine that runs on this machine: threads over kernels that release the interpreter lock, and parts on disk."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +40,9 @@ class Local:
         if self.memory is not None:
             bound(self.memory)
 
-    def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-        """Results in the order of the tasks."""
-        if self.workers == 1 or len(tasks) < 2:
+    def map(self, kernel: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """Results in the order of the tasks, the first of which begin while later ones are made."""
+        if self.workers == 1 or (isinstance(tasks, Sized) and len(tasks) < 2):
             yield from map(kernel, tasks)
             return
         pool = ThreadPoolExecutor(self.workers)

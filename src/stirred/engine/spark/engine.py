@@ -1,6 +1,6 @@
 """The engine that runs on a cluster: Apache Spark reads, shuffles, stores and retries; the kernels are the local ones."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, TypeVar
@@ -45,7 +45,7 @@ class Spark(Cluster):
     ) -> None:
         self.stop()
 
-    def map(self, kernel: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+    def map(self, kernel: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """Results in the order of the tasks; small jobs stay in this process."""
         return Local().map(kernel, tasks)
 

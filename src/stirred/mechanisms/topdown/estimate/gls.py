@@ -10,14 +10,15 @@ eigenvalues of stacked matrices are one small LAPACK or BLAS call each (at most 
 OpenBLAS starts a second thread). So a subtree can be computed separately and joined at its root.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.engine import Engine
+from stirred.engine.base import Runner
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 
 Floats = NDArray[np.float64]
@@ -26,12 +27,25 @@ ROWS = 256  # nodes that a thread takes at a time, at most
 PIECES = 8  # of a level at least, unless it has few nodes, so that threads share upper levels too
 
 
-def in_pieces(work: Callable[[slice], None], nodes: int, engine: Engine | None) -> None:
-    """Work on some nodes at a time, side by side; what is done to a node does not depend on the others."""
+def pieces(nodes: int, engine: Runner | None) -> list[slice]:
+    """Some nodes at a time, which threads take side by side."""
     rows = ROWS if engine is None else min(ROWS, max(16, -(-nodes // PIECES)))
-    pieces = [slice(at, min(at + rows, nodes)) for at in range(0, nodes, rows)]
-    for _ in map(work, pieces) if engine is None else engine.map(work, pieces):
+    return [slice(at, min(at + rows, nodes)) for at in range(0, nodes, rows)]
+
+
+def in_pieces(work: Callable[[slice], None], nodes: int, engine: Runner | None) -> None:
+    """Work on some nodes at a time, side by side; what is done to a node does not depend on the others."""
+    all_done([partial(work, piece) for piece in pieces(nodes, engine)], engine)
+
+
+def all_done(tasks: Iterable[Callable[[], None]], engine: Runner | None) -> None:
+    """Do tasks side by side, none of which depends on another; the first begin while later ones are made."""
+    for _ in map(_do, tasks) if engine is None else engine.map(_do, tasks):
         pass
+
+
+def _do(task: Callable[[], None]) -> None:
+    task()
 
 
 @dataclass(slots=True)
@@ -87,11 +101,11 @@ def fixed(algebra: Algebra, C: Floats) -> tuple[Floats, Floats]:
     return v / safe / algebra.S, C
 
 
-def leaf(algebra: Algebra, pattern: Pattern, engine: Engine | None = None) -> None:
-    """Leaves have only their own measurements: $C_f = P_f^{-1}$ on the active k."""
+def leaf(algebra: Algebra, pattern: Pattern, engine: Runner | None = None) -> list[Callable[[], None]]:
+    """Leaves have only their own measurements: $C_f = P_f^{-1}$ on the active k. What is left to do are tasks."""
     act = pattern.act
     C = np.linalg.inv(np.ascontiguousarray(pattern.information[:, act][:, :, act]))
-    pattern.b = np.empty(pattern.t.shape)
+    pattern.b = pattern.t  # in its place, because nobody reads it again
     pattern.C, gain = C, None
     if pattern.total is not None:
         gain, pattern.C = fixed(algebra, C)
@@ -102,37 +116,40 @@ def leaf(algebra: Algebra, pattern: Pattern, engine: Engine | None = None) -> No
             b += gain[:, None] * (pattern.total[rows] - sums(b))[:, None, None]
         pattern.b[rows] = b
 
-    in_pieces(work, len(pattern.t), engine)
+    return [partial(work, piece) for piece in pieces(len(pattern.t), engine)]
 
 
-def gathered(algebra: Algebra, nodes: int, below: "Level | Leaves") -> tuple[Floats, Floats]:
-    """The sums over children of estimates and covariances."""
-    S = np.zeros((nodes, algebra.K, algebra.S))
-    V = np.zeros((nodes, algebra.parts, algebra.K, algebra.K))
+def gather(algebra: Algebra, below: "Level | Leaves", rows: slice, S: Floats, V: Floats) -> None:
+    """The sums over children of estimates and covariances, of the parents ``rows`` alone: children are in their order."""
+    S[rows], V[rows] = 0.0, 0.0
     if isinstance(below, Level):
-        _add(S, below.parent, np.arange(algebra.K), below.b)
+        part = slice(*np.searchsorted(below.parent, [rows.start, rows.stop]))
+        _add(S, below.parent[part], np.arange(algebra.K), below.b[part])
         flat = algebra.parts * algebra.K
-        C = below.C.reshape(-1, flat, algebra.K)
-        _add(V.reshape(nodes, flat, algebra.K), below.parent, np.arange(flat), C)
-        return S, V
+        C = below.C[part].reshape(-1, flat, algebra.K)
+        _add(V.reshape(len(V), flat, algebra.K), below.parent[part], np.arange(flat), C)
+        return
     for pattern in below.patterns:
         parents = below.parent[pattern.members]
-        _add(S, parents, pattern.act, pattern.b)
-        count = np.bincount(parents, minlength=nodes)
+        part = slice(*np.searchsorted(parents, [rows.start, rows.stop]))
+        _add(S, parents[part], pattern.act, pattern.b[part])
+        count = np.bincount(parents[part] - rows.start, minlength=rows.stop - rows.start)
         hit = np.flatnonzero(count)
         C = np.zeros(V.shape[1:])
         C[np.ix_(np.arange(algebra.parts), pattern.act, pattern.act)] = pattern.C
-        V[hit] += count[hit, None, None, None] * C
-    return S, V
+        V[hit + rows.start] += count[hit, None, None, None] * C
 
 
-def upward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Engine | None = None) -> None:
+def upward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Runner | None = None) -> None:
     """$C = (I + VP)^{-1}V$, $b = S + C(t - PS)$ with V and S the children's sums; no inverse of V is needed."""
-    level.sums, level.V = gathered(algebra, len(level.parent), below)
-    level.C = level.V.copy()
-    level.b = level.sums.copy()
+    nodes = len(level.parent)
+    level.sums, level.b = np.empty((nodes, algebra.K, algebra.S)), np.empty((nodes, algebra.K, algebra.S))
+    level.V = np.empty((nodes, algebra.parts, algebra.K, algebra.K))
+    level.C = np.empty(level.V.shape)
 
     def work(rows: slice) -> None:
+        gather(algebra, below, rows, level.sums, level.V)
+        level.C[rows], level.b[rows] = level.V[rows], level.sums[rows]
         at = np.flatnonzero(level.kind[rows] >= 0) + rows.start
         if len(at):
             P, V = level.information[level.kind[at]], level.V[at]
@@ -147,10 +164,10 @@ def upward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Engi
             level.b[at] += (gain * (level.total[at] - sums(level.b[at]))[:, None])[:, :, None]
             level.C[at] = changed
 
-    in_pieces(work, len(level.parent), engine)
+    in_pieces(work, nodes, engine)
 
 
-def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Engine | None = None) -> None:
+def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Runner | None = None) -> None:
     """$e_c = b_c + C_c V^+ (e_p - S)$: the children's estimates add up to their parent's."""
     surprise = np.empty(level.sums.shape)
 
@@ -168,41 +185,42 @@ def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: En
 
         in_pieces(shares, len(lower.b), engine)
         return
-    for pattern in below.patterns:
-        _taught(algebra, pattern, below.parent, surprise, engine)
+    all_done(
+        [task for one in below.patterns for task in _taught(algebra, one, below.parent, surprise, engine)],
+        engine,
+    )
 
 
 def _taught(
-    algebra: Algebra, pattern: Pattern, parent: Ints, surprise: Floats, engine: Engine | None
-) -> None:
-    """The estimates of the leaves of a pattern."""
-    pattern.e = pattern.b.copy()
+    algebra: Algebra, pattern: Pattern, parent: Ints, surprise: Floats, engine: Runner | None
+) -> list[Callable[[], None]]:
+    """The estimates of the leaves of a pattern, as tasks."""
+    pattern.e = np.empty(pattern.b.shape)
 
     def work(rows: slice) -> None:
         news = surprise[parent[pattern.members[rows]][:, None], pattern.act]
-        pattern.e[rows] += algebra.apply(pattern.C[None], np.ascontiguousarray(news))
+        pattern.e[rows] = pattern.b[rows] + algebra.apply(pattern.C[None], np.ascontiguousarray(news))
 
-    if len(pattern.act):
-        in_pieces(work, len(pattern.members), engine)
+    return [partial(work, piece) for piece in pieces(len(pattern.members), engine)]
 
 
 def rise(
-    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Engine | None = None
+    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Runner | None = None
 ) -> None:  # fmt: skip
     """From the leaves up to level ``top``: every node knows what is measured in it and below it.
 
     ``below`` are the leaves, or a level whose nodes know this already.
     """
     if isinstance(below, Leaves):
-        for pattern in below.patterns:
-            leaf(algebra, pattern, engine)
+        # all patterns together: most have few leaves
+        all_done([task for pattern in below.patterns for task in leaf(algebra, pattern, engine)], engine)
     for level in reversed(levels[top:]):
         upward(algebra, level, below, engine)
         below = level
 
 
 def fall(
-    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Engine | None = None
+    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Runner | None = None
 ) -> None:  # fmt: skip
     """From level ``top``, whose ``e`` is known, down to the leaves or to a level above them."""
     for i in range(top, len(levels)):
@@ -210,7 +228,7 @@ def fall(
 
 
 def estimate(
-    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, engine: Engine | None = None
+    algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, engine: Runner | None = None
 ) -> None:
     """Both passes over a tree given from the root down; fills ``e`` of every node."""
     rise(algebra, levels, below, engine=engine)

@@ -1,5 +1,6 @@
 """The linear terms of every geounit for the top-down solve, from the best estimate over the whole tree (mode gls)."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -7,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
-from stirred.engine import Engine, Local
+from stirred.engine import Local
+from stirred.engine.base import Runner
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.measure.noise import Measurements
@@ -36,7 +38,7 @@ class Informed:
 
     @classmethod
     def of(
-        cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None
+        cls, measurements: Measurements, constraints: Constraints, engine: Runner | None = None
     ) -> "Informed":
         """Measure everything, run both passes, and keep the linear terms."""
         result = cls.risen(measurements, constraints, engine)
@@ -46,7 +48,7 @@ class Informed:
 
     @classmethod
     def risen(
-        cls, measurements: Measurements, constraints: Constraints, engine: Engine | None = None
+        cls, measurements: Measurements, constraints: Constraints, engine: Runner | None = None
     ) -> "Informed":
         """Measure everything and run the pass upward, after which the root is known."""
         algebra = algebra_of(measurements, constraints)
@@ -56,34 +58,36 @@ class Informed:
             root.e = root.b
         return cls(algebra, measurements, levels, leaves)
 
-    def prepare(self, engine: Engine | None = None) -> None:
+    def prepare(self, engine: Runner | None = None) -> None:
         """The linear terms of every node whose estimate is known."""
         for depth in range(len(self.levels)):
             self.prepare_level(depth, engine)
         self.prepare_leaves(engine)
 
-    def prepare_level(self, depth: int, engine: Engine | None = None) -> None:
+    def prepare_level(self, depth: int, engine: Runner | None = None) -> None:
         """The linear terms of a level above the leaves, after those above it."""
         allotment, level = self.measurements.allotment, self.levels[depth]
         holder, node = allotment.holder(depth, np.arange(len(level.parent)))
         out = np.empty_like(level.e)
         starts = np.full(len(holder), -1, np.int64)
+        tasks: list[Callable[[], None]] = []
         for h in np.unique(holder):
             starts[holder == h] = allotment.start[h][node[holder == h]]
         for h, a in np.unique(np.stack([holder, starts], axis=1), axis=0).tolist():
             rows = np.flatnonzero((holder == h) & (starts == a))
             P = self.algebra.information(self.measurements.solve_weights(a, h))[None]
-            self._apply(P, level.e, rows, out, engine)
+            tasks += self._applied(P, level.e, rows, out, engine)
+        gls.all_done(tasks, engine)
         self.upper.append(out)
 
-    def prepare_leaves(self, engine: Engine | None = None) -> None:
+    def prepare_leaves(self, engine: Runner | None = None) -> None:
         """The linear terms of the leaves."""
         leaves = len(self.leaves.parent)
         K, S = self.algebra.K, self.algebra.S
         self.pattern = np.full(leaves, -1, np.int64)
         self.offset = np.zeros(leaves, np.int64)
         self.rows = np.full((len(self.leaves.patterns) + 1, K), -1, np.int64)
-        at = 0
+        at, tasks = 0, list[Callable[[], None]]()
         self.flat = np.empty(sum(pattern.e.size for pattern in self.leaves.patterns))
         for number, pattern in enumerate(self.leaves.patterns):
             act = pattern.act
@@ -92,19 +96,22 @@ class Informed:
             whole = self.algebra.information(self.measurements.solve_weights(start, last))
             P = np.ascontiguousarray(whole[:, act][:, :, act])[None]
             out = self.flat[at : at + pattern.e.size].reshape(pattern.e.shape)
-            self._apply(P, pattern.e, np.arange(len(pattern.members)), out, engine)
+            tasks += self._applied(P, pattern.e, np.arange(len(pattern.members)), out, engine)
             self.pattern[pattern.members] = number
             self.rows[number, act] = np.arange(len(act))
             self.offset[pattern.members] = at + np.arange(len(pattern.members)) * len(act) * S
             at += out.size
+        gls.all_done(tasks, engine)
 
-    def _apply(self, P: Floats, e: Floats, rows: Ints, out: Floats, engine: Engine | None) -> None:
-        """Linear terms of some nodes of one class, into ``out``."""
+    def _applied(
+        self, P: Floats, e: Floats, rows: Ints, out: Floats, engine: Runner | None
+    ) -> list[Callable[[], None]]:
+        """Linear terms of some nodes of one class, into ``out``, as tasks."""
 
         def work(piece: slice) -> None:
             out[rows[piece]] = self.algebra.apply(P, e[rows[piece]])
 
-        gls.in_pieces(work, len(rows), engine)
+        return [partial(work, piece) for piece in gls.pieces(len(rows), engine)]
 
     def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:  # noqa: ARG002
         """Nodes × cells; zero where a leaf cannot have the cell."""
@@ -141,26 +148,40 @@ def _algebra(measurements: Measurements, constraints: Constraints) -> Algebra:
 
 
 def tree(
-    algebra: Algebra, measurements: Measurements, constraints: Constraints, engine: Engine, top: int = 0
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, engine: Runner, top: int = 0
 ) -> tuple[list[gls.Level], gls.Leaves]:
     """The noisy tree in the form of the two passes, from level ``top`` down (empty levels above)."""
     spine = measurements.allotment.spine
     last = len(spine.levels) - 1
-    levels = noisy_levels(algebra, measurements, constraints, range(top, last), engine)
+    levels, tasks = _levels(algebra, measurements, constraints, range(top, last), engine)
     totals = _totals(constraints, last, spine.size(last))
-    return levels, gls.Leaves(
-        spine.parent[last], _patterns(algebra, measurements, constraints, totals, engine)
-    )
+    leaves = gls.Leaves(spine.parent[last], [])
+
+    def every() -> Iterator[
+        Callable[[], None]
+    ]:  # all levels together: no thread waits for the last of a level
+        yield from tasks
+        leaves.patterns, more = _patterns(algebra, measurements, constraints, totals)
+        yield from more
+
+    gls.all_done(every(), engine)
+    return levels, leaves
 
 
 def noisy_levels(
-    algebra: Algebra,
-    measurements: Measurements,
-    constraints: Constraints,
-    depths: range,
-    engine: Engine | None = None,
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, depths: range
 ) -> list[gls.Level]:
     """The measurements of levels above the leaves; those above the first asked for are empty."""
+    levels, tasks = _levels(algebra, measurements, constraints, depths, None)
+    gls.all_done(tasks, None)
+    return levels
+
+
+def _levels(
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, depths: range, engine: Runner | None
+) -> tuple[list[gls.Level], list[Callable[[], None]]]:  # fmt: skip
+    """The same, and the tasks that measure them."""
+    tasks: list[Callable[[], None]] = []
     allotment = measurements.allotment
     none = np.empty(0, np.int64)
     empty = np.zeros((0, algebra.K, algebra.S))
@@ -176,19 +197,16 @@ def noisy_levels(
             rows = np.flatnonzero(start == a)
             kind[rows] = number
             measured = partial(_measured, algebra, measurements, d, a, rows, t)
-            gls.in_pieces(measured, len(rows), engine)
+            tasks += [partial(measured, piece) for piece in gls.pieces(len(rows), engine)]
             P.append(algebra.information(measurements.weights(a, d)))
         levels.append(gls.Level(allotment.spine.parent[d], kind, np.stack(P[1:] or P), t, totals))
-    return levels
+    return levels, tasks
 
 
 def _patterns(
-    algebra: Algebra,
-    measurements: Measurements,
-    constraints: Constraints,
-    totals: Floats | None,
-    engine: Engine,
-) -> list[gls.Pattern]:
+    algebra: Algebra, measurements: Measurements, constraints: Constraints, totals: Floats | None
+) -> tuple[list[gls.Pattern], list[Callable[[], None]]]:
+    """Leaves by what they may hold, and the tasks that measure them."""
     allotment = measurements.allotment
     last = len(allotment.spine.levels) - 1
     nodes = np.arange(allotment.spine.size(last))
@@ -206,16 +224,14 @@ def _patterns(
             t = np.empty((len(members), len(act), algebra.S))
             patterns.append(gls.Pattern(members, act, P, t, None if totals is None else totals[members]))
 
-    def measure(task: tuple[gls.Pattern, int]) -> None:
-        pattern, at = task
+    def measure(pattern: gls.Pattern, at: int) -> None:
         nodes = pattern.members[at : at + CHUNK]
         start = int(allotment.start[last][nodes[0]])
         pattern.t[at : at + CHUNK] = right_side(algebra, measurements, last, start, nodes, pattern.act)
 
-    tasks = [(pattern, at) for pattern in patterns for at in range(0, len(pattern.members), CHUNK)]
-    for _ in engine.map(measure, tasks):  # all patterns together: most have few leaves
-        pass
-    return patterns
+    return patterns, [
+        partial(measure, one, at) for one in patterns for at in range(0, len(one.members), CHUNK)
+    ]
 
 
 def _measured(

@@ -109,19 +109,18 @@ class Record:
 
     def units(self, census: "Census", rule: Rule, workload: Workload, leaf: str, codes: pl.Series) -> Ints:
         """How many units of each kind are in each leaf (leaves × kinds)."""
+        counts = self.counted_units(census, rule, workload, leaf)
+        return units_at(counts, workload.query(rule.query).size, leaf, codes)
+
+    def counted_units(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
+        """How many units of each kind there are by the code of their leaf."""
         size = workload.query(rule.query).size
         self.used.add(invariant(rule, workload, leaf))
         frame = census.scan(rule.units, [leaf, *rule.unit_source.columns])
         level = axis_expression(
             HistogramAxis(name="kind", size=size, source=rule.unit_source), frame.collect_schema()
         )
-        counts = cells(frame.select(leaf, level.alias("kind")), [leaf, "kind"]).collect()
-        number = pl.DataFrame({leaf: codes}).with_row_index("number")
-        joined = counts.join(number, on=leaf, how="inner").drop_nulls()
-        result = np.zeros((len(codes), size), np.int64)
-        inside = joined.filter((pl.col("kind") >= 0) & (pl.col("kind") < size))
-        result[inside["number"].to_numpy(), inside["kind"].to_numpy()] = inside["count"].to_numpy()
-        return result
+        return cells(frame.select(leaf, level.alias("kind")), [leaf, "kind"]).collect()
 
     def quarters(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
         """How many units that always hold somebody are in each leaf that has one, by kind, in the order of the leaves."""
@@ -142,6 +141,16 @@ class Record:
             if i.needs() and all(any(summed_from(n, m) for n in margins) for m in i.needs())
         }
         return Multiverse(frozenset(self.used - implied))
+
+
+def units_at(counts: pl.DataFrame, size: int, leaf: str, codes: pl.Series) -> Ints:
+    """Counted units as leaves × kinds, in the order of the codes."""
+    number = pl.DataFrame({leaf: codes}).with_row_index("number")
+    joined = counts.join(number, on=leaf, how="inner").drop_nulls()
+    result = np.zeros((len(codes), size), np.int64)
+    inside = joined.filter((pl.col("kind") >= 0) & (pl.col("kind") < size))
+    result[inside["number"].to_numpy(), inside["kind"].to_numpy()] = inside["count"].to_numpy()
+    return result
 
 
 def summed_from(whole: Margin, part: Margin) -> bool:

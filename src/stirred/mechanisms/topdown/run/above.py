@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.engine import Engine, Local
+from stirred.engine import Engine
 from stirred.engine.local.threads import begun
 from stirred.mechanisms.topdown.estimate import gls
 from stirred.mechanisms.topdown.estimate.downward import DownwardPass
@@ -29,7 +29,7 @@ from stirred.mechanisms.topdown.rules.constraints import (
     summed,
 )
 from stirred.mechanisms.topdown.rules.divided import DividedTypes, dividing
-from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.rules.record import Record, units_at
 from stirred.mechanisms.topdown.run import digest
 from stirred.mechanisms.topdown.run.levels import at_once, threads
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
@@ -44,6 +44,7 @@ from stirred.mechanisms.topdown.workload.workload import quarters_rule
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+CountedUnits = Callable[[pl.Series], Ints]
 Survey = Sequence[Mapping[str, NDArray[Any]]]  # of every subtree, in order
 
 
@@ -104,18 +105,22 @@ class Above:
         )
 
     def informed(
-        self, measurements: Measurements, engine: Engine, risen: Sequence[Mapping[str, Floats]] | None
+        self,
+        measurements: Measurements,
+        engine: Engine,
+        risen: Sequence[Mapping[str, Floats]] | None,
+        *,
+        complete: bool,
     ) -> tuple[Informed, Callable[[int], None]]:
         """The estimate over the whole tree, down to the cut, and a function that waits for that of a level.
 
-        ``risen`` are the estimates from below the cut, if any.
+        ``risen`` are the estimates from below the cut, if any; ``complete`` asks for all levels before the first solve.
         """
         if risen is None:
-            if threads(engine) == 1:
+            if complete or threads(engine) == 1:
                 return Informed.of(measurements, self.constraints, engine), at_once
             whole = Informed.risen(measurements, self.constraints, engine)
-            # The root's solve, which is not divided, has a thread for itself.
-            return whole, DownwardPass(whole, Local(workers=threads(engine) - 1)).ready
+            return whole, DownwardPass(whole).ready
         algebra = algebra_of(measurements, self.constraints)
         levels = noisy_levels(algebra, measurements, self.constraints, range(self.depth))
         none = np.zeros(0, np.int64)
@@ -140,41 +145,48 @@ class Above:
         return upward(self.published, ordinary(self.published, self.spine, leaves, cells), cells)
 
 
-def _with_quarters(task: Task, leaves: pl.DataFrame, record: Record) -> pl.DataFrame:
+def _with_quarters(task: Task, leaves: pl.DataFrame, units: Mapping[str, CountedUnits]) -> pl.DataFrame:
     """The leaves with the types of group quarters that they have, where a rule makes these counts an invariant."""
     rule = quarters_rule(task.workload)
     if rule is None:
         return leaves
-    leaf = task.census.schema.spine[-1]
-    counts = record.units(task.census, rule, task.workload, leaf, leaves[leaf])
+    counts = units[rule.name](leaves[task.census.schema.spine[-1]])
     bits = np.zeros(len(counts), np.int64)
     for answer in occupied(rule):
         bits |= (counts[:, answer] > 0).astype(np.int64) << answer
     return leaves.with_columns(pl.Series(QUARTERS, bits, pl.Int64))
 
 
+def _counted_units(task: Task, record: Record) -> dict[str, CountedUnits]:
+    """For each rule that bounds by units a function from codes of leaves to the units there, whose count is begun."""
+    census, workload, leaf = task.census, task.workload, task.census.schema.spine[-1]
+
+    def of(rule: Rule) -> CountedUnits:
+        found = cache(
+            begun(partial(record.counted_units, census, rule, workload, leaf), threads(task.engine))
+        )
+        return lambda codes: units_at(found(), workload.query(rule.query).size, leaf, codes)
+
+    return {rule.name: of(rule) for rule in bounding(workload) if rule.kind == "facilities"}
+
+
 def whole(task: Task) -> Above:
     """The tree of a census with its histograms and constraints; raises an error if a constraint cannot hold."""
     census, workload, settings = task.census, task.workload, task.settings
-    records = begun(lambda: counted(task.census, task.workload), threads(task.engine))
+    record, several = Record(), threads(task.engine)
+    # Records and units are counted while the tree is made.
+    records = begun(lambda: counted(task.census, task.workload), several)
+    by_code = _counted_units(task, record)
     geography = leaf_table(census, workload)
     spine = published = Tree.of(geography, census.schema.spine, root=workload.levels[0])
-    record = Record()
     if settings.spine:
         if settings.spine.quarters:
-            geography = _with_quarters(task, geography, record)
+            geography = _with_quarters(task, geography, by_code)
         beside = [name for name in settings.spine.entities if name not in census.schema.spine]
         geography = with_entities(census, geography, beside)
         geography, levels, workload = split(settings.spine, geography, census.schema.spine, workload)
         spine = Tree.of(geography, levels, root=workload.levels[0])
-    # Units by leaf are counted while records still are: bounds need both.
-    units = {
-        rule.name: begun(
-            partial(record.units, census, rule, workload, spine.levels[-1], spine.codes[-1]), threads(task.engine)
-        )
-        for rule in bounding(workload)
-        if rule.kind == "facilities"
-    }  # fmt: skip
+    units = {name: cache(partial(count, spine.codes[-1])) for name, count in by_code.items()}
     truth = placed(records(), workload, spine, census.schema.spine[-1])
     earlier, types = None, None
     if workload.given and task.given is not None:

@@ -107,12 +107,11 @@ def estimate(
             risen, _ = told(subtrees.parts.map(Rise(measured), MESSAGE), task.steps("tree"))
             if guided:
                 scatter = UnitSpread.of(np.sum([top["moments"] for top in risen], axis=0))
-        targets, ready = above.informed(measurements, task.engine, risen)
+        targets, ready = above.informed(measurements, task.engine, risen, complete=guided)
         if subtrees is None:
             task.say("tree", 1, 1)
     guide = None
     if guided and isinstance(targets, Informed):
-        ready(max(0, len(targets.levels) - 1))
         guide = Guidance.of(targets, above.constraints, scatter)
     solver, rounder = task.settings.solver, task.settings.rounder
     estimator = agreeing(

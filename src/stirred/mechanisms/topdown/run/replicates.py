@@ -80,8 +80,7 @@ def tree_estimate(
         return None
     if counted is not None and made.solve is not None:
         risen, _ = told(counted.parts.map(Rise(made.solve.measured), MESSAGE))
-    informed, ready = above.informed(made.targets.measurements, task.engine, risen)
-    ready(above.depth)
+    informed, _ = above.informed(made.targets.measurements, task.engine, risen, complete=True)
     if made.solve is None:
         return informed, None
     return informed, replace(made.solve, tops=tops(above, informed, made.levels[-1], None))

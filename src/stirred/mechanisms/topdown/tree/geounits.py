@@ -31,38 +31,20 @@ class Tree:
     @staticmethod
     def of(frame: pl.DataFrame, levels: Sequence[str], *, root: str = "root") -> "Tree":
         """From one row per leaf (repeats allowed) with a column per level; several tops get a common root."""
-        table = frame.select(levels).unique()
+        table = frame.select(levels)
         for level in levels:
-            missing = table[level].null_count()
-            if missing:
-                raise no_code(missing, level)
-        table = table.sort(levels)
-        codes: list[pl.Series] = []
-        parents: list[Ints] = []
-        above: pl.DataFrame | None = None
-        for depth, level in enumerate(levels):
-            nodes = table.select(levels[: depth + 1]).unique(maintain_order=True)
-            if nodes[level].n_unique() < nodes.height:
-                raise two_parents(nodes.height - nodes[level].n_unique(), level)
-            if above is None:
-                parents.append(np.full(nodes.height, -1, np.int64))
-            else:
-                number = above.with_row_index("number").select(levels[depth - 1], "number")
-                joined = nodes.join(number, on=levels[depth - 1], how="left", maintain_order="left")
-                parents.append(joined["number"].to_numpy().astype(np.int64))
-            codes.append(nodes[level])
-            above = nodes
-        names = list(levels)
-        if len(codes[0]) > 1:
-            names.insert(0, root_name(root, names))
-            codes.insert(0, pl.Series([""]))
-            parents[0] = np.zeros(len(parents[0]), np.int64)
-            parents.insert(0, np.full(1, -1, np.int64))
-        return Tree(tuple(names), tuple(codes), tuple(parents))
+            if table[level].null_count():
+                raise no_code(table.unique()[level].null_count(), level)
+        tree = Tree.sorted(table.sort(levels), levels, root=root if table[levels[0]].n_unique() > 1 else None)
+        for level, codes in zip(levels, tree.codes[-len(levels) :], strict=True):
+            twice = len(codes) - codes.n_unique()
+            if twice:
+                raise two_parents(twice, level)
+        return tree
 
     @staticmethod
     def sorted(frame: pl.DataFrame, levels: Sequence[str], *, root: str | None = None) -> "Tree":
-        """The same from distinct leaves that are sorted and checked; ``root`` adds a common root.
+        """The same from leaves that are sorted and checked; ``root`` adds a common root.
 
         >>> frame = pl.DataFrame({"county": ["x", "x", "y"], "block": ["1", "2", "3"]})
         >>> [parent.tolist() for parent in Tree.sorted(frame, ("county", "block"), root="state").parent]

@@ -24,7 +24,8 @@ from stirred.mechanisms.topdown.tree.counts import Sparse
 
 Step = tuple[
     int, Family | None
-]  # a depth and its parents; without parents the level is laid out, or the root solved
+]  # a depth and its parents; without parents the level is prepared, or the root solved
+FIRST = -(1 << 62)  # ahead of every family of a level
 Solved = tuple[Sparse, Certificate] | tuple[Triples, Certificate] | None
 
 
@@ -37,7 +38,8 @@ class TreeSolver(ParentSolver, Protocol):
 class Cascade:
     """The levels of a tree that are not known yet, down to ``last``.
 
-    ``ready`` returns when the linear terms of a level are there, ``finished`` is told each level when it is complete.
+    ``ready`` returns when the linear terms of a level are there, and may make them; ``finished`` is told each level when
+    it is complete.
     """
 
     def __init__(
@@ -69,13 +71,14 @@ class Cascade:
             return self.solvers[depth]
 
     def step(self, task: Step) -> Solved:
-        """Solve a family, or the root; or lay out a level."""
+        """Solve a family, or the root; or lay out a level and make its linear terms, if nobody did."""
         depth, family = task
         if family is not None:
             self.ready(depth)
             return self.solver(depth).solve(family)
         if depth:
             self.solver(depth)
+            self.ready(depth)
             return None
         self.ready(0)
         return self.estimator.root()
@@ -85,7 +88,7 @@ class Cascade:
         known = len(self.levels)
         tasks: Branching[Step, Solved] = Branching(self.step, self.workers)
         for depth in range(max(known, 1), self.last + 1):
-            tasks.add((0, 1, depth), (depth, None))
+            tasks.add((depth, FIRST), (depth, None))
         if not known:
             self._say(0, 0, 1)
             tasks.add((0, 0), (0, None))
