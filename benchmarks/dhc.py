@@ -4,8 +4,8 @@
 
 For every query with few answers and every level: the mean absolute error of the noisy answers, of the best linear
 estimate from the geounit's own measurements, of the best linear estimate that also keeps the published PL sums, of one that
-keeps all exact sums (PL by type of facility, for persons), and of the released integers. PL is published first, with its own
-noise, and the estimates differ by its error.
+keeps all exact sums (PL by type of facility, for persons), of the same rounded to whole numbers, and of the released
+integers. PL is published first, with its own noise, and the estimates differ by its error.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def linear(A: Floats, E: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], depths: range) -> Errors:
-    """The mean absolute errors by level and query: noisy, best linear, with PL, with all exact sums, released."""
+    """The mean absolute errors by level and query: noisy, best linear, with PL, with all sums, these rounded, released."""
     found: Errors = {}
     workload = above.allotment.workload
     shares = {name for own in above.allotment.rho.values() for name in own}
@@ -113,7 +113,7 @@ def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], 
             part = slice(at, at + query.size)
             truth = answers(above.truth[depth], query)[nodes]
             out = answers(levels[depth], query)[nodes]
-            shown = (y[:, part], *(one[:, part] for one in agreed), out)
+            shown = (y[:, part], *(one[:, part] for one in agreed), np.rint(agreed[-1][:, part]), out)
             error = [float(np.abs(one - truth).mean()) for one in shown]
             found[above.spine.levels[depth], query.name] = np.array(error)
             at += query.size
@@ -172,19 +172,23 @@ def main() -> None:
                 for name, error in shown.items():
                     total.setdefault((product, *name), []).append(error)
     print(
-        f"\n{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'BLUE,all':>8s} {'out':>8s} "
-        f"{'out/BLUE,PL':>11s} {'out/all':>8s}  "
-        f"standard error of {options.draws} draws"
+        f"\n{'level':12s} {'query':34s} {'raw':>8s} {'BLUE':>8s} {'BLUE,PL':>8s} {'BLUE,all':>8s} {'rounded':>8s} "
+        f"{'out':>8s} "
+        f"{'out/BLUE,PL':>14s} {'out/BLUE,all':>14s} {'out/rounded':>14s}  with standard errors of {options.draws} draws"
     )
     for (_, level, query), errors in total.items():
         draws = np.array(errors)
-        error = draws.mean(axis=0)
-        ratio = error[4] / error[2]
-        # Of a ratio of means: the spread of what each draw adds to the numerator beyond its share.
-        beyond = draws[:, 4] - ratio * draws[:, 2]
-        spread = float(beyond.std(ddof=1) / len(draws) ** 0.5 / error[2]) if len(draws) > 1 else np.nan
-        numbers = " ".join(f"{one:8.3f}" for one in error)
-        print(f"{level:12s} {query:34s} {numbers} {ratio:11.2f} {error[4] / error[3]:8.2f}  {spread:.2f}")
+        numbers = " ".join(f"{one:8.3f}" for one in draws.mean(axis=0))
+        ratios = " ".join(f"{quotient(draws[:, -1], draws[:, k]):>14s}" for k in (2, 3, 4))
+        print(f"{level:12s} {query:34s} {numbers} {ratios}")
+
+
+def quotient(one: Floats, other: Floats) -> str:
+    """A ratio of means over draws with its standard error: the spread of what each draw adds beyond its share."""
+    ratio = one.mean() / other.mean()
+    if len(one) < 2:
+        return f"{ratio:.2f}"
+    return f"{ratio:.2f} ± {(one - ratio * other).std(ddof=1) / len(one) ** 0.5 / other.mean():.3f}"
 
 
 if __name__ == "__main__":
