@@ -25,7 +25,7 @@ from stirred.mechanisms.topdown.tree.counts import Sparse
 Step = tuple[
     int, Family | None
 ]  # a depth and its parents; without parents the level is prepared, or the root solved
-FIRST = -(1 << 62)  # ahead of every family of a level
+LAST = 1 << 62  # after every family of a level
 Solved = tuple[Sparse, Certificate] | tuple[Triples, Certificate] | None
 
 
@@ -61,6 +61,7 @@ class Cascade:
         self.pieces: list[list[Triples]] = [[] for _ in self.spine.levels]
         self.done = np.zeros(len(self.spine.levels), np.int64)
         self.solvers: dict[int, LevelSolver] = {}
+        self.prepared = max(0, len(self.levels) - 1)
         self.locks = [Lock() for _ in self.spine.levels]
 
     def solver(self, depth: int) -> LevelSolver:
@@ -71,14 +72,15 @@ class Cascade:
             return self.solvers[depth]
 
     def step(self, task: Step) -> Solved:
-        """Solve a family, or the root; or lay out a level and make its linear terms, if nobody did."""
+        """Solve a family, or the root; or make the linear terms of a level, if nobody did, and lay it out with the next."""
         depth, family = task
         if family is not None:
             self.ready(depth)
             return self.solver(depth).solve(family)
         if depth:
-            self.solver(depth)
             self.ready(depth)
+            for level in range(depth, min(depth + 1, self.last) + 1):
+                self.solver(level)
             return None
         self.ready(0)
         return self.estimator.root()
@@ -87,8 +89,7 @@ class Cascade:
         """Every level, those known first."""
         known = len(self.levels)
         tasks: Branching[Step, Solved] = Branching(self.step, self.workers)
-        for depth in range(max(known, 1), self.last + 1):
-            tasks.add((depth, FIRST), (depth, None))
+        self._prepare(tasks, known + 2)
         if not known:
             self._say(0, 0, 1)
             tasks.add((0, 0), (0, None))
@@ -109,8 +110,15 @@ class Cascade:
         """Parents to solve; upper levels first, of a level the largest."""
         if not self.done[depth]:
             self._say(depth, 0, self.spine.size(depth - 1))
+        self._prepare(tasks, depth + 2)
         for part in self.solver(depth).families(parents, self.workers):
             tasks.add((depth, -len(part.above.cells)), (depth, part))
+
+    def _prepare(self, tasks: Branching[Step, Solved], depth: int) -> None:
+        """Prepare the levels down to ``depth``: not earlier, or a thread would do so while the largest parent waits."""
+        for level in range(self.prepared + 1, min(depth, self.last) + 1):
+            tasks.add((level - 1, LAST), (level, None))
+        self.prepared = max(self.prepared, depth)
 
     def _taken(
         self, depth: int, family: Family | None, result: Sparse | Triples, certificate: Certificate
