@@ -52,19 +52,30 @@ def leaves(
 ) -> list[bytes]:
     """Digests of the leaves of each parent: codes, records by cell, bounds; ``first`` is the first leaf of each parent."""
     last = len(spine.levels) - 1
-    codes = [str(code).encode() for code in spine.codes[last].cast(pl.String).to_list()]
+    codes, begin = _text(spine.codes[last])
     own = _bounds(constraints, last)
-    lengths = np.array(
-        [len(code) for code in codes], np.int64
-    )  # so that different lists of codes have different bytes
+    lengths = np.diff(begin)  # so that different lists of codes have different bytes
     sizes = np.diff(records.first).astype(np.int64)
     result = []
     for a, b in pairwise(first):
         start, stop = records.first[a], records.first[b]
         arrays = [lengths[a:b], sizes[a:b], records.cells[start:stop], records.counts[start:stop]]
         arrays += [bound[a:b] for bound in own]
-        result.append(key.digest(b"leaves", b"".join(codes[a:b]), *(array.tobytes() for array in arrays)))
+        text = codes[begin[a] : begin[b]]
+        result.append(key.digest(b"leaves", text, *(array.tobytes() for array in arrays)))
     return result
+
+
+def _text(codes: pl.Series) -> tuple[bytes, Ints]:
+    """All codes as one text of bytes, and where each begins in it.
+
+    >>> _text(pl.Series(["a", "äb", ""]))
+    (b'a\\xc3\\xa4b', array([0, 1, 4, 4]))
+    """
+    column = codes.cast(pl.String)
+    begin = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(column.str.len_bytes().to_numpy(), out=begin[1:])
+    return "".join(column.to_list()).encode(), begin
 
 
 def climbed(key: Key, spine: Tree, constraints: Constraints, records: Sparse, top: int = 0) -> list[bytes]:
