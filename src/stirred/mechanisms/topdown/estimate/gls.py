@@ -55,7 +55,7 @@ class Pattern:
     members: Ints
     act: Ints
     information: Floats  # (F, K, K)
-    t: Floats  # (members, act, S)
+    t: Floats  # (members, act, S); after the pass upward b is in its place
     total: Floats | None = None
     b: Floats = field(default_factory=lambda: np.empty(0))
     C: Floats = field(default_factory=lambda: np.empty(0))  # (F, act, act)

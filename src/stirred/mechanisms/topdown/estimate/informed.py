@@ -157,9 +157,8 @@ def tree(
     totals = _totals(constraints, last, spine.size(last))
     leaves = gls.Leaves(spine.parent[last], [])
 
-    def every() -> Iterator[
-        Callable[[], None]
-    ]:  # all levels together: no thread waits for the last of a level
+    def every() -> Iterator[Callable[[], None]]:
+        # all levels together: no thread waits for the last of a level
         yield from tasks
         leaves.patterns, more = _patterns(algebra, measurements, constraints, totals)
         yield from more

@@ -173,9 +173,9 @@ def _counted_units(task: Task, record: Record) -> dict[str, CountedUnits]:
 def whole(task: Task) -> Above:
     """The tree of a census with its histograms and constraints; raises an error if a constraint cannot hold."""
     census, workload, settings = task.census, task.workload, task.settings
-    record, several = Record(), threads(task.engine)
+    record = Record()
     # Records and units are counted while the tree is made.
-    records = begun(lambda: counted(task.census, task.workload), several)
+    records = begun(lambda: counted(task.census, task.workload), threads(task.engine))
     by_code = _counted_units(task, record)
     geography = leaf_table(census, workload)
     spine = published = Tree.of(geography, census.schema.spine, root=workload.levels[0])

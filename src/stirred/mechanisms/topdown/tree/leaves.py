@@ -53,7 +53,8 @@ def leaf_table(census: "Census", workload: "Workload") -> pl.DataFrame:
     spine = list(spine_of(census))
     if census.schema.geography.areas is not None:
         areas = ancestors(census.schema, census.folder).select(spine).collect()
-        home = census.schema.record(workload.record).linked_to or workload.record  # whose codes its records have
+        # a linked record has the codes of its home
+        home = census.schema.record(workload.record).linked_to or workload.record
         types = census.scan(home, spine).collect_schema()
         return areas.select(pl.col(name).cast(types[name]) for name in spine)
     frames = [census.scan(record, spine).unique() for record in deciding(census.schema)]
