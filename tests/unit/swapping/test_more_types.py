@@ -135,11 +135,12 @@ def exact(hold: tuple[int, ...], swap: tuple[int, ...], rate: str) -> tuple[Budg
     return largest_of(laws, units, names).budget, largest_of(laws, near, names).budget
 
 
-def test_the_theorem_on_all_sixty_cases() -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_theorem_on_sixty_cases(every: int) -> None:
     smaller = 0
     cases = [(n, *shape, rate) for n in (4, 5) for shape in shapes(n) for rate in RATES]
     assert len(cases) == 60
-    for n, hold, swap, rate in cases:
+    for n, hold, swap, rate in cases[::every]:
         whole, at_two = exact(hold, swap, rate)
         r = min(len(hold), len(swap))
         found = by_exchanges(hold, swap, rate)
@@ -150,7 +151,7 @@ def test_the_theorem_on_all_sixty_cases() -> None:
         smaller += found.budget < tight(n, rate)
         # up to this size the worst pair is at distance 2
         assert whole == at_two
-    assert smaller == SMALLER
+    assert every > 1 or smaller == SMALLER
 
 
 SMALLER = 30

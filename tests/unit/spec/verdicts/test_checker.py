@@ -585,14 +585,27 @@ def is_true(first: Promise, second: Promise, verdict: Verdict) -> bool:
     return broken or not witness_fault(first, second, SMALL, verdict.derivation)
 
 
-@settings(
-    max_examples=1500,
+PATIENT = settings(
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+@settings(PATIENT, max_examples=500)
 @given(forged())
 def test_a_changed_derivation_is_refused_or_true(entry: tuple[Promise, Promise, Verdict]) -> None:
+    refused_or_true(entry)
+
+
+@pytest.mark.slow
+@settings(PATIENT, max_examples=3000)
+@given(forged())
+def test_many_changed_derivations_are_refused_or_true(entry: tuple[Promise, Promise, Verdict]) -> None:
+    refused_or_true(entry)
+
+
+def refused_or_true(entry: tuple[Promise, Promise, Verdict]) -> None:
     first, second, verdict = entry
     try:
         problems = check_implication(LIBRARY[first], LIBRARY[second], verdict)
