@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
 from typing import Literal
 
 import polars as pl
@@ -23,6 +24,8 @@ from stirred.errors import InputError, did_you_mean
 from stirred.frames import collected
 from stirred.spec.domain import Domain
 
+# two threads that plan with the same frame of polars can wait for each other for ever; none is shared outside of this
+_planning = RLock()
 HOMES_AT_ONCE = (
     20_000_000  # households held in memory when persons are counted by variables of their household
 )
@@ -145,10 +148,10 @@ class CensusFiles:
         Without ``ordered`` the rows may come in any order where a join is needed, which is faster.
         """
         record = self.schema.record(record_type)
-        with redact_errors(record_type):
+        with _planning, redact_errors(record_type):
             if record_type not in self._scanned:
                 self._scanned[record_type] = typed(self.schema, record, self.file(record_type))
-            own = self._scanned[record_type]
+            own = self._scanned[record_type].clone()
             if columns is None:
                 return own
             return self._resolve(record, own, list(dict.fromkeys(columns)), ordered=ordered)
