@@ -70,11 +70,12 @@ class Kernel:
 def _mark(made: Any, function: Callable[..., object]) -> None:
     """Let the cache of a kernel be out of date when anything that is compiled into it has changed.
 
-    Numba itself looks at the kernel's own file; the kernels it calls and the numbers it names may come from others.
+    Numba itself looks at the kernel's own file; the kernels it calls and the numbers it names may come from others. The
+    version is the first thing it compares: the rest of an old index may name types that no longer exist.
     """
     file = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if file is not None:
-        file._source_stamp = stamp(function)
+        file._version = (file._version, *stamp(function))
 
 
 def stamp(function: Callable[..., object]) -> tuple[str, ...]:

@@ -56,6 +56,24 @@ def test_a_changed_callee_or_number_is_compiled_in(tmp_path: Path, monkeypatch: 
     assert loaded(tmp_path, more=10, times=30).outer(3) == 390  # type: ignore[attr-defined]
 
 
+def test_a_cache_that_names_a_type_of_before_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    text = (
+        "from typing import NamedTuple\n\nfrom stirred.compiled import compiled\n\n"
+        "class {name}(NamedTuple):\n    value: int\n\n@compiled\ndef read(box):\n    return box.value\n"
+    )
+    for name in ("Box", "Chest"):  # an upgrade in place: the caches of before lie beside the new files
+        (tmp_path / "boxes_of_test.py").write_text(text.format(name=name), encoding="utf-8")
+        sys.modules.pop("boxes_of_test", None)
+        importlib.invalidate_caches()
+        boxes = importlib.import_module("boxes_of_test")
+        assert boxes.read(getattr(boxes, name)(7)) == 7
+    assert list(tmp_path.rglob("*.nbi"))  # there was a cache
+
+
 def test_a_stamp_names_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     outer = loaded(tmp_path).outer.__wrapped__  # type: ignore[attr-defined]
