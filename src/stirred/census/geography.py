@@ -91,14 +91,36 @@ def deciding(schema: Schema) -> tuple[str, ...]:
 
 
 def ancestors(schema: Schema, folder: Path) -> pl.LazyFrame:
-    """One row per finest area with the code of every level above it."""
-    table = area_table(schema, folder)
-    up = table.select("code", "parent").unique(subset="code", keep="first", maintain_order=True)
-    names = schema.spine
-    result = table.select(pl.col("code").alias(names[-1])).unique(maintain_order=True)
-    for below, name in zip(reversed(names), reversed(names[:-1]), strict=False):
-        result = result.join(up.rename({"code": below, "parent": name}), on=below, how="left")
-    return result.filter(pl.col(names[0]).is_not_null()) if len(names) > 1 else result
+    """One row per finest area with the code of every level above it; the file of areas is read once, when needed."""
+    table = area_table(schema, folder).select("code", "parent")
+    levels = dict.fromkeys(reversed(schema.spine), pl.String)
+    areas = table.unique(subset="code", keep="first", maintain_order=True)
+    return areas.map_batches(
+        lambda frame: _climbed(frame, list(levels)),
+        schema=pl.Schema(levels),
+        # what is asked of the levels is no question about codes and parents
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+    )
+
+
+def _climbed(areas: pl.DataFrame, levels: list[str]) -> pl.DataFrame:
+    """Areas with their parents as one column per level, the finest first; areas that no top is above are left out.
+
+    >>> _climbed(pl.DataFrame({"code": ["a", "b"], "parent": [None, "a"]}), ["town", "region"]).rows()
+    [('b', 'a')]
+    """
+    known = pl.col("code").is_not_null()
+    code, parent = areas["code"], areas.select(pl.when(known).then("parent").alias("parent"))
+    rows = pl.DataFrame({"parent": code, "row": pl.int_range(len(code), eager=True)})
+    # the row of each area's parent, null where the file does not list the parent
+    above = parent.join(rows, on="parent", how="left", maintain_order="left")["row"]
+    columns, row = {levels[0]: code}, rows["row"]
+    for level in levels[1:]:
+        columns[level], row = parent["parent"].gather(row), above.gather(row)
+    result = pl.DataFrame(columns)
+    return result.filter(pl.col(levels[-1]).is_not_null()) if len(levels) > 1 else result
 
 
 def _look_up(frame: pl.LazyFrame, key: str, table: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
