@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import Literal
 
 import polars as pl
@@ -24,8 +24,6 @@ from stirred.errors import InputError, did_you_mean
 from stirred.frames import collected
 from stirred.spec.domain import Domain
 
-# two threads that plan with the same frame of polars can wait for each other for ever; none is shared outside of this
-_planning = RLock()
 HOMES_AT_ONCE = (
     20_000_000  # households held in memory when persons are counted by variables of their household
 )
@@ -48,6 +46,11 @@ class CensusFiles:
     # by record type, made once and kept: files as they are, and with every column in its type
     _opened: dict[str, pl.LazyFrame] = field(default_factory=dict, repr=False, init=False)
     _scanned: dict[str, pl.LazyFrame] = field(default_factory=dict, repr=False, init=False)
+    # Two threads that use one frame of polars can wait for each other for ever: one holds the frame and needs the
+    # interpreter to plan it, the other holds the interpreter and needs the frame. So every caller gets a frame of its
+    # own; the kept ones are only cloned, by the thread that holds this lock.
+    _keeping: RLock = field(default_factory=RLock, repr=False, init=False)
+    _checking: Lock = field(default_factory=Lock, repr=False, init=False)  # for reading identifiers once
     _domains: list[Domain] = field(
         default_factory=list, repr=False, init=False
     )  # of these files, once asked for
@@ -118,11 +121,12 @@ class CensusFiles:
     def source(self, record_type: str) -> pl.LazyFrame:
         """The file or table of a record type as it is given; households and persons of one file may share a table."""
         record = self.schema.record(record_type)
-        if name := self._given(record):
-            return self.files[name]
-        if record_type not in self._opened:
-            self._opened[record_type] = open_source(record.source, self.folder)
-        return self._opened[record_type]
+        with self._keeping:
+            if name := self._given(record):
+                return self.files[name].clone()
+            if record_type not in self._opened:
+                self._opened[record_type] = open_source(record.source, self.folder)
+            return self._opened[record_type].clone()
 
     def _given(self, record: RecordSchema) -> str:
         """The record type whose table in memory holds these records, or nothing."""
@@ -148,10 +152,11 @@ class CensusFiles:
         Without ``ordered`` the rows may come in any order where a join is needed, which is faster.
         """
         record = self.schema.record(record_type)
-        with _planning, redact_errors(record_type):
-            if record_type not in self._scanned:
-                self._scanned[record_type] = typed(self.schema, record, self.file(record_type))
-            own = self._scanned[record_type].clone()
+        with redact_errors(record_type):
+            with self._keeping:
+                if record_type not in self._scanned:
+                    self._scanned[record_type] = typed(self.schema, record, self.file(record_type))
+                own = self._scanned[record_type].clone()
             if columns is None:
                 return own
             return self._resolve(record, own, list(dict.fromkeys(columns)), ordered=ordered)
@@ -194,10 +199,11 @@ class CensusFiles:
 
     def _require_once(self, record: RecordSchema) -> None:
         """Check once that the identifiers of a record type are unique, before anything is joined by them."""
-        if record.name not in self._linkable:
-            with redact_errors(record.name):
-                require_once(self.scan(record.name).select(record.id), self.count(record.name), record)
-            self._linkable.add(record.name)
+        with self._checking:
+            if record.name not in self._linkable:
+                with redact_errors(record.name):
+                    require_once(self.scan(record.name).select(record.id), self.count(record.name), record)
+                self._linkable.add(record.name)
 
     def _needed(self, names: list[str]) -> list[str]:
         """The requested columns, and the levels of the spine by which off-spine codes are looked up."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from stirred.census import Census, expand, read
 from stirred.census.codebook.parse import parse
+from stirred.census.geography import ancestors
 from stirred.census.once import used_again
 from stirred.errors import DataError, InputError, SchemaError
 
@@ -239,6 +240,45 @@ def test_levels_above_and_beside_come_from_files(tmp_path: Path) -> None:
         "district": ["west", "west"],
         "count": [1, 2],
     }
+
+
+def test_every_chain_of_areas_is_followed(tmp_path: Path) -> None:
+    # children before their parents, a code listed twice, parents that are not listed, an area without a code, a cycle
+    lines = ["L1,D1", "D1,R1", "R1,", "L1,D2", "D2,R1", "L2,D2", "L3,D9", ",D1", "L4,L5", "L5,L4", "L6,D2"]
+    (tmp_path / "areas.csv").write_text("code,parent\n" + "\n".join(lines) + "\n")
+    pl.DataFrame({"lau": ["L1"]}).write_parquet(tmp_path / "h.parquet")
+    (tmp_path / "census.toml").write_text(
+        'geography.spine = ["region", "district", "lau"]\ngeography.areas = {files = ["areas.csv"]}\n'
+        'record.household.files = ["h.parquet"]\n'
+    )
+    parents: dict[str, str] = {}
+    for line in lines:
+        code, parent = line.split(",")
+        parents.setdefault(code, parent)
+    by_hand = []
+    for code in filter(None, parents):
+        district = parents[code]
+        if region := district and parents.get(district, ""):
+            by_hand.append((code, district, region))
+    census = read(tmp_path)
+    found = ancestors(census.schema, census.folder)
+    assert found.select("lau", "district", "region").collect().rows() == by_hand
+    assert found.select("region").filter(pl.col("region") == "R1").collect(engine="streaming").height == 3
+    assert found.collect_schema().names() == found.collect().columns
+
+
+def test_no_frame_is_given_to_two_callers(tmp_path: Path) -> None:
+    # threads that share a frame of polars can wait for each other for ever
+    pl.DataFrame({"h": [1, 2], "county": ["a", "b"]}).write_parquet(tmp_path / "h.parquet")
+    text = 'geography.spine = ["county"]\nrecord.household = {files = ["h.parquet"], id = "h"}\n'
+    (tmp_path / "census.toml").write_text(text)
+    given = Census.of({"geography": {"spine": ["county"]}}, {"household": {"county": ["a", "b"]}})
+    for census in (read(tmp_path), given):
+        kept = [*census.files.values()]
+        for ask in (census.source, census.file, census.raw, census.scan):
+            kept += [ask("household"), ask("household")]
+        kept += [*census._opened.values(), *census._scanned.values()]
+        assert len({id(frame._ldf) for frame in kept}) == len(kept)
 
 
 def test_a_partitioned_folder_keeps_its_codes_as_text(tmp_path: Path) -> None:
