@@ -20,6 +20,7 @@ from stirred.mechanisms.topdown.guide.passes import (
 from stirred.mechanisms.topdown.guide.prior import UnitPrior
 from stirred.mechanisms.topdown.guide.units import CountedUnits, UnitSpread, moments
 from stirred.mechanisms.topdown.rules.constraints import Constraints
+from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, no_prior
 from stirred.mechanisms.topdown.solve.problem import NOTHING, SUMS, WEIGHTS, ParentProblem
 
 Floats = NDArray[np.float64]
@@ -65,6 +66,10 @@ class Guidance:
             return problem
         held = fitted(sums, children, cells, problem)
         return replace(problem, held=(*problem.held, *held), aims=aims_of(held))
+
+    def leaves(self, cells: Ints) -> LeafPrior:
+        """The prior of the leaves for compiled code."""
+        return no_prior() if self.prior is None else self.prior.arrays(cells)
 
     def root(self, cells: Ints, total: float | None) -> tuple[NDArray[np.int32], Floats] | None:
         """The partition of the root's cells and the whole sums that are held there; None where nothing is."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.compiled import compiled
+from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior
 from stirred.mechanisms.topdown.solve.descend import descend
 from stirred.mechanisms.topdown.solve.layout import (
     NEVER,
@@ -75,6 +76,10 @@ class SolveGuide(Protocol):
     def shaped(
         self, depth: int, children: NDArray[np.int64], cells: NDArray[np.int64], problem: ParentProblem
     ) -> ParentProblem: ...
+
+    def leaves(self, cells: NDArray[np.int64]) -> LeafPrior:
+        """What ``shaped`` adds where that is WEIGHTS, as arrays for compiled code, with the kind of each of the cells."""
+        ...
 
     def root(
         self, cells: NDArray[np.int64], total: float | None

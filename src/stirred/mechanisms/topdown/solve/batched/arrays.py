@@ -53,16 +53,6 @@ class Terms(NamedTuple):
     S: int
 
 
-class Added(NamedTuple):
-    """Queries and weights that parents of a batch have for themselves, one after the other; none where ``rows`` is 0."""
-
-    rows: Ints  # queries of each parent
-    groups: Groups  # queries × cells
-    groups_at: Ints
-    weights: Floats  # children × queries
-    weights_at: Ints
-
-
 @compiled
 def gathered(terms: Terms, children: Ints, place: Ints, own: Floats, out: Floats) -> None:
     """The linear terms of children on the parent's cells, as ``Informed.linear`` looks them up."""

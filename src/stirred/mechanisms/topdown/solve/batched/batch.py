@@ -21,23 +21,20 @@ from stirred.mechanisms.topdown.solve.batched.arrays import (
     OWN,
     TRY_AGAIN,
     UPPER,
-    Added,
     Bools,
     Floats,
     Groups,
     Ints,
     LevelArrays,
     Terms,
-    gathered,
     live,
-    present,
 )
 from stirred.mechanisms.topdown.solve.batched.networks import round_batch
+from stirred.mechanisms.topdown.solve.batched.prior import no_prior
 from stirred.mechanisms.topdown.solve.batched.solving import solve_batch
 from stirred.mechanisms.topdown.solve.problem import (
     WEIGHTS,
     Certificate,
-    ParentProblem,
     SolveGuide,
 )
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -224,15 +221,15 @@ def solve_parents(
 ) -> tuple[Triples, Certificate]:
     """The children of those of a family's parents that have records."""
     drawn, first, by_column = np.zeros(0), np.zeros(len(parents) + 1, np.int64), np.ones(len(parents), bool)
-    added = nothing_added(len(parents))
-    if estimator.guide is not None and estimator.guide.adds(depth) == WEIGHTS:
-        drawn, first, by_column, added = _guided(estimator.guide, depth, level, terms, parents)
-        terms = terms._replace(kind=OWN)
-    elif terms.kind == OWN:
+    if terms.kind == OWN:
         drawn, first, by_column = _drawn(estimator, depth, level, parents)
     elif terms.kind == UPPER:
         by_column[:] = False
-    found, begin, status, numbers = solve_batch(level, terms, parents, drawn, first, by_column, added)
+    prior = no_prior()
+    if estimator.guide is not None and estimator.guide.adds(depth) == WEIGHTS:
+        prior = estimator.guide.leaves(level.cells)
+        by_column[:] = False  # what is added to lies row by row
+    found, begin, status, numbers = solve_batch(level, terms, parents, drawn, first, by_column, prior)
     node, cell, count, ends = round_batch(level, parents, found, begin, status)
     numbers = numbers[status == DONE]  # the others are counted when they are solved
     certificate = Certificate(estimator.allotment.spine.levels[depth])
@@ -274,45 +271,6 @@ def _drawn(
     by_column[several] = [not one.flags.c_contiguous for one in found]
     sizes[several + 1] = [one.size for one in found]
     return np.concatenate([np.zeros(0), *(one.ravel() for one in found)]), np.cumsum(sizes), by_column
-
-
-def _guided(
-    guide: SolveGuide, depth: int, level: LevelArrays, terms: Terms, parents: Ints
-) -> tuple[Floats, Ints, Bools, Added]:
-    """Linear terms, queries and weights of each parent as a guide makes them."""
-    linear, groups, weights = [np.zeros(0)], [np.zeros(0, np.int32)], [np.zeros(0)]
-    at, rows, sizes = [0], np.zeros(len(parents), np.int64), np.zeros((2, len(parents) + 1), np.int64)
-    by_column = np.zeros(len(parents), bool)
-    for i, p in enumerate(parents.tolist()):
-        at.append(at[-1])
-        if level.first_child[p + 1] - level.first_child[p] == 1:
-            continue
-        place = level.place[level.above[p] : level.above[p + 1]]
-        counts = level.counts[level.above[p] : level.above[p + 1]].astype(np.float64)
-        children, allowed = live(level, p)
-        own_terms = np.empty(allowed.shape)
-        gathered(terms, children, place, linear[0], own_terms)
-        known, classes = present(level, children)
-        plain = ParentProblem(
-            counts, own_terms, allowed, level.queries[:, place], known, classes.astype(np.int32)
-        )
-        shaped = guide.shaped(depth, children, level.cells[place], plain)
-        by_column[i] = not shaped.linear.flags.c_contiguous
-        rows[i] = len(shaped.groups)
-        linear.append(shaped.linear.ravel())
-        groups.append(shaped.groups.ravel())
-        weights.append(shaped.weights[shaped.classes].ravel())
-        at[-1] += shaped.linear.size
-        sizes[0, i + 1], sizes[1, i + 1] = groups[-1].size, weights[-1].size
-    begin = np.cumsum(sizes, axis=1)
-    added = Added(rows, np.concatenate(groups), begin[0].copy(), np.concatenate(weights), begin[1].copy())
-    return np.concatenate(linear), np.array(at), by_column, added
-
-
-def nothing_added(parents: int) -> Added:
-    """No queries of their own."""
-    none = np.zeros(parents + 1, np.int64)
-    return Added(none[:-1], np.zeros(0, np.int32), none, np.zeros(0), none)
 
 
 def together(pieces: Sequence[Triples]) -> Triples:

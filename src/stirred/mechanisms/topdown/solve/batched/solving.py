@@ -11,7 +11,6 @@ from stirred.compiled import compiled
 from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     TRY_AGAIN,
-    Added,
     LevelArrays,
     Terms,
     covered,
@@ -21,6 +20,7 @@ from stirred.mechanisms.topdown.solve.batched.arrays import (
     present,
 )
 from stirred.mechanisms.topdown.solve.batched.networks import pairwise, ranked
+from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, with_prior
 from stirred.mechanisms.topdown.solve.descend import descend
 from stirred.mechanisms.topdown.solve.layout import NEVER, distinct, one_by_one, side_by_side, tree
 from stirred.mechanisms.topdown.solve.problem import update_multipliers
@@ -180,11 +180,12 @@ def finest_first(gid: Groups, Q: int) -> tuple[Ints, Ints]:
 
 @compiled
 def solve_batch(
-    level: LevelArrays, terms: Terms, parents: Ints, own: Floats, at: Ints, by_column: Bools, added: Added
+    level: LevelArrays, terms: Terms, parents: Ints, own: Floats, at: Ints, by_column: Bools, prior: LeafPrior
 ) -> tuple[Floats, Ints, Ints, Floats]:
     """Fractional histograms of all parents' live children, where each parent's begin, its status, its certificate.
 
-    ``own`` are linear terms of their own (from ``at`` on), ``by_column`` in which order they were added.
+    ``own`` are linear terms of their own (from ``at`` on), ``by_column`` in which order they were added;
+    ``prior`` is added to every parent, unless it is of no cell.
     """
     begin, status, numbers = (
         np.zeros(len(parents) + 1, np.int64),
@@ -215,18 +216,15 @@ def solve_batch(
         gathered(terms, children, place, own[at[i] : at[i + 1]], linear)
         weights, classes = present(level, children)
         held, _, low, high = families(level, children, place)
-        groups = np.empty((max(len(level.queries), added.rows[i]), n), np.int32)
+        groups = np.empty((len(level.queries), n), np.int32)
         for q in range(len(level.queries)):
             for j in range(n):
                 groups[q, j] = level.queries[q, place[j]]
-        if added.rows[i] > 0:  # each child has weights of its own
-            weights = np.empty((C, added.rows[i]))
-            classes = np.arange(C)
-            for q in range(added.rows[i]):
-                for j in range(n):
-                    groups[q, j] = added.groups[added.groups_at[i] + q * n + j]
-                for c in range(C):
-                    weights[c, q] = added.weights[added.weights_at[i] + c * added.rows[i] + q]
+        if len(prior.kind) > 0:
+            linear, groups, weights = with_prior(
+                prior, children, place, parent, allowed, linear, groups, weights, classes
+            )
+            classes = np.arange(C)  # each child has weights of its own
         gid, w = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape)
         diag = np.zeros(len(weights))
         kept = distinct(groups, weights, gid, w, diag)
