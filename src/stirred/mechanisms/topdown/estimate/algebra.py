@@ -187,11 +187,11 @@ class Algebra:
                     D[..., T, :, :] += (-1.0) ** (f ^ T).bit_count() * G[..., f, :, :]
         return D
 
-    def apply(self, G: Floats, x: Floats) -> Floats:
+    def apply(self, G: Floats, x: Floats, out: Floats | None = None) -> Floats:
         """$(\\sum_f G_f \\otimes \\Pi_f) x$ for nodes along the first axis: G (N or 1, F, A, K), x (N, K, S)."""
         groups, sizes = self.kept_groups
         D = np.ascontiguousarray(self.spread(G))
-        out = np.empty((len(x), G.shape[2], self.S))
+        out = np.empty((len(x), G.shape[2], self.S)) if out is None else out
         _apply(D, np.ascontiguousarray(x), groups, sizes, out)
         return out
 

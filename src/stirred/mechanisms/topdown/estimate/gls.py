@@ -181,7 +181,8 @@ def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Ru
         lower.e = np.empty(lower.b.shape)
 
         def shares(rows: slice) -> None:
-            lower.e[rows] = lower.b[rows] + algebra.apply(lower.C[rows], surprise[lower.parent[rows]])
+            learnt = algebra.apply(lower.C[rows], surprise[lower.parent[rows]], out=lower.e[rows])
+            learnt += lower.b[rows]
 
         in_pieces(shares, len(lower.b), engine)
         return
@@ -199,7 +200,8 @@ def _taught(
 
     def work(rows: slice) -> None:
         news = surprise[parent[pattern.members[rows]][:, None], pattern.act]
-        pattern.e[rows] = pattern.b[rows] + algebra.apply(pattern.C[None], np.ascontiguousarray(news))
+        learnt = algebra.apply(pattern.C[None], np.ascontiguousarray(news), out=pattern.e[rows])
+        learnt += pattern.b[rows]
 
     return [partial(work, piece) for piece in pieces(len(pattern.members), engine)]
 

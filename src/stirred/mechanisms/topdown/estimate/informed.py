@@ -76,7 +76,7 @@ class Informed:
         for h, a in np.unique(np.stack([holder, starts], axis=1), axis=0).tolist():
             rows = np.flatnonzero((holder == h) & (starts == a))
             P = self.algebra.information(self.measurements.solve_weights(a, h))[None]
-            tasks += self._applied(P, level.e, rows, out, engine)
+            tasks += self._applied(P, level.e, None if len(rows) == len(out) else rows, out, engine)
         gls.all_done(tasks, engine)
         self.upper.append(out)
 
@@ -96,7 +96,7 @@ class Informed:
             whole = self.algebra.information(self.measurements.solve_weights(start, last))
             P = np.ascontiguousarray(whole[:, act][:, :, act])[None]
             out = self.flat[at : at + pattern.e.size].reshape(pattern.e.shape)
-            tasks += self._applied(P, pattern.e, np.arange(len(pattern.members)), out, engine)
+            tasks += self._applied(P, pattern.e, None, out, engine)
             self.pattern[pattern.members] = number
             self.rows[number, act] = np.arange(len(act))
             self.offset[pattern.members] = at + np.arange(len(pattern.members)) * len(act) * S
@@ -104,14 +104,17 @@ class Informed:
         gls.all_done(tasks, engine)
 
     def _applied(
-        self, P: Floats, e: Floats, rows: Ints, out: Floats, engine: Runner | None
+        self, P: Floats, e: Floats, rows: Ints | None, out: Floats, engine: Runner | None
     ) -> list[Callable[[], None]]:
-        """Linear terms of some nodes of one class, into ``out``, as tasks."""
+        """Linear terms of some nodes of one class (None: of all), into ``out``, as tasks."""
 
         def work(piece: slice) -> None:
-            out[rows[piece]] = self.algebra.apply(P, e[rows[piece]])
+            if rows is None:
+                self.algebra.apply(P, e[piece], out=out[piece])
+            else:
+                out[rows[piece]] = self.algebra.apply(P, e[rows[piece]])
 
-        return [partial(work, piece) for piece in gls.pieces(len(rows), engine)]
+        return [partial(work, piece) for piece in gls.pieces(len(e) if rows is None else len(rows), engine)]
 
     def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:  # noqa: ARG002
         """Nodes × cells; zero where a leaf cannot have the cell."""

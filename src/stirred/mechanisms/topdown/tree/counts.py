@@ -85,7 +85,8 @@ def histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse
 def counted(census: "Census", workload: Workload) -> pl.DataFrame:
     """The census's records by the code of their leaf and their cell."""
     leaf = census.schema.spine[-1]
-    frame = census.scan(workload.record, list(dict.fromkeys([leaf, *_needed(workload)])))
+    wanted = list(dict.fromkeys([leaf, *_needed(workload)]))
+    frame = census.scan(workload.record, wanted, ordered=False)
     for name, values in workload.where:
         frame = frame.filter(pl.col(name).is_in(list(values)))
     types = frame.collect_schema()

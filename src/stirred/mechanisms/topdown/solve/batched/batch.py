@@ -44,6 +44,7 @@ CELLS = 1 << 17  # of all children in a batch: some megabytes
 CHUNK = 16  # parents that the general path solves at a time
 MANY = 5_000  # geounits from which the kernels are worth compiling: 25 seconds, once, against 2 ms for each parent
 TASKS = 32  # batches of a level at least, where it has so many parents
+TABLE = 1 << 14  # cells of a histogram up to which queries are looked up in tables of all of them, made once
 
 
 class ParentSolver(Protocol):
@@ -150,7 +151,7 @@ def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
     sizes = [one.query.size for one in here]
     none = np.zeros((len(nodes), 0), np.int64)
     nothing, no_groups = np.zeros(0, np.int64), np.zeros((0, 0), np.int32)
-    return LevelArrays(
+    whole = LevelArrays(
         above=nothing,
         place=nothing,
         cells=nothing,
@@ -167,22 +168,32 @@ def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
         nested=sum(not one.whole for one in here) <= 1,
         tolerance=estimator.tolerance,
     )
+    size = allotment.workload.histogram.cells
+    return of_cells(estimator, depth, whole, np.arange(size)) if size <= TABLE else whole
+
+
+def of_cells(estimator: ParentSolver, depth: int, level: LevelArrays, cells: Ints) -> LevelArrays:
+    """The same with what the queries and the held sums say about these cells."""
+    here = [one for one in estimator.constraints.solved if depth < len(one.low)]
+    nothing = np.zeros(len(cells), np.int32)
+    return level._replace(
+        cells=own(cells),
+        queries=np.stack([compact(q.of(cells)) for q in estimator.allotment.workload.queries]),
+        held=np.stack([nothing, *(one.query.of(cells).astype(np.int32) for one in here)])[1:],
+    )
 
 
 def family_arrays(estimator: ParentSolver, depth: int, shared: LevelArrays, family: Family) -> LevelArrays:
     """The arrays of some parents of a level, which are numbered from 0."""
-    cells, place = np.unique(family.above.cells, return_inverse=True)
-    here = [one for one in estimator.constraints.solved if depth < len(one.low)]
+    place = family.above.cells
+    if not len(shared.cells):  # of a large histogram only the cells that occur here
+        cells, place = np.unique(place, return_inverse=True)
+        shared = of_cells(estimator, depth, shared, cells)
     return shared._replace(
         above=own(family.above.first),
         place=own(place.ravel()),
-        cells=own(cells),
         counts=own(family.above.counts),
         first_child=shared.first_child[family.first : family.parents.stop + 1],
-        queries=np.stack([compact(q.of(cells)) for q in estimator.allotment.workload.queries]),
-        held=np.stack([np.zeros(len(cells), np.int32), *(h.query.of(cells).astype(np.int32) for h in here)])[
-            1:
-        ],
     )
 
 
