@@ -229,7 +229,7 @@ def _patterns(
     def measure(pattern: gls.Pattern, at: int) -> None:
         nodes = pattern.members[at : at + CHUNK]
         start = int(allotment.start[last][nodes[0]])
-        pattern.t[at : at + CHUNK] = right_side(algebra, measurements, last, start, nodes, pattern.act)
+        right_side(algebra, measurements, last, start, nodes, pattern.act, pattern.t[at : at + CHUNK])
 
     return patterns, [
         partial(measure, one, at) for one in patterns for at in range(0, len(one.members), CHUNK)
@@ -240,8 +240,11 @@ def _measured(
     algebra: Algebra, measurements: Measurements, depth: int, start: int, rows: Ints, t: Floats, piece: slice
 ) -> None:
     """Measure some nodes of a level above the leaves, into ``t``."""
-    nodes = rows[piece]
-    t[nodes] = right_side(algebra, measurements, depth, start, nodes, np.arange(algebra.K))
+    nodes, every = rows[piece], np.arange(algebra.K)
+    if len(rows) == len(t):  # the piece lies together
+        right_side(algebra, measurements, depth, start, nodes, every, t[piece])
+    else:
+        t[nodes] = right_side(algebra, measurements, depth, start, nodes, every)
 
 
 def _labels(active: NDArray[np.bool_], start: Ints) -> Ints:
@@ -254,11 +257,12 @@ def _labels(active: NDArray[np.bool_], start: Ints) -> Ints:
 
 
 def right_side(
-    algebra: Algebra, measurements: Measurements, depth: int, start: int, nodes: Ints, act: Ints
-) -> Floats:
+    algebra: Algebra, measurements: Measurements, depth: int, start: int, nodes: Ints, act: Ints, out: Floats | None = None
+) -> Floats:  # fmt: skip
     """$A'Wy$ of measured geounits on the rows ``act`` of the matrix axis; only answers that touch them are drawn."""
     weights = measurements.weights(start, depth)
-    result = np.zeros((len(nodes), len(act), algebra.S))
+    result = np.empty((len(nodes), len(act), algebra.S)) if out is None else out
+    result[:] = 0.0
     for query, (numbers, place) in zip(algebra.queries, algebra.touched(act), strict=True):
         if query.name in weights:
             y = measurements.answers(depth, start, query, nodes, numbers)
