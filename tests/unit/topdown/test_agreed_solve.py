@@ -1,6 +1,7 @@
 """The solve of a product that agrees with an earlier one: the optimum, its certificate, and integers that keep every sum."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from scipy.optimize import minimize
 
 from stirred.mechanisms.topdown.solve.agreed import exchange
 from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
+from stirred.mechanisms.topdown.solve.agreed.linear import best_linear
+from stirred.mechanisms.topdown.solve.agreed.parent import FIRST, AgreedParent
 
 
 def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False) -> PricedRows:
@@ -157,3 +160,98 @@ def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():
     exchange.off_by(X, x, index, again)
     assert np.allclose(off[:, own], again[:, own])
     assert float((weight * again**2)[:, own].sum() + (stiff * (X - x) ** 2).sum()) < before
+
+
+def tied(seed: int, children: int = 4) -> tuple[PricedRows, np.ndarray]:
+    """Forty cells, two small queries with four and three answers, five exact groups with noise of their own."""
+    rng = np.random.default_rng(seed)
+    n, C = 40, children
+    truth = rng.poisson(6.0, (C, n))
+    queries, group = (np.arange(n) % 4, np.arange(n) // 14), rng.permutation(n) % 5
+    sums = [np.stack([truth[:, own == g].sum(axis=1) for g in range(int(own.max()) + 1)]) for own in queries]
+    # Exact sums that the noisy answers contradict: persons moved between groups, in pairs of children.
+    moved = truth.copy()
+    for c in range(C):
+        take = rng.choice(np.flatnonzero(truth[c] > 3), 3, replace=False)
+        moved[c, take] -= 3
+        moved[(c + 1) % C, take] += 3
+    exact = np.stack([moved[:, group == g].sum(axis=1) for g in range(5)])
+    kinds, kind = np.unique(np.stack(queries, axis=1), axis=0, return_inverse=True)
+    noisy = np.concatenate([own + rng.normal(0, 3, own.shape) for own in sums])
+    rows = PricedRows(
+        kind=kind.ravel().astype(np.int32),
+        members=np.ascontiguousarray((kinds + np.array([0, 4])).astype(np.int32)),
+        lines=(7 + group)[:, None].astype(np.int32),
+        small=7,
+        exact=5,
+        centre=np.full((n, C), 6.0),
+        inverse=np.full((n, C), 5.0),
+        target=np.concatenate([noisy, exact]).astype(float),
+        soft=np.concatenate([np.full((4, C), 1.0 / 90), np.full((3, C), 1.0 / 60), np.zeros((5, C))]),
+        parent=truth.sum(axis=0).astype(float),
+        give=np.zeros(n),
+        lump=np.zeros(12),
+        pulled=np.zeros(12),
+    )
+    return rows, np.array([45.0] * 4 + [30.0] * 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linear_estimates_are_those_of_least_squares_with_all_sums(seed):
+    """An independent solution: one dense system for all children, their exact sums and their parent's cells."""
+    rows, times = tied(seed)
+    n, C = rows.centre.shape
+    A = np.zeros((12, n))
+    for query in rows.members.T:
+        A[query[rows.kind], np.arange(n)] = 1.0
+    A[rows.lines[:, 0], np.arange(n)] = 1.0
+    weight = np.sqrt(1.0 / (rows.soft[:7, 0] * times))[:, None]
+    sure = np.concatenate([np.kron(np.eye(C), A[7:]), np.kron(np.ones((1, C)), np.eye(n))])
+    known = np.concatenate([rows.target[7:].T.ravel(), rows.parent])
+    start = np.linalg.lstsq(sure, known, rcond=None)[0]
+    assert np.allclose(sure @ start, known)
+    values, directions = np.linalg.svd(sure)[1:]
+    free = directions[int((values > 1e-9).sum()) :].T
+    left = np.kron(np.eye(C), weight * A[:7])
+    noisy = (weight * rows.target[:7]).T.ravel()
+    best = start + free @ np.linalg.lstsq(left @ free, noisy - left @ start, rcond=1e-10)[0]
+    expected = A[:7] @ best.reshape(C, n).T
+    found = best_linear(rows, times)
+    assert np.abs(found - expected).max() < 0.01
+    assert np.abs(found - rows.target[:7]).max() > 1.0  # the exact sums do contradict the answers
+
+
+def test_below_a_parent_the_fit_keeps_to_linear_estimates_and_most_to_the_fewest_answers():
+    """The targets add up to the parent's sums, which noisy answers do not, and noise alone decides whether they are used."""
+    rng = np.random.default_rng(3)
+    n, C = 40, 3
+    truth = rng.poisson(9.0, (C, n))
+    queries = [SimpleNamespace(name=str(k), size=k, of=lambda cells, k=k: cells % k) for k in (2, 20)]
+    noise = {query.name: rng.normal(0.0, 3.0, (C, query.size)) for query in queries}
+
+    def answers(depth: int, nodes: np.ndarray, cells: np.ndarray, names: frozenset[str]) -> np.ndarray:
+        (query,) = (one for one in queries if one.name in names)
+        sums = np.stack([truth[:, np.arange(n) % query.size == g].sum(axis=1) for g in range(query.size)], 1)
+        return 0.2 * (sums + noise[query.name])[:, query.of(cells)]
+
+    low = np.stack([truth[:, :n // 2].sum(axis=1), truth[:, n // 2:].sum(axis=1)], axis=1)  # fmt: skip
+    parent = AgreedParent(
+        1, np.arange(C), np.arange(n), truth.sum(axis=0), np.ones((C, n), bool),
+        SimpleNamespace(query=SimpleNamespace(of=lambda cells: cells // (n // 2)), low=[low, low]),
+        tuple(queries), np.full((C, 2), 0.2),
+    )  # fmt: skip
+    noisy, plain = (
+        parent.rows(SimpleNamespace(linear=answers, measurements=SimpleNamespace(key=key)))
+        for key in (1, None)
+    )
+    assert noisy.small == plain.small == 22
+    whole = [truth[:, np.arange(n) % k == g].sum() for k in (20, 2) for g in range(k)]
+    assert np.abs(noisy.target[:22].sum(axis=1) - whole).max() < 1e-6
+    assert np.abs(plain.target[:22].sum(axis=1) - whole).max() > 1.0
+    assert np.allclose(plain.soft[:22], 1.0 / (FIRST * 0.2))
+    assert np.allclose(noisy.soft[:20], 1.0 / (FIRST * 0.2))
+    assert np.allclose(noisy.soft[20:22], 1.0 / (FIRST * 6.0**1.5 * 0.2))
+    assert np.allclose((noisy.soft * noisy.ahead[:, None])[:22], plain.soft[:22])  # rounding counts all alike
+    x = solve_dual(noisy).x
+    sums = np.stack([x[np.arange(n) % 2 == g].sum(axis=0) for g in range(2)])
+    assert np.abs(sums - noisy.target[20:22]).max() < 0.02

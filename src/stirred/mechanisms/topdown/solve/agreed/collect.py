@@ -16,12 +16,14 @@ class CollectedRows:
         self.index: list[NDArray[np.int32]] = []
         self.linear: list[Floats] = []
         self.weight: list[Floats] = []
+        self.times: list[Floats] = []
 
     def add(
-        self, place: Ints, first: Ints, count: Ints, taken: NDArray[np.bool_], linear: Floats, weight: Floats
-    ) -> None:
-        """The taken groups of one query as new rows, or as part of rows of the same cells."""
-        for older, sums, heavy in zip(self.index, self.linear, self.weight, strict=True):
+        self, place: Ints, first: Ints, count: Ints, taken: NDArray[np.bool_], linear: Floats, weight: Floats,
+        times: float = 1.0,
+    ) -> None:  # fmt: skip
+        """The taken groups of one query as new rows, or as part of rows of the same cells; they count ``times`` as much."""
+        for older, sums, heavy, most in zip(self.index, self.linear, self.weight, self.times, strict=True):
             begin = int(older.max(initial=-1)) + 1 - len(sums)
             same = older[first] - begin
             size = np.bincount(older[older >= 0] - begin, minlength=len(sums))
@@ -32,6 +34,7 @@ class CollectedRows:
             equal[equal] = size[same[equal]] == count[equal]
             sums[same[equal]] += linear[equal]
             heavy[same[equal]] += weight
+            most[same[equal]] = np.maximum(most[same[equal]], times)
             taken = taken & ~equal
         if not taken.any():
             return
@@ -39,6 +42,7 @@ class CollectedRows:
         self.index.append(row[place].astype(np.int32))
         self.linear.append(linear[taken])
         self.weight.append(np.repeat(weight[None], int(taken.sum()), axis=0))
+        self.times.append(np.full(int(taken.sum()), times))
         self.number += int(taken.sum())
 
     def sums(self, children: int) -> tuple[Floats, Floats]:
@@ -46,6 +50,10 @@ class CollectedRows:
         none = np.zeros((0, children))
         weight = np.maximum(np.concatenate([none, *self.weight]), 1e-9)
         return np.concatenate([none, *self.linear]) / weight, 1.0 / weight
+
+    def counted(self) -> Floats:
+        """How much each row counts, in measured weights: as much as the query with the fewest answers that it belongs to."""
+        return np.concatenate([np.zeros(0), *self.times])
 
     def of_cell(self, begin: int) -> list[NDArray[np.int32]]:
         """The rows of each cell, one array for each query, counted from ``begin``."""

@@ -13,7 +13,7 @@ the curvature of children taken one by one is a good approximation of the curvat
 measured adds rows that all children count in; its prices follow from theirs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class PricedRows:
     give: Floats  # by cell: 0 where they sum to it exactly
     lump: Floats  # by row: 1 / (1/W of the parent's own row + the sum of the children's); 0 where the parent has none
     pulled: Floats  # by row: the sum of the children's targets minus the parent's
+    # by row: how much more it counts in the fit than in rounding
+    ahead: Floats = field(default_factory=lambda: np.ones(1))
 
     @property
     def below(self) -> bool:

@@ -1,8 +1,9 @@
 r"""A parent's children, or the root, of a product that agrees with an earlier one: fit, certificate, integers.
 
 The measured queries with few answers come first, as the production system's outer passes have it: they count ``FIRST``
-times as much as measured, so that the many near-empty cells, which non-negativity can only lift, do not move them. The
-earlier product's sums are exact. A cell of few persons says next to nothing about its children, so what the earlier
+times as much as measured, so that the many near-empty cells, which non-negativity can only lift, do not move them. Below a
+parent their best linear estimates take the place of their noisy answers, and the fewest answers count most. The earlier
+product's sums are exact. A cell of few persons says next to nothing about its children, so what the earlier
 product says is added to the measurements of cells: the shares of the exact group that the cell belongs to, with the
 variance of a binomial. It is published, so it costs nothing. Noise and budget are what the workload says.
 """
@@ -19,6 +20,7 @@ from stirred.mechanisms.topdown.rules.divided import DividedQuery
 from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
 from stirred.mechanisms.topdown.solve.agreed.collect import CollectedRows
 from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
+from stirred.mechanisms.topdown.solve.agreed.linear import best_linear
 from stirred.mechanisms.topdown.solve.problem import Solution
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.workload.histogram import Query
@@ -27,6 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FEW = 1_000  # answers of a query that comes first
 FIRST = 30.0
+SOME, FALL = 12.0, 1.5  # below a parent (12 / answers) ** 1.5 times as much, never less
 SWEEPS = 40
 MOST = 400  # exchanges of one pair of children in one group and sweep
 TOLERANCE = 1e-3  # persons
@@ -51,6 +54,7 @@ class AgreedParent:
     def rows(self, targets: Targets) -> PricedRows:
         """The rows of all queries; a group of one cell is part of the cell itself."""
         C, n = len(self.nodes), len(self.cells)
+        noisy = targets.measurements.key is not None
         # Where the parent is measured and not yet known, its rows and cells are a last column beside the children's.
         weights = self.weights if self.above is None else np.concatenate([self.weights, self.above])
         d, linear = np.zeros((n, len(weights))), np.zeros((n, len(weights)))
@@ -65,21 +69,18 @@ class AgreedParent:
             real = numbers >= 0
             here = np.zeros((len(numbers), len(weights)))
             here[real] = self._linear(targets, self.cells[first[real]], query)
-            small = query.size <= FEW
-            weight = weight * FIRST if small else weight
-            here = here * FIRST if small else here
+            ahead, rows = (self._ahead(query, noisy=noisy), few) if query.size <= FEW else (1.0, many)
             alone = real & (count == 1)
-            d[first[alone]] += weight
-            linear[first[alone]] += here[alone]
-            rows = few if small else many
-            rows.add(place, first, count, real & ~alone, here, weight)
+            d[first[alone]] += weight * ahead
+            linear[first[alone]] += here[alone] * ahead
+            rows.add(place, first, count, real & ~alone, here, weight, ahead)
         groups, place = np.unique(self.held.query.of(self.cells), return_inverse=True)
         exact = self.held.low[self.depth][self.nodes][:, groups].astype(float).T
-        if len(self.counts) and targets.measurements.key is not None:  # exact measurements need no help
+        if len(self.counts) and noisy:  # exact measurements need no help
             precise, mean = self._shares(exact[place])
             d += precise
             linear += precise * mean
-        if targets.measurements.key is None and isinstance(self.held.query, DividedQuery):
+        if not noisy and isinstance(self.held.query, DividedQuery):
             # Exact answers of leaves are exact sums by set of types as well; noisy ones say next to nothing about these.
             d += 1.0
             linear[:, :C] += self._known(targets.measurements.truth[self.depth]).T
@@ -91,7 +92,8 @@ class AgreedParent:
         first_target, first_soft = few.sums(len(weights))
         last_target, last_soft = many.sums(len(weights))
         target = np.concatenate([first_target, none, last_target])
-        soft = np.concatenate([first_soft, none, last_soft])
+        times = few.counted()
+        soft = np.concatenate([first_soft / times[:, None], none, last_soft])
         target[few.number : few.number + len(groups), :C] = exact
         parent, give = self.counts.astype(float), np.zeros(len(self.counts))
         lump, pulled = np.zeros(len(target)), np.zeros(len(target))
@@ -101,7 +103,7 @@ class AgreedParent:
             lump[measured] = 1.0 / soft[measured].sum(axis=1)
             pulled = target[:, :C].sum(axis=1) - target[:, C]
         allowed = self.allowed.T
-        return PricedRows(
+        found = PricedRows(
             kind=kind,
             members=members,
             lines=np.ascontiguousarray(np.stack(lines, axis=1)),
@@ -115,7 +117,17 @@ class AgreedParent:
             give=give,
             lump=lump,
             pulled=pulled,
+            ahead=np.concatenate([times / FIRST, np.ones(len(target) - few.number)]),
         )
+        if len(self.counts) and noisy:
+            found.target[: found.small] = best_linear(found, times)
+        return found
+
+    def _ahead(self, query: Query, *, noisy: bool) -> float:
+        """How often its measured weight a query with few answers counts: below a parent the fewest answers most."""
+        if not len(self.counts) or not noisy:
+            return FIRST
+        return float(FIRST * max((SOME / query.size) ** FALL, 1.0))
 
     def _linear(self, targets: Targets, cells: Ints, query: Query) -> Floats:
         """Weighted answers of one query, cells × children, with the parent's last where it is measured with them."""
@@ -172,7 +184,8 @@ class AgreedParent:
                 )
         else:
             exchange.systematic(x[0], order, begin, exact[0], X[0])
-        weight = np.ascontiguousarray(1.0 / np.maximum(rows.soft.T, 1e-12))
+        # Exchanges of single persons get stuck where some sums count far more than others, so here all small ones are alike.
+        weight = np.ascontiguousarray(1.0 / np.maximum((rows.soft * rows.ahead[:, None]).T, 1e-12))
         stiff = np.ascontiguousarray(1.0 / np.maximum(rows.inverse.T, 1e-12))
         off = np.empty(weight.shape)
         exchange.off_by(X, x, measured, off)
