@@ -252,6 +252,12 @@ def test_below_a_parent_the_fit_keeps_to_linear_estimates_and_most_to_the_fewest
     assert np.allclose(noisy.soft[:20], 1.0 / (FIRST * 0.2))
     assert np.allclose(noisy.soft[20:22], 1.0 / (FIRST * 6.0**1.5 * 0.2))
     assert np.allclose((noisy.soft * noisy.ahead[:, None])[:22], plain.soft[:22])  # rounding counts all alike
+    faint = replace(parent, weights=np.full((C, 2), 1e-4)).rows(
+        SimpleNamespace(linear=answers, measurements=SimpleNamespace(key=1))
+    )
+    assert np.allclose(
+        faint.soft[:22], 1.0 / (FIRST * 1e-4)
+    )  # answers that are mostly noise: none comes before others
     x = solve_dual(noisy).x
     sums = np.stack([x[np.arange(n) % 2 == g].sum(axis=0) for g in range(2)])
     assert np.abs(sums - noisy.target[20:22]).max() < 0.02

@@ -30,6 +30,7 @@ Ints = NDArray[np.int64]
 FEW = 1_000  # answers of a query that comes first
 FIRST = 30.0
 SOME, FALL = 12.0, 1.5  # below a parent (12 / answers) ** 1.5 times as much, never less
+SURE = 3.0  # where an answer is on average so many standard deviations of its noise
 SWEEPS = 40
 MOST = 400  # exchanges of one pair of children in one group and sweep
 TOLERANCE = 1e-3  # persons
@@ -69,7 +70,7 @@ class AgreedParent:
             real = numbers >= 0
             here = np.zeros((len(numbers), len(weights)))
             here[real] = self._linear(targets, self.cells[first[real]], query)
-            ahead, rows = (self._ahead(query, noisy=noisy), few) if query.size <= FEW else (1.0, many)
+            ahead, rows = (self._ahead(query, weight, noisy=noisy), few) if query.size <= FEW else (1.0, many)
             alone = real & (count == 1)
             d[first[alone]] += weight * ahead
             linear[first[alone]] += here[alone] * ahead
@@ -119,13 +120,19 @@ class AgreedParent:
             pulled=pulled,
             ahead=np.concatenate([times / FIRST, np.ones(len(target) - few.number)]),
         )
-        if len(self.counts) and noisy:
+        if (times > FIRST).any():
             found.target[: found.small] = best_linear(found, times)
         return found
 
-    def _ahead(self, query: Query, *, noisy: bool) -> float:
-        """How often its measured weight a query with few answers counts: below a parent the fewest answers most."""
-        if not len(self.counts) or not noisy:
+    def _ahead(self, query: Query, weight: Floats, *, noisy: bool) -> float:
+        """How often its measured weight a query with few answers counts: below a parent the fewest answers most.
+
+        Not where answers are small beside their noise, as in blocks: linear estimates know nothing of non-negativity there.
+        """
+        if not len(self.counts) or not noisy or not weight.all():
+            return FIRST
+        mean = float(self.counts.sum()) / len(self.nodes) / query.size
+        if mean < SURE / float(np.sqrt(weight.min())):
             return FIRST
         return float(FIRST * max((SOME / query.size) ** FALL, 1.0))
 
