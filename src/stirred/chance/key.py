@@ -10,6 +10,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -177,7 +178,7 @@ class Key:
         return self._derive(purpose, label if isinstance(label, tuple) else (label,))[:32]
 
     def _derive(self, purpose: str, name: tuple[Part, ...]) -> bytes:
-        return hmac.digest(self._secret, encode(("stirred", purpose)) + encode(name), "sha512")
+        return hmac.digest(self._secret, _purpose(purpose) + encode(name), "sha512")
 
     def __repr__(self) -> str:
         return "Key(private)" if self.private else "Key(for tests, not private)"
@@ -215,6 +216,12 @@ def whole(ids: NDArray[Any]) -> NDArray[np.uint64]:
             fix="number the records or cells first: equal numbers mean equal noise",
         )
     return array.astype(np.uint64, copy=False)
+
+
+@cache
+def _purpose(name: str) -> bytes:
+    """The first part of every derived name; a digest of a census asks for it once for each area."""
+    return encode(("stirred", name))
 
 
 def _rebuilt(secret: bytes, private: bool, bound: bool) -> Key:

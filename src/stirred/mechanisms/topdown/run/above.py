@@ -215,18 +215,15 @@ def whole(task: Task) -> Above:
         constraints=constraints,
         equal=equalities(constraints, len(spine.levels), range(len(spine.levels))),
         offsets=np.zeros((0, len(spine.levels)), np.int64),
-        input_digest=input_digest(digest.reader(task.key), spine, truth[-1], constraints, task.engine),
+        input_digest=input_digest(digest.reader(task.key), spine, truth[-1], constraints),
         types=types,
     )
 
 
-def input_digest(
-    reader: Key, spine: Tree, leaves: Sparse, constraints: Constraints, engine: Engine | None = None
-) -> bytes:
+def input_digest(reader: Key, spine: Tree, leaves: Sparse, constraints: Constraints) -> bytes:
     """A keyed digest of all that is read: records by leaf, the tree above them with its codes, the bounds that hold."""
     names = [held.name for held in constraints.held]
-    tops = digest.climbed(reader, spine, constraints, leaves, engine=engine)
-    return digest.whole(reader, spine.levels, names, tops)
+    return digest.whole(reader, spine.levels, names, digest.climbed(reader, spine, constraints, leaves))
 
 
 def _spine(division: Division, tops: Tree, survey: Survey, offsets: Ints) -> tuple[Tree, tuple[Ints, ...]]:

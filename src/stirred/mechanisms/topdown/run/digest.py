@@ -13,13 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.engine import Engine
 from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
 
 Ints = NDArray[np.int64]
-PARENTS = 64  # whose leaves a thread takes at a time
 
 
 def reader(key: Key) -> Key:
@@ -33,15 +31,14 @@ def whole(key: Key, levels: Sequence[str], names: Sequence[str], nodes: Sequence
 
 
 def nodes(
-    key: Key, spine: Tree, constraints: Constraints, depth: int, below: Sequence[bytes] | Sparse,
-    engine: Engine | None = None,
-) -> list[bytes]:  # fmt: skip
+    key: Key, spine: Tree, constraints: Constraints, depth: int, below: Sequence[bytes] | Sparse
+) -> list[bytes]:
     """Digests of every geounit of a level above the leaves, from those of the next level or the leaves' records."""
     codes = [str(code).encode() for code in spine.codes[depth].cast(pl.String).to_list()]
     first = spine.first_child[depth].tolist()
     own = _bounds(constraints, depth)
     if isinstance(below, Sparse):
-        families = leaves(key, spine, constraints, below, first, engine)
+        families = leaves(key, spine, constraints, below, first)
     else:
         families = [key.digest(b"children", *below[a:b]) for a, b in pairwise(first)]
     return [
@@ -51,27 +48,22 @@ def nodes(
 
 
 def leaves(
-    key: Key, spine: Tree, constraints: Constraints, records: Sparse, first: Sequence[int], engine: Engine | None = None
-) -> list[bytes]:  # fmt: skip
+    key: Key, spine: Tree, constraints: Constraints, records: Sparse, first: Sequence[int]
+) -> list[bytes]:
     """Digests of the leaves of each parent: codes, records by cell, bounds; ``first`` is the first leaf of each parent."""
     last = len(spine.levels) - 1
     codes, begin = _text(spine.codes[last])
     own = _bounds(constraints, last)
     lengths = np.diff(begin)  # so that different lists of codes have different bytes
     sizes = np.diff(records.first).astype(np.int64)
-
-    def family(a: int, b: int) -> bytes:
+    result = []
+    for a, b in pairwise(first):
         start, stop = records.first[a], records.first[b]
         arrays = [lengths[a:b], sizes[a:b], records.cells[start:stop], records.counts[start:stop]]
         arrays += [bound[a:b] for bound in own]
-        return key.digest(b"leaves", codes[begin[a] : begin[b]], *(array.tobytes() for array in arrays))
-
-    def some(parents: Sequence[int]) -> list[bytes]:
-        return [family(a, b) for a, b in pairwise(parents)]
-
-    parts = [first[at : at + PARENTS + 1] for at in range(0, len(first) - 1, PARENTS)]
-    found = map(some, parts) if engine is None else engine.map(some, parts)
-    return [one for part in found for one in part]
+        text = codes[begin[a] : begin[b]]
+        result.append(key.digest(b"leaves", text, *(array.tobytes() for array in arrays)))
+    return result
 
 
 def _text(codes: pl.Series) -> tuple[bytes, Ints]:
@@ -86,14 +78,12 @@ def _text(codes: pl.Series) -> tuple[bytes, Ints]:
     return "".join(column.to_list()).encode(), begin
 
 
-def climbed(
-    key: Key, spine: Tree, constraints: Constraints, records: Sparse, top: int = 0, engine: Engine | None = None
-) -> list[bytes]:  # fmt: skip
+def climbed(key: Key, spine: Tree, constraints: Constraints, records: Sparse, top: int = 0) -> list[bytes]:
     """Digests of all geounits of level ``top``, made from the leaves upward."""
     last = len(spine.levels) - 1
     if top == last:
         return leaves(key, spine, constraints, records, [0, spine.size(last)])
-    found = nodes(key, spine, constraints, last - 1, records, engine)
+    found = nodes(key, spine, constraints, last - 1, records)
     for depth in range(last - 2, top - 1, -1):
         found = nodes(key, spine, constraints, depth, found)
     return found
