@@ -41,7 +41,7 @@ demo: setup  ## run the main job on an embedded synthetic census; ends by naming
 lint: setup-all  ## ruff (lint, format) and mypy --strict
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers 2
 
 format: setup-all  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix $(SOURCES)
