@@ -1,6 +1,6 @@
 """The solve of a product that agrees with an earlier one: the optimum, its certificate, and integers that keep every sum."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from stirred.mechanisms.topdown.solve.agreed import exchange
 from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
+from stirred.mechanisms.topdown.solve.agreed.estimator import AgreedEstimator
 from stirred.mechanisms.topdown.solve.agreed.linear import best_linear
 from stirred.mechanisms.topdown.solve.agreed.parent import FIRST, AgreedParent
 
@@ -261,3 +262,36 @@ def test_below_a_parent_the_fit_keeps_to_linear_estimates_and_most_to_the_fewest
     x = solve_dual(noisy).x
     sums = np.stack([x[np.arange(n) % 2 == g].sum(axis=0) for g in range(2)])
     assert np.abs(sums - noisy.target[20:22]).max() < 0.02
+
+
+@dataclass
+class _Joint:
+    """A root with its children whose fit ends with sums that are off."""
+
+    violation: float
+    above: object = None
+
+    def rows(self, _targets: object) -> None:
+        """None are needed."""
+
+    def fitted(self, _rows: object) -> SimpleNamespace:
+        return SimpleNamespace(violation=self.violation, way="joint")
+
+
+@pytest.mark.parametrize(
+    ("joint", "alone", "taken"), [(5e-4, 1e-5, "joint"), (75.0, 5e-4, "alone"), (2.0, 3.0, "joint")]
+)
+def test_a_root_whose_sums_are_not_reached_with_its_children_is_fitted_alone(joint, alone, taken):
+    estimator = SimpleNamespace(
+        allotment=SimpleNamespace(spine=SimpleNamespace(levels=("state", "county"), first_child=[np.array([0, 2])])),
+        targets=SimpleNamespace(measurements=SimpleNamespace(key=1)),
+        constraints=SimpleNamespace(allowed=lambda *_: None),
+        _problem=lambda *_: _Joint(joint),
+    )  # fmt: skip
+    root = SimpleNamespace(
+        cells=np.arange(3),
+        counts=np.zeros(0),
+        weights=None,
+        fitted=lambda _: SimpleNamespace(violation=alone, way="alone"),
+    )
+    assert AgreedEstimator._together(estimator, root, None).way == taken

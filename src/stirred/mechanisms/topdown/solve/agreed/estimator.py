@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from stirred.mechanisms.topdown.measure.linear import Raw
 from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows
-from stirred.mechanisms.topdown.solve.agreed.parent import AgreedParent
+from stirred.mechanisms.topdown.solve.agreed.parent import TOLERANCE, AgreedParent
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate, Solution
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -72,7 +72,11 @@ class AgreedEstimator(Estimator):
             return root.fitted(rows)
         allowed = self.constraints.allowed(1, below, root.cells)
         joint = replace(self._problem(1, below, root.cells, root.counts, allowed), above=root.weights)
-        return joint.fitted(joint.rows(self.targets))
+        found = joint.fitted(joint.rows(self.targets))
+        if found.violation <= TOLERANCE:
+            return found
+        alone = root.fitted(rows)  # with many cells and children the search may not end
+        return alone if alone.violation < found.violation else found
 
     def _problem(
         self, depth: int, nodes: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_]
