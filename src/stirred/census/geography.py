@@ -98,7 +98,7 @@ def ancestors(schema: Schema, folder: Path) -> pl.LazyFrame:
     return areas.map_batches(
         lambda frame: _climbed(frame, list(levels)),
         schema=pl.Schema(levels),
-        # what is asked of the levels is no question about codes and parents
+        # filters and columns of the levels do not apply to the file, which has codes and parents
         predicate_pushdown=False,
         projection_pushdown=False,
         slice_pushdown=False,
