@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from stirred.mechanisms.topdown.solve.agreed import exchange
-from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
+from stirred.mechanisms.topdown.solve.agreed import dual, exchange
+from stirred.mechanisms.topdown.solve.agreed.dual import solve_dual
 from stirred.mechanisms.topdown.solve.agreed.estimator import AgreedEstimator
+from stirred.mechanisms.topdown.solve.agreed.interior import interior_prices
 from stirred.mechanisms.topdown.solve.agreed.linear import best_linear
 from stirred.mechanisms.topdown.solve.agreed.parent import FIRST, AgreedParent
+from stirred.mechanisms.topdown.solve.agreed.system import PricedRows, System
 
 
 def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False) -> PricedRows:
@@ -92,25 +94,30 @@ def test_newton_finds_the_optimum_of_an_independent_solver(seed, root):
     assert np.abs(held(found.x.T.ravel())).max() < 1e-6
 
 
-def test_a_root_that_is_measured_is_fitted_together_with_its_children():
-    """Its rows and cells are soft; a product with its price is the same as adding its squares to the objective."""
-    own = problem(4, children=2)
+def together(seed: int, cells: int = 6) -> tuple[PricedRows, PricedRows, np.ndarray, np.ndarray]:
+    """A measured root with two children; the children alone, and the root's own rows: 1/W and what they aim at."""
+    own = problem(seed, children=2, cells=cells)
     rng = np.random.default_rng(1)
     soft, target = np.array([0.5, 0.5, 0.0, 0.0, 0.25]), rng.normal(12.0, 3.0, 5)
-    measured_rows = soft > 0
-    give = np.full(6, 0.7)
     rows = replace(
         own,
-        parent=rng.normal(4.0, 2.0, 6),
-        give=give,
-        lump=np.where(measured_rows, 1.0 / np.maximum(soft + own.soft.sum(axis=1), 1e-9), 0.0),
+        parent=rng.normal(4.0, 2.0, cells),
+        give=np.full(cells, 0.7),
+        lump=np.where(soft > 0, 1.0 / np.maximum(soft + own.soft.sum(axis=1), 1e-9), 0.0),
         pulled=own.target.sum(axis=1) - target,
     )
+    return rows, own, soft, target
+
+
+def test_a_root_that_is_measured_is_fitted_together_with_its_children():
+    """Its rows and cells are soft; a product with its price is the same as adding its squares to the objective."""
+    rows, own, soft, target = together(4)
+    measured_rows, give = soft > 0, rows.give
     found = solve_dual(rows, tolerance=1e-8)
     assert found.residual <= 1e-8
     index = measured(rows)
 
-    def together(flat: np.ndarray) -> float:
+    def all_squares(flat: np.ndarray) -> float:
         x = flat.reshape(2, 6)
         whole, sums = x.sum(axis=0), np.zeros((1, 5))
         exchange.off_by(np.zeros((1, 6), np.int64), -whole[None], index, sums)
@@ -125,10 +132,34 @@ def test_a_root_that_is_measured_is_fitted_together_with_its_children():
         ),
     }
     other = minimize(
-        together, np.ones(12), method="SLSQP", bounds=[(0, None)] * 12, constraints=held,
+        all_squares, np.ones(12), method="SLSQP", bounds=[(0, None)] * 12, constraints=held,
         options={"ftol": 1e-12, "maxiter": 400},
     )  # fmt: skip
     assert np.abs(found.x.T.ravel() - other.x).max() < 1e-2
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("case", ["below a parent", "root alone", "root with its children"])
+def test_a_search_that_is_stuck_begins_again_near_the_optimum(seed, case, monkeypatch):
+    """One or two steps are too few from far away; from the interior method's prices they are enough."""
+    rows = {
+        "below a parent": lambda: problem(seed, children=5, cells=60),
+        "root alone": lambda: problem(seed, children=1, cells=200, root=True),
+        "root with its children": lambda: together(seed, cells=60)[0],
+    }[case]()
+    free = solve_dual(rows, tolerance=1e-9)
+    assert free.residual <= 1e-9
+    system, begun = System(rows), []
+    price, products = interior_prices(system)
+    assert products > 0
+    assert dual._search(system, price, 1e9)[0].worst < 0.05  # persons, before any step of Newton's
+    assert dual._search(system, system.start, 1e9)[0].worst > 1.0
+    monkeypatch.setattr(dual, "NEWTON", 1 if case == "root alone" else 2)
+    monkeypatch.setattr(dual, "interior_prices", lambda own: begun.append(own) or interior_prices(own))
+    found = solve_dual(rows, tolerance=1e-6)
+    assert len(begun) == 1
+    assert found.residual <= 1e-6
+    assert np.abs(found.x - free.x).max() < 1e-4
 
 
 def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():

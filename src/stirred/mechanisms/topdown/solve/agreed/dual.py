@@ -5,59 +5,27 @@ $s_r(x_c)$ exact and, below a parent, $\sum_c x_c = p$ cell by cell. Given a pri
 in closed form (a simplex projection across children in every cell); the dual is concave and piecewise quadratic, and its
 Newton steps are found by conjugate gradients (Qi and Sun 1993; Fukuda, Zhao and Todd 2010 for the same idea elsewhere).
 Whatever the prices are, the histogram is the exact optimum for sums that are off by the dual's gradient: that is the
-certificate, in persons.
-
-Prices that rise alike for all children of a parent change no histogram, so what the children's prices of a row sum to is
-known beforehand: $\sum_c u_{cr} = W_r (s_r(p) - \sum_c y_{cr})$. The search is confined to prices with these sums, where
-the curvature of children taken one by one is a good approximation of the curvature of all. A parent that is itself only
-measured adds rows that all children count in; its prices follow from theirs.
+certificate, in persons. Where the steps get stuck between too many kinks, the search begins once more at prices that an
+interior point method has found.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.solve.agreed import kernels
+from stirred.mechanisms.topdown.solve.agreed.interior import interior_prices
+from stirred.mechanisms.topdown.solve.agreed.system import PricedRows, System
 
 Floats = NDArray[np.float64]
-Index = NDArray[np.int32]
-NEWTON = 80  # steps
+NEWTON = 60  # steps
+PATIENCE = 8  # of them that do not halve what the worst row is off by: the search is stuck
 SEARCH = 12  # trials along one of them
-PRODUCTS = 400  # of conjugate gradients in one of them
 EASY, STIFF = 1e-9, 1e-4
-LEAST = 0.05  # of a row's whole curvature: below it prices would run away
+LEAST = 0.05  # of a row's whole curvature: below it prices may run away; less once steps prove too short
 OLD = 5  # products that show that a factored matrix is out of date
 EXACT, LOOSE = 1e-5, 1e-3  # how far they reduce the squared residual: of a root, below a parent
-
-
-@dataclass(frozen=True, slots=True)
-class PricedRows:
-    """Cells × children with their rows: the centre and 1/d of the cells, targets and 1/W of the rows (0: exact).
-
-    Rows are numbered small, exact, fine; see ``kernels`` for how cells count in them.
-    """
-
-    kind: Index  # by cell
-    members: Index  # kinds × small queries → row
-    lines: Index  # cells × (exact, fine queries) → row
-    small: int  # how many rows of each sort
-    exact: int
-    centre: Floats  # cells × children
-    inverse: Floats  # cells × children; 0 where a child may not have a cell
-    target: Floats  # rows × children
-    soft: Floats  # rows × children
-    parent: Floats  # by cell: what the children sum to, as far as it gives; length 0 at the root
-    give: Floats  # by cell: 0 where they sum to it exactly
-    lump: Floats  # by row: 1 / (1/W of the parent's own row + the sum of the children's); 0 where the parent has none
-    pulled: Floats  # by row: the sum of the children's targets minus the parent's
-    # by row: how much more it counts in the fit than in rounding
-    ahead: Floats = field(default_factory=lambda: np.ones(1))
-
-    @property
-    def below(self) -> bool:
-        """Whether the children add up to a parent that is known."""
-        return len(self.parent) > 0 and not self.give.any()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,119 +49,67 @@ class _Point:
     gradient: Floats
     shift: Floats
 
+    @property
+    def worst(self) -> float:
+        """The largest amount by which a row is off."""
+        return float(np.abs(self.gradient).max(initial=0.0))
+
 
 def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
     """The optimum, to within ``tolerance`` persons in every row."""
+    system = System(rows)
+    now, products, steps = _search(system, system.start, tolerance)
+    if now.worst > tolerance:
+        start, more = interior_prices(system)
+        again, others, further = _search(system, start, tolerance)
+        products, steps = products + more + others, steps + further
+        if again.worst < now.worst:
+            now = again
+    gap = abs(float((now.price * now.gradient).sum()))
+    return DualSolution(now.x, now.price, now.worst, gap, products, steps)
+
+
+def _search(system: System, start: Floats, tolerance: float) -> tuple[_Point, int, int]:
+    """Newton's method from the given prices: where it ends, its products, its steps."""
+    rows = system.rows
     below, products, steps = rows.below, 0, 0
-    C = rows.target.shape[1]
     # Where few cells can move, a step is kept short by a share of the curvature that all cells of a row would have.
-    whole, stiff = np.empty(rows.target.shape), STIFF if below else EASY
-    structure = (rows.kind, rows.members, rows.lines)
-    kernels.whole_curvature(rows.inverse, *structure, whole)
-    keep, share, start = _confined(rows, whole)
+    whole, stiff, least = system.whole, STIFF if below else EASY, LEAST
     now = _Point(start, np.empty(rows.centre.shape), np.empty(whole.shape), np.zeros(len(rows.centre)))
     _evaluate(rows, now)
-    pair = kernels.pairing(*structure, rows.small, rows.exact)
-    cross = np.empty((int(pair.max(initial=-1)) + 1, C))
-    held, block = np.empty((len(rows.members), C)), np.empty((C, rows.small, rows.small))
-    diagonal, move = np.empty(whole.shape), np.empty(whole.shape)
-    factors, renew = (diagonal, cross, block), True
-    while steps < NEWTON:
-        g = now.gradient
-        if float(np.abs(g).max(initial=0.0)) <= tolerance:
-            break
+    move, renew = np.empty(whole.shape), True
+    best, since = now.worst, 0
+    while steps < NEWTON and steps - since < PATIENCE and now.worst > tolerance:
         steps += 1
         moving = kernels.active(now.x, rows.inverse, rows.give)
-        kernels.assembled(*structure, pair, *moving, diagonal, cross, held)
+        system.assemble(moving)
         soft = rows.soft + stiff * whole + 1e-9
         if below:
-            soft += np.maximum(LEAST * whole - diagonal - rows.soft, 0.0)
+            soft += np.maximum(least * whole - system.diagonal - rows.soft, 0.0)
         if renew:
-            diagonal += soft
-            kernels.factored(rows.members, pair, diagonal, cross, held, block)
-            factors = (diagonal.copy(), cross.copy(), block)
-        more = _conjugate(
-            rows, g, soft, moving, (keep, share), (pair, *factors), LOOSE if below else EXACT, move
-        )
+            system.factor(soft)
+        more = system.solve(now.gradient, soft, moving, LOOSE if below else EXACT, move)
         products += more
         now, taken = _line(rows, now, move)
         if taken == 0.0 and renew:
             break
+        if now.worst <= 0.5 * best:
+            best, since = now.worst, steps
         # What is factored serves the next step as well, unless it needed many products or the cells that move changed.
         renew = more > OLD or taken < 0.9
-        stiff = min(stiff * 4.0, 1.0) if taken < 0.4 else max(stiff / 4.0, EASY) if taken >= 0.9 else stiff
-    worst = float(np.abs(now.gradient).max(initial=0.0))
-    gap = abs(float((now.price * now.gradient).sum()))
-    return DualSolution(now.x, now.price, worst, gap, products, steps)
-
-
-def _conjugate(
-    rows: PricedRows, g: Floats, soft: Floats, moving: tuple[NDArray[np.int64], Floats, Floats],
-    within: tuple[Floats, Floats], factors: tuple[Index, Floats, Floats, Floats], enough: float, move: Floats,
-) -> int:  # fmt: skip
-    """The Newton step, by conjugate gradients, until the squared residual has fallen to ``enough`` of itself."""
-    structure = (rows.kind, rows.members, rows.lines)
-    r, z, out = g.copy(), np.empty(g.shape), np.empty(g.shape)
-    move[:] = 0.0
-    kernels.projected(r, *within)
-    kernels.better(r, *factors, z)
-    kernels.projected(z, *within)
-    p = z.copy()
-    left = float((r * z).sum())
-    goal = left * enough
-    for k in range(PRODUCTS):
-        if left <= goal:
-            return k
-        kernels.curvature(p, *structure, *moving, soft, rows.soft, rows.lump, out)
-        kernels.projected(out, *within)
-        curve = float((p * out).sum())
-        if curve <= 0.0:
-            return k
-        move += (left / curve) * p
-        out *= left / curve
-        r -= out
-        kernels.better(r, *factors, z)
-        kernels.projected(z, *within)
-        fresh = float((r * z).sum())
-        p *= fresh / left
-        p += z
-        left = fresh
-    return PRODUCTS
-
-
-def _confined(rows: PricedRows, whole: Floats) -> tuple[Floats, Floats, Floats]:
-    """Which prices move, by what share of their sum they are moved back, and the prices to begin with."""
-    keep, share, start = np.ones(whole.shape), np.zeros(len(whole)), np.zeros(whole.shape)
-    if not rows.below:
-        return keep, share, start
-    alike = np.ptp(rows.soft, axis=1) <= 1e-12 * rows.soft[:, 0]
-    part = whole > 0.0
-    keep[alike] = part[alike]
-    number = np.maximum(part.sum(axis=1), 1)
-    share[alike] = 1.0 / number[alike]
-    known = np.empty((len(whole), 1))
-    nobody = np.zeros((len(rows.kind), 1))
-    kernels.evaluate(
-        np.zeros((len(whole), 1)), rows.parent[:, None], nobody, np.zeros(0), np.zeros(0), rows.kind, rows.members,
-        rows.lines, np.zeros(len(rows.kind)), nobody.copy(), known,
-    )  # fmt: skip
-    firm = alike & (rows.soft[:, 0] > 0.0)
-    own = rows.soft[firm][:, :1]
-    left = (known[firm, 0] - np.where(part, rows.target, 0.0)[firm].sum(axis=1)) / number[firm]
-    start[firm] = np.where(part[firm], left[:, None], -rows.target[firm]) / own
-    return keep, share, start
+        if taken < 0.4:
+            stiff, least = min(stiff * 4.0, 1.0), min(least * 4.0, LEAST)
+        elif taken >= 0.9:
+            stiff, least = max(stiff / 4.0, EASY), least / 4.0 if taken >= 2.0 else least
+    return now, products, steps
 
 
 def _evaluate(rows: PricedRows, at: _Point) -> None:
     """The best histograms at the prices, and the gradient: by how much every row is off."""
     kernels.evaluate(
-        at.price, rows.centre, rows.inverse, rows.parent, rows.give, rows.kind, rows.members, rows.lines, at.shift, at.x,
-        at.gradient,
+        at.price, rows.centre, rows.inverse, rows.parent, rows.give, *rows.structure, at.shift, at.x, at.gradient,
     )  # fmt: skip
-    # Prices are those of a child's row and of its parent's together; the parent's own is known in closed form.
-    above = ((at.price * rows.soft).sum(axis=1) + rows.pulled) * rows.lump
-    np.subtract(at.gradient, rows.target, out=at.gradient)
-    np.subtract(at.gradient, (at.price - above[:, None]) * rows.soft, out=at.gradient)
+    rows.off(at.price, at.gradient)
 
 
 def _line(rows: PricedRows, now: _Point, move: Floats) -> tuple[_Point, float]:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.measure.linear import Raw
 from stirred.mechanisms.topdown.rules.constraints import Constraints
-from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows
 from stirred.mechanisms.topdown.solve.agreed.parent import TOLERANCE, AgreedParent
+from stirred.mechanisms.topdown.solve.agreed.system import PricedRows
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.problem import Certificate, Solution
 from stirred.mechanisms.topdown.tree.counts import Sparse

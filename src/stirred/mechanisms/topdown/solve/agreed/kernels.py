@@ -108,18 +108,18 @@ def evaluate(
 
 
 @compiled
-def whole_curvature(inverse: Floats, kind: Index, members: Index, lines: Index, sums: Floats) -> None:
-    """The curvature of every row if every cell could move."""
+def summed(x: Floats, kind: Index, members: Index, lines: Index, sums: Floats) -> None:
+    """The sums of all rows."""
     sums[:] = 0.0
-    held = np.zeros((len(members), inverse.shape[1]))
-    for j in range(len(inverse)):
-        for c in range(inverse.shape[1]):
-            held[kind[j], c] += inverse[j, c]
+    held = np.zeros((len(members), x.shape[1]))
+    for j in range(len(x)):
+        for c in range(x.shape[1]):
+            held[kind[j], c] += x[j, c]
         for f in range(lines.shape[1]):
             r = lines[j, f]
             if r >= 0:
-                for c in range(inverse.shape[1]):
-                    sums[r, c] += inverse[j, c]
+                for c in range(x.shape[1]):
+                    sums[r, c] += x[j, c]
     scattered(held, members, sums)
 
 

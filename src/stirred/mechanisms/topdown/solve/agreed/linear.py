@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.solve.agreed import kernels
-from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows
+from stirred.mechanisms.topdown.solve.agreed.system import PricedRows
 
 Floats = NDArray[np.float64]
 DULL = 1e-3  # of the weight of an answer: how little is known about a cell before
@@ -40,10 +40,8 @@ def best_linear(rows: PricedRows, times: Floats) -> Floats:
     structure = (kind, rows.members, lines)
 
     def summed(x: Floats) -> Floats:
-        sums, table = np.zeros((kept, x.shape[1])), np.zeros((len(rows.members), x.shape[1]))
-        np.add.at(table, kind, x)
-        np.add.at(sums, lines[:, 0], x)
-        kernels.scattered(table, rows.members, sums)
+        sums = np.empty((kept, x.shape[1]))
+        kernels.summed(x, *structure, sums)
         return sums
 
     pair = kernels.pairing(*structure, small, rows.exact)

@@ -19,8 +19,9 @@ from stirred.mechanisms.topdown.rules.constraints import HeldQuery
 from stirred.mechanisms.topdown.rules.divided import DividedQuery
 from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
 from stirred.mechanisms.topdown.solve.agreed.collect import CollectedRows
-from stirred.mechanisms.topdown.solve.agreed.dual import PricedRows, solve_dual
+from stirred.mechanisms.topdown.solve.agreed.dual import solve_dual
 from stirred.mechanisms.topdown.solve.agreed.linear import best_linear
+from stirred.mechanisms.topdown.solve.agreed.system import PricedRows
 from stirred.mechanisms.topdown.solve.problem import Solution
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.workload.histogram import Query

@@ -1,0 +1,161 @@
+r"""Prices near the optimum by an interior point method, for parents where Newton's method on the dual gets stuck.
+
+Every count $x$ stays positive, and so does its reduced cost $z$; their product is lowered to zero step by step, with
+Mehrotra's (1992) predictor and corrector. A count that is nearly zero still moves a little, so that no row ever looks as if
+nothing could move it: that is what stops Newton's method where thousands of near-empty cells share their sums. The system
+of a step is that of ``system`` with slack $1 / (d + z/x)$ in place of 1/d or nothing. It ends near the optimum, not at it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.compiled import compiled
+from stirred.mechanisms.topdown.solve.agreed import kernels
+from stirred.mechanisms.topdown.solve.agreed.system import System
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int32]
+STEPS = 60
+FAR = 5.0  # standard deviations of a cell: where empty cells begin
+NEAR, OFF = 1e-7, 1e-2  # where it ends: the mean of x · z, and persons in any row
+ROUGH, FINE = 1e-3, 1e-4  # how far the squared residual is reduced in the two parts of a step
+BACK = 0.95  # of the way to where a count or a cost would be zero
+
+
+def interior_prices(system: System) -> tuple[Floats, int]:
+    """Prices near the optimum, and how many products they took."""
+    rows = system.rows
+    free = rows.inverse > 0.0
+    n, C = rows.inverse.shape
+    tied = len(rows.parent) > 0
+    parent, give = (rows.parent, rows.give) if tied else (np.zeros(n), np.zeros(n))
+    cells = (rows.centre, rows.inverse, parent, give, tied)
+    x, z, price, shift = _start(rows.centre, rows.inverse, free), np.zeros((n, C)), system.start, np.zeros(n)
+    np.divide(FAR * FAR, x, out=z, where=free)
+    slack, lack, move, cost = (np.zeros((n, C)) for _ in range(4))
+    tie, short, turn = np.zeros(n), np.zeros(n), np.zeros(n)
+    sums, right, change = (np.empty(rows.target.shape) for _ in range(3))
+    soft = rows.soft + 1e-9 * system.whole + 1e-9
+    moving = (np.arange(n), slack, tie)
+    products, number = 0, max(int(free.sum()), 1)
+    for _ in range(STEPS):
+        near = _slackened(x, z, shift, price, *cells, *rows.structure, slack, tie, lack, short) / number
+        kernels.summed(x, *rows.structure, sums)
+        rows.off(price, sums)
+        if near <= NEAR and float(np.abs(sums).max(initial=0.0)) <= OFF:
+            break
+        system.assemble(moving)
+        system.factor(soft)
+        goal, step, move[:], cost[:] = 0.0, 1.0, 0.0, 0.0
+        for enough in (ROUGH, FINE):  # what a straight step would do says how far to lower the products
+            push = _pushed(x, z, lack, short, slack, tie, goal, move, cost)
+            kernels.summed(push, *rows.structure, right)
+            right += sums
+            products += system.solve(right, soft, moving, enough, change)
+            step = _followed(x, z, lack, short, slack, tie, goal, change, *rows.structure, move, cost, turn)
+            ahead = _product(x, z, move, cost, min(step, 1.0)) / number
+            goal = near * min((ahead / near) ** 3, 1.0)
+        step = min(BACK * step, 1.0)
+        x += step * move
+        z += step * cost
+        shift += step * turn
+        price = price + step * change
+    return price, products
+
+
+def _start(centre: Floats, inverse: Floats, free: NDArray[np.bool_]) -> Floats:
+    """Counts to begin with: their centres, and far above zero where these are small."""
+    usual = float(np.median(inverse[free])) if free.any() else 1.0
+    return np.where(free, np.maximum(centre, FAR * np.sqrt(usual)), 0.0)
+
+
+@compiled
+def _slackened(
+    x: Floats, z: Floats, shift: Floats, price: Floats, centre: Floats, inverse: Floats, parent: Floats, give: Floats,
+    tied: bool, kind: Index, members: Index, lines: Index, slack: Floats, tie: Floats, lack: Floats, short: Floats,
+) -> float:  # fmt: skip
+    """By how much cells can move, what they lack of being stationary and of their parent; the sum of all x · z."""
+    n, C = x.shape
+    table = np.empty((len(members), C))
+    kernels.gathered(price, members, table)
+    total = 0.0
+    for j in range(n):
+        s, left = give[j], -parent[j] - give[j] * shift[j]
+        for c in range(C):
+            if inverse[j, c] > 0.0:
+                v = table[kind[j], c]
+                for f in range(lines.shape[1]):
+                    r = lines[j, f]
+                    if r >= 0:
+                        v += price[r, c]
+                lack[j, c] = (x[j, c] - centre[j, c]) / inverse[j, c] + v + shift[j] - z[j, c]
+                slack[j, c] = 1.0 / (1.0 / inverse[j, c] + z[j, c] / x[j, c])
+                s += slack[j, c]
+                left += x[j, c]
+                total += x[j, c] * z[j, c]
+        if tied:
+            tie[j], short[j] = 1.0 / s if s > 0.0 else 0.0, left
+    return total
+
+
+@compiled
+def _pushed(
+    x: Floats, z: Floats, lack: Floats, short: Floats, slack: Floats, tie: Floats, goal: float, move: Floats, cost: Floats
+) -> Floats:  # fmt: skip
+    """How the counts would move if prices stayed."""
+    push = np.zeros(x.shape)
+    for j in range(len(x)):
+        s = short[j]
+        for c in range(x.shape[1]):
+            if slack[j, c] > 0.0:
+                own = (goal - move[j, c] * cost[j, c]) / x[j, c] - z[j, c]
+                push[j, c] = slack[j, c] * (own - lack[j, c])
+                s += push[j, c]
+        s *= tie[j]
+        for c in range(x.shape[1]):
+            push[j, c] -= slack[j, c] * s
+    return push
+
+
+@compiled
+def _followed(
+    x: Floats, z: Floats, lack: Floats, short: Floats, slack: Floats, tie: Floats, goal: float, change: Floats,
+    kind: Index, members: Index, lines: Index, move: Floats, cost: Floats, turn: Floats,
+) -> float:  # fmt: skip
+    """The moves of counts, costs and multipliers that go with a change of prices, and how far they can go."""
+    n, C = x.shape
+    table = np.empty((len(members), C))
+    kernels.gathered(change, members, table)
+    far = np.inf
+    for j in range(n):
+        s = short[j]
+        for c in range(C):
+            if slack[j, c] > 0.0:
+                v = table[kind[j], c]
+                for f in range(lines.shape[1]):
+                    r = lines[j, f]
+                    if r >= 0:
+                        v += change[r, c]
+                own = (goal - move[j, c] * cost[j, c]) / x[j, c] - z[j, c]
+                cost[j, c], move[j, c] = own, slack[j, c] * (own - lack[j, c] - v)
+                s += move[j, c]
+        turn[j] = s * tie[j]
+        for c in range(C):
+            if slack[j, c] > 0.0:
+                move[j, c] -= slack[j, c] * turn[j]
+                cost[j, c] -= z[j, c] / x[j, c] * move[j, c]
+                if move[j, c] < 0.0:
+                    far = min(far, -x[j, c] / move[j, c])
+                if cost[j, c] < 0.0:
+                    far = min(far, -z[j, c] / cost[j, c])
+    return far
+
+
+@compiled
+def _product(x: Floats, z: Floats, move: Floats, cost: Floats, step: float) -> float:
+    """The sum of all x · z after the step."""
+    total = 0.0
+    for j in range(len(x)):
+        for c in range(x.shape[1]):
+            total += (x[j, c] + step * move[j, c]) * (z[j, c] + step * cost[j, c])
+    return total

@@ -1,0 +1,138 @@
+r"""The rows of a parent's children with their prices, and the linear system behind every step of a search for them.
+
+Rows that measure or hold sums have prices; cells that can move by ``slack`` (1/d, less where something holds them back) tie
+the prices together: $B V B' + \mathrm{soft}$, solved by conjugate gradients with a factored part of it as preconditioner.
+
+Prices that rise alike for all children of a parent change no histogram, so what the children's prices of a row sum to is
+known beforehand: $\sum_c u_{cr} = W_r (s_r(p) - \sum_c y_{cr})$. The search is confined to prices with these sums, where
+the curvature of children taken one by one is a good approximation of the curvature of all. A parent that is itself only
+measured adds rows that all children count in; its prices follow from theirs.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.mechanisms.topdown.solve.agreed import kernels
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int32]
+Moving = tuple[NDArray[np.int64], Floats, Floats]  # cells, their slack by child, what ties the children
+PRODUCTS = 400  # of conjugate gradients in one step
+
+
+@dataclass(frozen=True, slots=True)
+class PricedRows:
+    """Cells × children with their rows: the centre and 1/d of the cells, targets and 1/W of the rows (0: exact).
+
+    Rows are numbered small, exact, fine; see ``kernels`` for how cells count in them.
+    """
+
+    kind: Index  # by cell
+    members: Index  # kinds × small queries → row
+    lines: Index  # cells × (exact, fine queries) → row
+    small: int  # how many rows of each sort
+    exact: int
+    centre: Floats  # cells × children
+    inverse: Floats  # cells × children; 0 where a child may not have a cell
+    target: Floats  # rows × children
+    soft: Floats  # rows × children
+    parent: Floats  # by cell: what the children sum to, as far as it gives; length 0 at the root
+    give: Floats  # by cell: 0 where they sum to it exactly
+    lump: Floats  # by row: 1 / (1/W of the parent's own row + the sum of the children's); 0 where the parent has none
+    pulled: Floats  # by row: the sum of the children's targets minus the parent's
+    # by row: how much more it counts in the fit than in rounding
+    ahead: Floats = field(default_factory=lambda: np.ones(1))
+
+    @property
+    def below(self) -> bool:
+        """Whether the children add up to a parent that is known."""
+        return len(self.parent) > 0 and not self.give.any()
+
+    @property
+    def structure(self) -> tuple[Index, Index, Index]:
+        """How cells count in rows."""
+        return self.kind, self.members, self.lines
+
+    def off(self, price: Floats, sums: Floats) -> None:
+        """Turn the sums of histograms into the dual's gradient, in place: by how much every row is off at these prices."""
+        # Prices are those of a child's row and of its parent's together; the parent's own is known in closed form.
+        above = ((price * self.soft).sum(axis=1) + self.pulled) * self.lump
+        np.subtract(sums, self.target, out=sums)
+        np.subtract(sums, (price - above[:, None]) * self.soft, out=sums)
+
+
+class System:
+    """The linear system of one parent's rows, with room for its factors."""
+
+    def __init__(self, rows: PricedRows) -> None:
+        self.rows = rows
+        C = rows.target.shape[1]
+        self.whole = np.empty(rows.target.shape)  # the curvature of every row if every cell could move
+        kernels.summed(rows.inverse, *rows.structure, self.whole)
+        self._within, self.start = _confined(rows, self.whole)
+        self._pair = kernels.pairing(*rows.structure, rows.small, rows.exact)
+        self._cross = np.empty((int(self._pair.max(initial=-1)) + 1, C))
+        self._held, self._block = np.empty((len(rows.members), C)), np.empty((C, rows.small, rows.small))
+        self.diagonal = np.empty(self.whole.shape)
+        self._factors = (self.diagonal, self._cross)
+
+    def assemble(self, moving: Moving) -> None:
+        """The parts of the matrix that can be factored, children untied and without ``soft``."""
+        kernels.assembled(*self.rows.structure, self._pair, *moving, self.diagonal, self._cross, self._held)
+
+    def factor(self, soft: Floats) -> None:
+        """Factor what was assembled, with ``soft`` on the diagonal."""
+        self.diagonal += soft
+        kernels.factored(self.rows.members, self._pair, self.diagonal, self._cross, self._held, self._block)
+        self._factors = (self.diagonal.copy(), self._cross.copy())
+
+    def solve(self, right: Floats, soft: Floats, moving: Moving, enough: float, move: Floats) -> int:
+        """The step, by conjugate gradients, until the squared residual has fallen to ``enough`` of itself; the products."""
+        rows, factors = self.rows, (self._pair, *self._factors, self._block)
+        r, z, out = right.copy(), np.empty(right.shape), np.empty(right.shape)
+        move[:] = 0.0
+        kernels.projected(r, *self._within)
+        kernels.better(r, *factors, z)
+        kernels.projected(z, *self._within)
+        p = z.copy()
+        left = float((r * z).sum())
+        goal = left * enough
+        for k in range(PRODUCTS):
+            if left <= goal:
+                return k
+            kernels.curvature(p, *rows.structure, *moving, soft, rows.soft, rows.lump, out)
+            kernels.projected(out, *self._within)
+            curve = float((p * out).sum())
+            if curve <= 0.0:
+                return k
+            move += (left / curve) * p
+            out *= left / curve
+            r -= out
+            kernels.better(r, *factors, z)
+            kernels.projected(z, *self._within)
+            fresh = float((r * z).sum())
+            p *= fresh / left
+            p += z
+            left = fresh
+        return PRODUCTS
+
+
+def _confined(rows: PricedRows, whole: Floats) -> tuple[tuple[Floats, Floats], Floats]:
+    """Which prices move and by what share of their sum they are moved back; and the prices to begin with."""
+    keep, share, start = np.ones(whole.shape), np.zeros(len(whole)), np.zeros(whole.shape)
+    if not rows.below:
+        return (keep, share), start
+    alike = np.ptp(rows.soft, axis=1) <= 1e-12 * rows.soft[:, 0]
+    part = whole > 0.0
+    keep[alike] = part[alike]
+    number = np.maximum(part.sum(axis=1), 1)
+    share[alike] = 1.0 / number[alike]
+    known = np.empty((len(whole), 1))
+    kernels.summed(rows.parent[:, None], *rows.structure, known)
+    firm = alike & (rows.soft[:, 0] > 0.0)
+    own = rows.soft[firm][:, :1]
+    left = (known[firm, 0] - np.where(part, rows.target, 0.0)[firm].sum(axis=1)) / number[firm]
+    start[firm] = np.where(part[firm], left[:, None], -rows.target[firm]) / own
+    return (keep, share), start
