@@ -44,6 +44,16 @@ def test_a_good_plan(folder: Path) -> None:
     assert plan.digest == parse(GOOD, folder=folder).digest
 
 
+def test_a_census_whose_name_is_too_long_for_the_system_is_only_missed_when_it_is_read(folder: Path) -> None:
+    """Levels are given as codes where there is no codebook to look them up in."""
+    levels = 'name = "swapping-imputed-stay"\nimputed = "tenure"\nlevels = ["1"]'
+    text = GOOD.replace('name = "permutation-swapping"', levels)
+    assert (
+        parse(text.replace("census.toml", "a" * 300), folder=folder).mechanisms
+        == parse(text, folder=folder).mechanisms
+    )
+
+
 WRONG = {
     "no TOML": ("title = ", "not valid TOML"),
     "unknown key": (GOOD + "\n[publish]\nmicrodatta = true\n", "did you mean microdata"),
