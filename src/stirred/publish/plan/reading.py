@@ -238,7 +238,8 @@ def _step(
     kind = find(name)
     settings = {key: value for key, value in values.items() if key not in ("name", "label", "from")}
     config = parsed(kind.Config, settings, what="the plan", where=f"mechanism.{name}", kind=PlanError)
-    if config.names_levels() and os.path.isfile(folder / census):  # noqa: PTH113 (a name too long is no file either)
+    # Path.is_file would raise an error where the name is too long for the system.
+    if config.names_levels() and os.path.isfile(folder / census):  # noqa: PTH113
         config = config.coded(coder(codebook.load(folder / census)))
     setting, from_ = config.linked(), values.get("from")
     given = None if setting is None else getattr(config, setting)

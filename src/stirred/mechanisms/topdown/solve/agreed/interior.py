@@ -70,6 +70,15 @@ def _start(centre: Floats, inverse: Floats, free: NDArray[np.bool_]) -> Floats:
 
 
 @compiled
+def _of_cell(small: float, price: Floats, lines: Index, c: int) -> float:
+    """What a cell's rows cost together: the small ones, which its kind has summed, and its own lines."""
+    for r in lines:
+        if r >= 0:
+            small += price[r, c]
+    return small
+
+
+@compiled
 def _slackened(
     x: Floats, z: Floats, shift: Floats, price: Floats, centre: Floats, inverse: Floats, parent: Floats, give: Floats,
     tied: bool, kind: Index, members: Index, lines: Index, slack: Floats, tie: Floats, lack: Floats, short: Floats,
@@ -83,11 +92,7 @@ def _slackened(
         s, left = give[j], -parent[j] - give[j] * shift[j]
         for c in range(C):
             if inverse[j, c] > 0.0:
-                v = table[kind[j], c]
-                for f in range(lines.shape[1]):
-                    r = lines[j, f]
-                    if r >= 0:
-                        v += price[r, c]
+                v = _of_cell(table[kind[j], c], price, lines[j], c)
                 lack[j, c] = (x[j, c] - centre[j, c]) / inverse[j, c] + v + shift[j] - z[j, c]
                 slack[j, c] = 1.0 / (1.0 / inverse[j, c] + z[j, c] / x[j, c])
                 s += slack[j, c]
@@ -131,11 +136,7 @@ def _followed(
         s = short[j]
         for c in range(C):
             if slack[j, c] > 0.0:
-                v = table[kind[j], c]
-                for f in range(lines.shape[1]):
-                    r = lines[j, f]
-                    if r >= 0:
-                        v += change[r, c]
+                v = _of_cell(table[kind[j], c], change, lines[j], c)
                 own = (goal - move[j, c] * cost[j, c]) / x[j, c] - z[j, c]
                 cost[j, c], move[j, c] = own, slack[j, c] * (own - lack[j, c] - v)
                 s += move[j, c]
