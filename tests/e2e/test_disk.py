@@ -15,6 +15,7 @@ import pytest
 import stirred as st
 from faulty.doors import Desk
 from faulty.sound import Files
+from stirred.cli.main import main
 from stirred.publish.packet import Packet
 
 VERBS = ("swap", "run")
@@ -78,6 +79,11 @@ def test_a_disk_that_is_really_full(verb: str, tmp_path: Path, small_disk: Path)
     assert names(small_disk) == {"packet", "packet.key", "packet.log"}
 
 
+def test_a_name_that_the_system_finds_too_long(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "check", "a" * 300 + "/census.toml"]) == 74
+    assert "\n  fix: give the files and folders that the command names shorter names" in capsys.readouterr().err
+
+
 def test_half_a_key_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -108,7 +114,6 @@ def test_what_is_missing_is_named_and_nothing_is_made(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from faulty.sound import SWAP
-    from stirred.cli.main import main
 
     place = desk(tmp_path)
     monkeypatch.chdir(tmp_path)

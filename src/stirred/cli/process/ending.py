@@ -32,6 +32,7 @@ _FIXES = {
     errno.EPERM: _RIGHTS,
     errno.EROFS: "choose an --out on a disk that can be written to",
     errno.ENOENT: "check that the files and folders that the command names exist",
+    errno.ENAMETOOLONG: "give the files and folders that the command names shorter names",
     errno.EMFILE: "allow more open files: ulimit -n 4096",
     errno.EFBIG: "allow larger files, ulimit -f unlimited, and run the same command again",
     errno.ENOMEM: "allow more memory, ulimit -v unlimited, or close other programs; --memory bounds what a run holds",
