@@ -81,7 +81,9 @@ def test_a_disk_that_is_really_full(verb: str, tmp_path: Path, small_disk: Path)
 
 def test_a_name_that_the_system_finds_too_long(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "check", "a" * 300 + "/census.toml"]) == 74
-    assert "\n  fix: give the files and folders that the command names shorter names" in capsys.readouterr().err
+    assert (
+        "\n  fix: give the files and folders that the command names shorter names" in capsys.readouterr().err
+    )
 
 
 def test_half_a_key_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
