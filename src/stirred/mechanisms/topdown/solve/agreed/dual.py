@@ -72,7 +72,7 @@ def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
 def _search(system: System, start: Floats, tolerance: float) -> tuple[_Point, int, int]:
     """Newton's method from the given prices: where it ends, its products, its steps."""
     rows = system.rows
-    below, products, steps = rows.below, 0, 0
+    below, products, steps = system.below, 0, 0
     # Where few cells can move, a step is kept short by a share of the curvature that all cells of a row would have.
     whole, stiff, least = system.whole, STIFF if below else EASY, LEAST
     now = _Point(start, np.empty(rows.centre.shape), np.empty(whole.shape), np.zeros(len(rows.centre)))

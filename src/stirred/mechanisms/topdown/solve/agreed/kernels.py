@@ -345,3 +345,32 @@ def projected(Z: Floats, keep: Floats, share: Floats) -> None:
         mean *= share[r]
         for c in range(Z.shape[1]):
             Z[r, c] -= mean * keep[r, c]
+
+
+@compiled
+def inner(A: Floats, B: Floats) -> float:
+    """The sum of all A · B, row by row."""
+    total = 0.0
+    for r in range(len(A)):
+        own = 0.0
+        for c in range(A.shape[1]):
+            own += A[r, c] * B[r, c]
+        total += own
+    return total
+
+
+@compiled
+def stepped(by: float, p: Floats, out: Floats, move: Floats, r: Floats) -> None:
+    """One step of conjugate gradients: move on by p, and take what the matrix makes of it from the residual."""
+    for i in range(len(p)):
+        for c in range(p.shape[1]):
+            move[i, c] += by * p[i, c]
+            r[i, c] -= by * out[i, c]
+
+
+@compiled
+def turned(by: float, z: Floats, p: Floats) -> None:
+    """The next direction: z and some of the last one."""
+    for i in range(len(p)):
+        for c in range(p.shape[1]):
+            p[i, c] = z[i, c] + by * p[i, c]

@@ -67,7 +67,7 @@ class System:
     """The linear system of one parent's rows, with room for its factors."""
 
     def __init__(self, rows: PricedRows) -> None:
-        self.rows = rows
+        self.rows, self.below = rows, rows.below
         C = rows.target.shape[1]
         self.whole = np.empty(rows.target.shape)  # the curvature of every row if every cell could move
         kernels.summed(rows.inverse, *rows.structure, self.whole)
@@ -93,30 +93,32 @@ class System:
         rows, factors = self.rows, (self._pair, *self._factors, self._block)
         r, z, out = right.copy(), np.empty(right.shape), np.empty(right.shape)
         move[:] = 0.0
-        kernels.projected(r, *self._within)
+        self._confine(r)
         kernels.better(r, *factors, z)
-        kernels.projected(z, *self._within)
+        self._confine(z)
         p = z.copy()
-        left = float((r * z).sum())
+        left = kernels.inner(r, z)
         goal = left * enough
         for k in range(PRODUCTS):
             if left <= goal:
                 return k
             kernels.curvature(p, *rows.structure, *moving, soft, rows.soft, rows.lump, out)
-            kernels.projected(out, *self._within)
-            curve = float((p * out).sum())
+            self._confine(out)
+            curve = kernels.inner(p, out)
             if curve <= 0.0:
                 return k
-            move += (left / curve) * p
-            out *= left / curve
-            r -= out
+            kernels.stepped(left / curve, p, out, move, r)
             kernels.better(r, *factors, z)
-            kernels.projected(z, *self._within)
-            fresh = float((r * z).sum())
-            p *= fresh / left
-            p += z
+            self._confine(z)
+            fresh = kernels.inner(r, z)
+            kernels.turned(fresh / left, z, p)
             left = fresh
         return PRODUCTS
+
+    def _confine(self, Z: Floats) -> None:
+        """Leave out what moves all children alike, where they add up to a parent that is known."""
+        if self.below:
+            kernels.projected(Z, *self._within)
 
 
 def _confined(rows: PricedRows, whole: Floats) -> tuple[tuple[Floats, Floats], Floats]:
