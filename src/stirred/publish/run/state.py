@@ -124,7 +124,7 @@ class Unfinished:
         log.info("taken up: %s", place.name)
         return Release(
             mechanism=mechanism.name,
-            parameters=mechanism.parameters(),
+            parameters=saved["parameters"],
             specification=specification,
             microdata={name: pads.dataset(path_in(place, name, ".parquet")) for name in saved["microdata"]},
             tables={
@@ -146,6 +146,7 @@ class Unfinished:
             },
             schema=census.schema,
             folder=census.folder,
+            labels=saved["labels"],
         )
 
     def _told(self, file: str, key: Key) -> pa.Table:
@@ -176,6 +177,8 @@ class Unfinished:
             json_bytes(
                 {
                     "files": _digests(final),
+                    "parameters": dict(release.parameters),
+                    "labels": release.labels,
                     "microdata": sorted(release.microdata),
                     "tables": list(release.tables),
                     "checks": [
