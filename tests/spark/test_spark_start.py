@@ -1,6 +1,7 @@
 """Starting Spark: one clear word where something is missing, and no trace in a session of the user's."""
 
 import builtins
+import socketserver
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,19 @@ for module in pkgutil.walk_packages(stirred.__path__, "stirred."):
 """
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_java_that_ends_first_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    server = socketserver.BaseServer(("127.0.0.1", 0), socketserver.BaseRequestHandler)
+    spark_session._quiet(server)
+    said = []
+    for fault in (EOFError(), ConnectionResetError(), ValueError("a fault of pyspark")):
+        try:
+            raise fault
+        except (EOFError, OSError, ValueError):
+            server.handle_error(None, ("127.0.0.1", 1))  # type: ignore[arg-type]
+        said.append("Traceback" in capsys.readouterr().err)
+    assert said == [False, False, True]
 
 
 @pytest.mark.parametrize("absent", ["pyspark", "pandas"])

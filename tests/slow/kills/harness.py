@@ -75,6 +75,7 @@ class Starter:
     def __exit__(self, *_: object) -> None:
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
     def start(self, folder: Path, words: Sequence[str], operation: int = 0) -> int:
         """Start a command; returns its process id. It kills itself before that operation on a folder, counted from 1."""

@@ -148,6 +148,23 @@ def test_a_signal_that_comes_while_an_object_is_cleaned_up_is_not_lost(
     assert complaint(capsys.readouterr().err).startswith("stopped by SIGTERM")
 
 
+def test_an_error_on_the_way_out_does_not_hide_the_signal(
+    town: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Java, which the same signal has ended, is asked to stop."""
+
+    def lost(*_: object, **__: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.sigtimedwait([], 1)
+        except signals.StoppedBySignal as stopped:
+            raise KeyError("x") from stopped
+
+    monkeypatch.setattr(execute, "write", lost)
+    assert run(town) == 143
+    assert complaint(capsys.readouterr().err).startswith("stopped by SIGTERM")
+
+
 def test_a_cluster_that_fails_leaves_a_run_that_goes_on(
     town: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from stirred.cli.process.signals import GO_ON, StoppedBySignal
+from stirred.cli.process.signals import GO_ON, StoppedBySignal, taken
 from stirred.errors import ClusterError, StirredError
 
 # code → what it means; docs/reference/exit-codes.md explains them
@@ -42,6 +42,7 @@ _NUMBER = re.compile(r"\b(?:os error|errno|code:) (\d+)", flags=re.IGNORECASE)
 
 def ended(error: BaseException) -> int:
     """Say what happened; returns the exit code."""
+    error = taken() or error
     if isinstance(error, StirredError):
         return _told(f"error: {error}", 74 if isinstance(error, ClusterError) else 2)
     if isinstance(error, KeyboardInterrupt):

@@ -51,6 +51,14 @@ def heed() -> None:
     sys.unraisablehook = _unraisable
 
 
+def taken() -> StoppedBySignal | None:
+    """The signal that ended the command, if one did: errors that come on the way out are its consequence.
+
+    With Spark the signal may reach Java first, and whatever is then asked of it fails in a way of its own.
+    """
+    return StoppedBySignal(_leaving[0]) if _leaving else None
+
+
 def _leave(number: int, _frame: FrameType | None) -> None:
     if not _leaving:
         _leaving.append(number)

@@ -75,7 +75,20 @@ def start(master: str | None, config: Mapping[str, str]) -> Any:
     builder = SparkSession.builder.appName("stirred")
     for name, value in {**defaults(master), **config}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _quiet(session.sparkContext._accumulatorServer)
+    return session
+
+
+def _quiet(server: Any) -> None:
+    """Let pyspark's server of accumulators end without a traceback when Java ends before Python."""
+    loud = server.handle_error
+
+    def handled(request: object, address: object) -> None:
+        if not isinstance(sys.exception(), EOFError | OSError):
+            loud(request, address)
+
+    server.handle_error = handled
 
 
 def defaults(master: str | None) -> dict[str, str]:
