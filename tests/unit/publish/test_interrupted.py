@@ -9,6 +9,7 @@ import pytest
 
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
+from stirred.chance.authentic import AuthenticFolder
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.registry import find
 from stirred.publish import Packet, load, run
@@ -69,6 +70,28 @@ def test_the_packet_is_that_of_an_undisturbed_run(
     assert [line["budget"] for line in receipt(again)["mechanisms"][0]["ledger"]] == [
         entry.budget.exact for entry in first.ledger.entries
     ]
+
+
+def test_what_an_earlier_version_kept_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_preset("demo", tmp_path / "census", households=150)
+    text = 'title = "t"\ncensus = "census/census.toml"\n[[mechanism]]\nname = "exact-margins"\n'
+    (tmp_path / "plan.toml").write_text(text + MECHANISMS["exact-margins"] + "[assess]\nutility = false\n")
+    plan, key = load(tmp_path / "plan.toml"), Key.for_tests(5)
+    whole = run(plan, tmp_path / "whole", key=key)
+    keep = AuthenticFolder.keep
+
+    def less(self: AuthenticFolder, name: str, content: bytes) -> None:
+        if name == "data.json":
+            content = json.dumps({k: v for k, v in json.loads(content).items() if k != "labels"}).encode()
+        keep(self, name, content)
+
+    with monkeypatch.context() as once:
+        once.setattr(execute, "write", stopped)
+        once.setattr(AuthenticFolder, "keep", less)
+        with pytest.raises(KeyboardInterrupt):
+            run(plan, tmp_path / "again", key=key)
+    again = run(plan, tmp_path / "again", key=key)
+    assert (whole.public / "checksums.txt").read_text() == (again.public / "checksums.txt").read_text()
 
 
 def with_aian_areas(census: Path) -> None:

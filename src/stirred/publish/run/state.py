@@ -120,6 +120,8 @@ class Unfinished:
         if told is None or not place.is_dir():
             return None
         saved = json.loads(told)
+        if not {"parameters", "labels"} <= saved.keys():
+            return None  # an earlier version kept less of a release: it is made again
         _only_own(place, saved["files"])
         log.info("taken up: %s", place.name)
         return Release(
