@@ -1,6 +1,7 @@
 """An interrupted run: what the mechanism spent and said is in the packet of the run that takes it up."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ MECHANISMS = {
     "topdown on production's tree": 'workload = "pl94-persons"\nreplicates = 0\nkeep_nmf = true\n',
     "exact-margins": 'rows = "county"\ncolumns = "tenure"\nrho_squared = "1/2"\n',
 }
+
+
+ON_DISK = ("microdata", "tables", "files")  # the packet's checksums are those of these
 
 
 def stopped(*_: Any, **__: Any) -> None:
@@ -59,12 +63,9 @@ def test_the_packet_is_that_of_an_undisturbed_run(
     again = run(plan, tmp_path / "again", key=key)
     first, second = releases
     assert first.ledger is not None
-    assert first.ledger == second.ledger
-    assert (first.checks, first.notes, first.input_digest) == (
-        second.checks,
-        second.notes,
-        second.input_digest,
-    )
+    for own in fields(Release):  # a field that is added later is kept too, or this fails
+        if own.name not in ON_DISK:
+            assert getattr(first, own.name) == getattr(second, own.name), own.name
     assert receipt(whole) == receipt(again)
     assert (whole.public / "checksums.txt").read_text() == (again.public / "checksums.txt").read_text()
     assert [line["budget"] for line in receipt(again)["mechanisms"][0]["ledger"]] == [
