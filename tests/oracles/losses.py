@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.census import Strata
-from oracles.promises import DIGITS, Found, Law, at_pair, delta_at, kullback_leibler, stick
+from oracles.promises import DIGITS, Found, Law, at_pair, delta_at, kullback_leibler
 from oracles.towns import NEVER, Count, Distance, Kept, Town
 
 Output = Literal["pure", "zcdp", "approximate"]
@@ -160,94 +160,83 @@ def _product(parts: Sequence[tuple[Any, Any]], wanted: tuple[str, Any, tuple[int
 
 # --- mechanisms that are given by their law
 
-Laws = Sequence[Mapping[Any, Fraction | float]]  # for every data set the probability of each output
+Laws = Mapping[int, Mapping[Any, Fraction | float]]  # for data sets by number: the probability of each output
+
+
+def _pairs(town: Town, laws: Laws, kept: Kept, distance: Distance) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """The laws of both data sets, and their distance, for all pairs of one universe."""
+    outputs = {output: place for place, output in enumerate({output: None for law in laws.values() for output in law})}
+    table = np.zeros((len(laws), len(outputs)))
+    for row, law in enumerate(laws.values()):
+        for output, chance in law.items():
+            table[row, outputs[output]] = float(chance)
+    places = np.array([*laws], np.int64)
+    label, apart = town.universes(kept)[places], town.distances(distance)[np.ix_(places, places)]
+    x, y = np.nonzero((label[:, None] == label[None, :]) & (apart > 0))
+    return table[x], table[y], apart[x, y]
 
 
 def true_loss(town: Town, laws: Laws, kept: Kept, distance: Distance) -> float:
-    """The largest |ln P(E)/Q(E)| per unit of distance between data sets of one universe; ∞ where one output is ruled out."""
-    outputs = sorted({output for law in laws for output in law}, key=repr)
-    table = np.array([[float(law.get(output, 0)) for output in outputs] for law in laws])
-    label, apart = town.universes(kept), town.distances(distance)
-    x, y = np.nonzero(np.triu(label[:, None] == label[None, :], 1) & (apart > 0))
-    if not len(x):
+    """The largest |ln P(E)/Q(E)| per unit of distance between data sets of one universe; ∞ where one rules an output out."""
+    p, q, apart = _pairs(town, laws, kept, distance)
+    if not len(apart):
         return 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.abs(np.log(table[x]) - np.log(table[y]))
-    gap[(table[x] == 0) & (table[y] == 0)] = 0
-    return float((gap.max(axis=1) / apart[x, y]).max())
-
-
-def true_delta(town: Town, laws: Laws, kept: Kept, distance: Distance, epsilon: float) -> float:
-    """The largest hockey-stick divergence at e^ε between neighbours of one universe."""
-    outputs = sorted({output for law in laws for output in law}, key=repr)
-    table = np.array([[float(law.get(output, 0)) for output in outputs] for law in laws])
-    label, apart = town.universes(kept), town.distances(distance)
-    x, y = np.nonzero((label[:, None] == label[None, :]) & (apart == 1))
-    return float(np.maximum(0, table[x] - exp(epsilon) * table[y]).sum(axis=1).max()) if len(x) else 0.0
+        gap = np.where((p == 0) & (q == 0), 0.0, np.abs(np.log(p) - np.log(q)))
+    return float((gap.max(axis=1) / apart).max())
 
 
 def true_concentration(town: Town, laws: Laws, kept: Kept, distance: Distance) -> float:
-    """The largest √(D_α/α) per unit of distance over a grid of orders: zCDP from below."""
-    outputs = sorted({output for law in laws for output in law}, key=repr)
-    table = np.array([[float(law.get(output, 0)) for output in outputs] for law in laws])
-    label, apart = town.universes(kept), town.distances(distance)
-    x, y = np.nonzero((label[:, None] == label[None, :]) & (apart > 0))
+    """The largest √(D_α/α) per unit of distance over a few orders: the zCDP loss ρ from below."""
+    p, q, apart = _pairs(town, laws, kept, distance)
     best = 0.0
-    for alpha in (1.0001, 1.5, 2.0, 4.0, 8.0, 32.0):
+    for alpha in (1.001, 1.5, 2.0, 4.0, 8.0) if len(apart) else ():
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(table[x] == 0, 0.0, np.exp(alpha * np.log(table[x]) + (1 - alpha) * np.log(table[y])))
-        rate = np.log(terms.sum(axis=1)) / (alpha - 1) / alpha
-        if len(x):
-            best = max(best, float((np.sqrt(np.maximum(0, rate)) / apart[x, y]).max()))
+            terms = np.where(p == 0, 0.0, np.exp(alpha * np.log(p) + (1 - alpha) * np.log(q)))
+            rate = np.log(terms.sum(axis=1)) / (alpha - 1) / alpha
+        best = max(best, float((np.sqrt(np.maximum(0, rate)) / apart).max()))
     return best
 
 
-def extreme(town: Town, one: Statement, x: int, y: int) -> list[dict[int, float]] | None:
+def excess(town: Town, laws: Laws, kept: Kept, distance: Distance, epsilon: float, delta: float) -> float:
+    """By how much the hockey-stick divergence at e^{kε} exceeds δ_k = δ(1 + e^ε + …) at some pair at distance k."""
+    p, q, apart = _pairs(town, laws, kept, distance)
+    if not len(apart):
+        return 0.0
+    over = np.maximum(0, p - np.exp(epsilon * apart)[:, None] * q).sum(axis=1)
+    grown = [delta * sum(exp(i * epsilon) for i in range(k)) for k in range(int(apart.max()) + 1)]
+    return float((over - np.array(grown)[apart]).max())
+
+
+def extreme(town: Town, one: Statement, x: int, y: int) -> dict[int, dict[int, float]]:
     """A mechanism with two outcomes that keeps a pure statement, and loses at (x, y) all that it allows there.
 
-    The probability of an outcome is q·e^{min(A(x, ·), T)}, with T what is allowed at the pair and q small. None where
-    nothing bounds the pair and it is told apart with certainty.
+    The probability of an outcome is q·e^{min(A(x, ·), T)}, with T what is allowed at the pair and q small. Where nothing
+    bounds the pair it is told apart with certainty.
     """
     steps = town.steps(one.kept, one.distance)
     epsilon = float(one.at(0))
     far = inf if steps[x, y] == NEVER else epsilon * int(steps[x, y])
     if far == inf:
-        inside = steps[x] != NEVER
-        return [{0: 1.0} if near else {1: 1.0} for near in inside]
+        return {place: {int(step == NEVER): 1.0} for place, step in enumerate(steps[x].tolist())}
     q = 1e-6 * exp(-far)
     allowed = np.where(steps[x] == NEVER, far, np.minimum(far, epsilon * steps[x]))
-    return [{1: q * exp(a), 0: 1 - q * exp(a)} for a in allowed.tolist()]
+    return {place: {1: q * exp(a), 0: 1 - q * exp(a)} for place, a in enumerate(allowed.tolist())}
 
 
-def random_laws(town: Town, table: Count, chances: Sequence[float]) -> list[dict[Any, float]]:
-    """Every count of a table with two-sided geometric noise on a short range: a finite law for each data set."""
-    found = []
+def noisy_table(town: Town, table: Count, ratio: float) -> dict[int, dict[Any, float]]:
+    """Every count of a table with noise of P(z) ∝ ratio^|z| on the range of the counts: a finite law for each data set."""
     cells = town.table(table)
     top = int(cells.max()) if cells.size else 0
-    for row in cells.tolist():
+    found: dict[int, dict[Any, float]] = {}
+    for place, row in enumerate(cells.tolist()):
         law: dict[Any, float] = {(): 1.0}
-        for place, count in enumerate(row):
-            weights = [chances[place % len(chances)] ** abs(value - count) for value in range(top + 1)]
-            total = sum(weights)
+        for count in row:
+            weights = [ratio ** abs(value - count) for value in range(top + 1)]
             law = {
-                (*shown, value): chance * weight / total
+                (*shown, value): chance * weight / sum(weights)
                 for shown, chance in law.items()
                 for value, weight in enumerate(weights)
             }
-        found.append(law)
+        found[place] = law
     return found
-
-
-__all__ = [
-    "Judgement",
-    "Statement",
-    "extreme",
-    "judge",
-    "random_laws",
-    "sizes_of",
-    "stick",
-    "true_concentration",
-    "true_delta",
-    "true_loss",
-]
-

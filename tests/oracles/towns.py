@@ -13,7 +13,7 @@ Every household has a person, so that no unit counts as a person. The numbers of
 are bounded; the domain that the library is told states the second bound.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations, product
@@ -48,7 +48,14 @@ class Reach:
     than: "int | Count" = 1
 
 
-Kept = frozenset[Count | Reach]  # what is published exactly
+@dataclass(frozen=True)
+class Whole:
+    """Households with all their persons, by some of the household's variables: what a swap of places keeps."""
+
+    by: tuple[str, ...] = ()
+
+
+Kept = frozenset[Count | Reach | Whole]  # what is published exactly
 
 
 @dataclass(frozen=True)
@@ -127,15 +134,14 @@ class Town:
         return found
 
     def rows(self, kind: str, home: Home) -> list[dict[str, str]]:
-        """The records of a type in a household; a person's row carries the place of the household."""
+        """The records of a type in a household; a person's row carries the values of the household."""
         at = dict(home.values)
         if kind == self.kind:
             return [at]
         if self.people is None or kind != PERSON:
             return []
-        place = {name: at[name] for name in self.spine}
         names = [name for name, _ in self.people]
-        return [{**place, **dict(zip(names, person, strict=True))} for person in home.persons]
+        return [{**at, **dict(zip(names, person, strict=True))} for person in home.persons]
 
     def table(self, table: Count) -> Ints:
         """The cells of a table for every data set."""
@@ -149,10 +155,13 @@ class Town:
             return np.zeros((len(self.data), 1), np.int64)
         return self.counts @ np.stack([cells[key] for key in sorted(cells)], axis=1)
 
-    def statistic(self, kept: Count | Reach) -> Ints:
+    def statistic(self, kept: Count | Reach | Whole) -> Ints:
         """What is published exactly, for every data set."""
         if isinstance(kept, Count):
             return self.table(kept)
+        if isinstance(kept, Whole):
+            looks = [(tuple(dict(home.values)[n] for n in kept.by), home.persons) for home in self.kinds]
+            return self.counts @ np.array([[one == look for look in sorted({*looks})] for one in looks], np.int64)
         if isinstance(kept.than, int):
             return (self.table(kept.table) >= kept.than).astype(np.int64)
         cells = sorted({*self._cells(kept.table), *self._cells(kept.than)})
@@ -239,26 +248,13 @@ class Town:
         found_steps: Ints = self._kept[asked]
         return found_steps
 
-    def shown(self, released: Mapping[str, Sequence[str]]) -> Ints:
-        """The number of what each data set looks like where only these variables of each record type are released."""
-        looks: dict[Any, int] = {}
-        mine = [name for name, _ in self.homes if name in released.get(self.kind, ())]
-        theirs = [i for i, (name, _) in enumerate(self.people or ()) if name in released.get(PERSON, ())]
-        kinds = []
-        for home in self.kinds:
-            at = dict(home.values)
-            persons = tuple(sorted(tuple(person[i] for i in theirs) for person in home.persons))
-            # persons of whom nothing is released are not counted either
-            kinds.append((tuple(at[name] for name in mine), persons if theirs else ()))
-        found = [tuple(sorted(kinds[kind] for kind in data)) for data in self.data]
-        return np.array([looks.setdefault(one, len(looks)) for one in found], np.int64)
+    def smallest(self, kept: Kept, distance: Distance, views: Sequence[Count] = ()) -> int | None:
+        """The smallest distance in any universe between data sets that differ in one of the views; None where none do.
 
-    def smallest(
-        self, kept: Kept, distance: Distance, released: Mapping[str, Sequence[str]] | None = None
-    ) -> int | None:
-        """The smallest distance in any universe between two data sets that a release can tell apart; None where there is none."""
+        A release whose law is a function of the views cannot tell others apart. Without views all data sets differ.
+        """
         label = self.universes(kept)
-        shown = np.arange(len(self.data)) if released is None else self.shown(released)
+        shown = self.universes(frozenset(views)) if views else np.arange(len(self.data))
         apart = self.distances(distance)
         asked = (label[:, None] == label[None, :]) & (shown[:, None] != shown[None, :]) & (apart > 0)
         return int(apart[asked].min()) if asked.any() else None
