@@ -131,7 +131,7 @@ def _exact_more(specifications: Mapping[str, Specification]) -> list[str]:
 
 
 def _learn(what: Allowed, *, several: bool) -> tuple[str, str]:
-    if what.distance is None:
+    if what.distance is None and what.sure:
         return Phrase("report.first.learn.everything"), Phrase("report.first.learn.everything_words")
     if what.log_odds is None:
         return Phrase("report.first.learn.unknown"), Phrase("report.first.learn.unknown_words")

@@ -22,6 +22,7 @@ from stirred.spec.multiverse import Invariant, Margin, Multiverse, refuse_single
 from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.outputs.divergences import NormalizedRenyi, OutputPremetric
 from stirred.spec.premetrics import InputPremetric
+from stirred.spec.released import Views, released_columns
 from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.implication import implies
 from stirred.spec.verdicts.reach import refines_within_reach
@@ -53,6 +54,9 @@ class Specification:
     measures: tuple[
         Margin, ...
     ] = ()  # all tables the output is computed from, beside the invariants; empty: not stated
+    # what of the data leaves, as tables that the output's law is a function of; it decides at which distance odds are read,
+    # and no claim rests on it; empty: not stated
+    released: Views = ()
 
     def __post_init__(self) -> None:
         multiverse: object = self.multiverse
@@ -73,6 +77,7 @@ class Specification:
         for name, kind, wanted, fix in kinds:
             require_kind(name, getattr(self, name), kind, wanted=wanted, fix=fix, error=SpecificationError)
         self.multiverse.check(self.domain)
+        Multiverse.of(*self.released).check(self.domain)
         self._check_statistic()
         if self.output_premetric.needs_whole_distances and not self.input_premetric.whole:
             raise SpecificationError(
@@ -116,6 +121,16 @@ class Specification:
         if isinstance(self.output_premetric, NormalizedRenyi):
             return f"ρ² = {self.rho_squared}"
         return f"{self.output_premetric.budget_symbol} = {self.budget}"
+
+    @property
+    def views(self) -> Views:
+        """What of the data leaves: the released tables, else those that the output is computed from; empty: not stated."""
+        return self.released or self.measures
+
+    @property
+    def released_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each record type that leave; where this is not stated, all that the domain lists."""
+        return released_columns(self.domain, self.views)
 
     @property
     def statements(self) -> tuple[Part, ...]:

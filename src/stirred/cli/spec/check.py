@@ -111,7 +111,7 @@ def _alone(arguments: argparse.Namespace) -> int:
     spec = found.specification
     spec.multiverse.check(spec.domain)
     itself, empty = _itself(found), _empty(found)
-    near = smallest_distance(spec.domain, spec.multiverse, spec.input_premetric)
+    near = smallest_distance(spec.domain, spec.multiverse, spec.input_premetric, spec.views)
     # a file that refutes itself is as wrong as one whose proof fails
     verified = not itself.problems and not empty.problems and itself.asked.verdict.answer is not Answer.NO
     if arguments.json:

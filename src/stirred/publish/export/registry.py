@@ -186,11 +186,7 @@ def _unit_details(card: Card) -> str:
     counts = unit.inner if isinstance(unit, Neighbours) else unit
     bounded = " Data sets of different size are infinitely far apart." if isinstance(counts, Hamming) else ""
     reach = "at distance 1 only" if isinstance(unit, Neighbours) else "at every distance"
-    near = (
-        "no two data sets agree on them, so nothing is protected"
-        if what.distance is None
-        else f"the smallest distance between two of them is {what.distance}"
-    )
+    near = f"odds are read at distance {what.distance}" if what.distance is not None else what.reason
     return (
         f"Distance 1 is {counted(unit)} ({unit}).{bounded} The promise holds between data sets that agree on all "
         f"unprotected quantities, {reach}; {near}."
@@ -222,9 +218,9 @@ def _parameter_details(card: Card) -> str:
         for k, d, simple, tight in card.readings()
     ]
     lines.append(
-        f"Nothing is protected: {what.reason}."
+        f"{'Nothing is protected' if what.sure else 'No limit is known'}: {what.reason}."
         if what.distance is None
-        else f"At the smallest distance that occurs, {what.distance}, odds may move by a factor of at most {what.factor}"
+        else f"At distance {what.distance} (the smallest {what.occurs}) odds may move by a factor of at most {what.factor}"
         f"{f', {what.exception}' if what.exception else ''}."
     )
     lines += [f"Note: {note}." for note in card.notes()]

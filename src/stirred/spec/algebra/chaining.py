@@ -51,7 +51,10 @@ def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None)
     >>> print(chain(swapped, noisy, stability=1).specification)
     toy | {households by block} | d_Ham(household) | D_mult | ε = 1.0000
     """
-    kept = replace(first, notes=tuple(sorted({*first.notes, "chained: " + OPEN})))
+    # what leaves is what the second step makes of the first one's output
+    kept = replace(
+        first, notes=tuple(sorted({*first.notes, "chained: " + OPEN})), released=second.views or first.released
+    )
     if stability is None:
         return Chain(specification=kept, sharper=Verdict.unknown(OPEN))
     if isinstance(stability, float) or stability < 0:

@@ -16,6 +16,7 @@ from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import OutputPremetric, no_conversion
 from stirred.spec.premetrics import InputPremetric, RecordPremetric
+from stirred.spec.released import join_views
 from stirred.spec.verdict import Answer
 from stirred.spec.verdicts.reach import refines_within_reach
 
@@ -125,6 +126,7 @@ def compose(specs: Sequence[Spec]) -> Spec:
         evidence=reduce(lambda a, b: a & b, (spec.evidence for spec in specs)),
         bounds=(),
         untouched=tuple(sorted({word for spec in specs for word in spec.untouched})),
+        released=join_views(first.domain, (spec.views for spec in specs)),
     )
     return _rebuilt(
         together,

@@ -6,6 +6,7 @@ not touched by the mechanism. The budget and the premetrics stay; invariants and
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from stirred.errors import SpecificationError, did_you_mean
@@ -16,6 +17,7 @@ from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.multiverse import AtLeast, Custom, Invariant, Margin, Multiverse, Restriction
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.premetrics import InputPremetric, RecordPremetric
+from stirred.spec.released import Views, largest_views, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,16 @@ class Names:
         words = "" if function.law is not None else function.words
         return replace(function, words=words, statistic=self.statistic(function.statistic))
 
+    def views(self, views: Views) -> Views:
+        """The released tables without columns that have no counterpart: what is left out is taken for not released."""
+        kept = []
+        for view in views:
+            with suppress(SpecificationError):  # a restriction or a record type that the other domain lacks
+                named = [self.variables.get(name, name) for name in view.by]
+                part = self.margin(Margin(view.record_type, (), view.where))
+                kept.append(view_of(self.domain, part.record_type, named, part.conditions()))
+        return largest_views(self.domain, kept)
+
     def part(self, part: Part) -> Part:
         return replace(
             part,
@@ -146,5 +158,6 @@ def on(
         varies=names.function(spec.varies),
         parts=tuple(names.part(part) for part in spec.parts),
         measures=tuple(names.margin(table) for table in spec.measures),
+        released=names.views(spec.released),
         notes=tuple(sorted({*spec.notes, note})),
     )

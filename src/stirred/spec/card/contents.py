@@ -97,7 +97,8 @@ class CardContents:
         kept = tuple(self._known(brief(invariant, spec.domain)) for invariant in spec.multiverse)
         among = Phrase("card.sentence.among", kept=kept) if kept else Phrase("card.sentence.any_data")
         if what.distance is None:
-            return self.says("card.sentence.single", among=among, reason=what.reason)
+            key = "card.sentence.single" if what.sure else "card.sentence.unknown"
+            return self.says(key, among=among, reason=what.reason)
         if what.log_odds is not None and what.log_odds.is_infinite():
             return self.says("card.sentence.no_limit", among=among, change=what.change)
         if what.log_odds is None:
@@ -117,7 +118,7 @@ class CardContents:
         exact = spec.rho_squared if isinstance(spec.output_premetric, NormalizedRenyi) else spec.budget
         odds = Phrase("card.odds.factor", factor=what.factor, distance=str(what.distance))
         if what.distance is None:
-            odds = Phrase("card.odds.nothing")
+            odds = Phrase("card.odds.nothing" if what.sure else "card.odds.unknown")
         elif what.log_odds is None:
             odds = Phrase("card.odds.no_rule", measure=str(spec.output_premetric))
         elif what.exception:
@@ -164,7 +165,7 @@ class CardContents:
         return self.says("card.untouched", records=self.speech.listed(self.specification.untouched))
 
     def nearness(self) -> str:
-        """The smallest distance between two data sets that agree on the invariants, and why it is that one."""
+        """The smallest distance between two data sets that the release tells apart, and why it is that one."""
         what = self.allowed()
         distance = Phrase("card.none") if what.distance is None else str(what.distance)
         return self.says("card.nearness", distance=distance, reason=what.reason)
@@ -195,7 +196,8 @@ class CardContents:
         """One worked household (or person): what someone could at most believe afterwards."""
         spec, what = self.specification, self.allowed()
         if what.distance is None:
-            return self.says("card.worked.nothing_left", reason=what.reason)
+            key = "card.worked.nothing_left" if what.sure else "card.worked.unknown"
+            return self.says(key, reason=what.reason)
         if what.log_odds is None:
             return self.says("card.worked.no_rule", measure=str(spec.output_premetric))
         even, rare = what.belief(Fraction(1, 2)), what.belief(Fraction(1, 1000))
@@ -207,7 +209,7 @@ class CardContents:
     def _example(self, what: Allowed) -> Phrase:
         """Two data sets at the smallest distance, and someone who does not know which of them it was."""
         counts = self.specification.input_premetric.unrestricted
-        one, records = noun(counts.unit, "one"), noun(counts.unit, "records")
+        one, records = noun(what.changed, "one"), noun(what.changed, "records")
         number = spelled(what.distance or 1)
         if isinstance(counts, SymmetricDifference):
             if what.distance == 1:
@@ -219,7 +221,7 @@ class CardContents:
             return Phrase("card.worked.two_answers", one=one)
         if what.distance == 2 and len(what.moved) == 2:
             first, second = what.moved
-            two = noun(counts.unit, "two_differ")
+            two = noun(what.changed, "two_differ")
             return Phrase("card.worked.which_goes_with", two_differ=two, first=first, second=second)
         return Phrase("card.worked.arranged", number=number, records=records)
 
@@ -227,7 +229,7 @@ class CardContents:
         """What to say above a factor of 1,000: the bound alone does not prevent near-certainty."""
         what = self.allowed()
         if what.distance is None:
-            return self.says("card.warning.nothing")
+            return self.says("card.warning.nothing" if what.sure else "card.warning.unknown")
         return self.says("card.warning.near_certain") if what.near_certain else ""
 
     def notes(self) -> tuple[str, ...]:

@@ -28,10 +28,12 @@ class Allowed:
     ``log_odds`` is None where no rule turns the output premetric into odds, and infinite where nothing is promised.
     """
 
-    distance: int | None  # None: every universe is a single data set, and nothing is protected
+    distance: int | None  # None: no change of what is released is known, and nothing is known to be protected
+    sure: bool = True  # with distance None: there is no such change
     occurs: str  # how sure it is that no smaller distance occurs, as the end of "the smallest"
     reason: str  # why this is the smallest distance that occurs
     change: str  # what happens at that distance
+    changed: str  # the records that change: the unit, or the homes of persons who live alone
     moved: tuple[str, ...] = ()  # the variables that records exchange at that distance
     log_odds: Decimal | None
     formula: str  # e^{kε} or what stands for it
@@ -79,11 +81,15 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     """
     premetric, measure = specification.input_premetric, specification.output_premetric
     counted_by = premetric.unrestricted
-    near = smallest_distance(specification.domain, specification.multiverse, counted_by)
+    near = smallest_distance(
+        specification.domain, specification.multiverse, counted_by, specification.views
+    )
     if distance is not None:
-        near = Distance(distance, near.value == distance and near.exact, Phrase("card.distance.asked"))
+        exact = near.value == distance and near.exact
+        near = Distance(distance, exact, Phrase("card.distance.asked"), changed=near.changed)
+    changed = near.changed or premetric.unit
     if near.value is None:
-        return _unprotected(near)
+        return _unprotected(near, changed)
     smallest, reason = near.value, near.because
     log_odds: Decimal | None = None
     formula, exception, error, error_words = "", "", "", ""
@@ -126,7 +132,8 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
         distance=smallest,
         occurs=near.occurs,
         reason=reason,
-        change=change(premetric.unit, smallest, premetric, occurs=near.occurs),
+        change=change(changed, smallest, premetric, occurs=near.occurs),
+        changed=changed,
         moved=near.moved,
         log_odds=log_odds,
         formula=formula,
@@ -136,16 +143,18 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     )
 
 
-def _unprotected(near: Distance) -> Allowed:
-    """Where every universe is a single data set: what is published exactly tells everything, at any budget."""
+def _unprotected(near: Distance, changed: str) -> Allowed:
+    """Where nothing that is released can change, or no such change is known: no limit holds, at any budget."""
     return Allowed(
         distance=None,
         occurs=near.occurs,
         reason=near.because,
+        sure=near.exact,
         change=Phrase("card.change.none"),
+        changed=changed,
         log_odds=Decimal("Infinity"),
         formula="",
         exception="",
         error=Phrase("card.error.never"),
-        error_words=Phrase("card.error.all_told"),
+        error_words=Phrase("card.error.all_told" if near.exact else "card.error.unknown"),
     )

@@ -79,6 +79,7 @@ def to_json(specification: Specification) -> dict[str, Json]:
         "parts": [_part(part) for part in specification.parts],
         "varies": function_to_json(specification.varies),
         **_measures(specification.measures),
+        **_measures(specification.released, "released"),
     }
 
 
@@ -137,6 +138,7 @@ def _specification(document: Mapping[str, Json]) -> Specification:
         ),
         varies=function_from_json(document["varies"]),
         measures=_measures_from(document),
+        released=_measures_from(document, "released"),
     )
 
 
@@ -154,12 +156,12 @@ def _part(part: Part) -> Json:
     }
 
 
-def _measures(tables: tuple[Margin, ...]) -> dict[str, Json]:
-    return {"measures": [part_to_json(table) for table in tables]} if tables else {}
+def _measures(tables: tuple[Margin, ...], name: str = "measures") -> dict[str, Json]:
+    return {name: [part_to_json(table) for table in tables]} if tables else {}
 
 
-def _measures_from(document: Json) -> tuple[Margin, ...]:
-    return tuple(part_from_json(table, Margin) for table in document.get("measures", ()))
+def _measures_from(document: Json, name: str = "measures") -> tuple[Margin, ...]:
+    return tuple(part_from_json(table, Margin) for table in document.get(name, ()))
 
 
 def _multiverse_from(document: Json) -> Multiverse | None:

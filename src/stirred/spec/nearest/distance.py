@@ -1,16 +1,21 @@
 """The smallest distance between two data sets of one universe that a release can tell apart, true or on the safe side.
 
 Safe means never too small: a larger distance gives larger odds. So the answer is the distance of a pair that exists, and
-``exact`` says whether a smaller one is ruled out too. Three rules keep it safe where records or variables differ in kind:
+``exact`` says whether a smaller one is ruled out too. What a release shows are its *views* (see `released`): tables that its
+law is a function of. A change counts only where some view shows it, whatever else a codebook lists.
 
-1. *Kinds of records.* Records are of one kind where the same tables count them. Each kind has its own smallest distance;
-   the largest of them is shown. Records that no table counts are left aside while any other record can change.
-2. *What tables show.* Within a kind, a change is sought first among the variables that exact tables show: a swap releases
-   these and nothing else. Only where none of them can change, the others are asked too (noisy tables may show them).
-3. *Persons in households.* A person's record is part of a household's. Tables of both bind the same joint record, and
-   where exact tables of households allow no smaller change than k households, persons are shown at k as well.
+1. *Views.* Of each view that no other one covers, the lightest change is sought that leaves all exact tables as they are and
+   that the view shows. The largest of these distances is shown, so that one more table never lowers the odds; views
+   that the exact tables determine are left aside. Where no view can change, nothing is known to be protected.
+2. *Persons in households.* Tables and views of persons, of their households and of housing units are tables of one joint
+   record, so a person changes together with its place and its household.
+3. *Not stated.* Where a specification does not state its views, every variable may be released. Then records are of one kind
+   where the same tables count them; each kind has its own smallest distance, sought first among the variables that exact
+   tables show (all that a swap releases), then among all; the largest is shown. Where exact tables of households
+   allow no smaller change than k households, persons are shown at k as well.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -20,18 +25,29 @@ from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import UndecidedError
 from stirred.spec.invariants.determine import Signed, pairs
 from stirred.spec.multiverse import AtLeast, Margin, Multiverse
-from stirred.spec.nearest.joint_records import KIN, PERSON, joint_tables, own_tables
+from stirred.spec.nearest.joint_records import (
+    KIN,
+    PERSON,
+    joint_tables,
+    joint_views,
+    lower_tables,
+    own_tables,
+)
 from stirred.spec.nearest.questions import UNLISTED, LightestChange, Question
 from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
+from stirred.spec.released import Views
 from stirred.spec.verdicts.witness import Witness
+
+ALONE = "household of one person"
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """A smallest distance: ``value`` None where every universe is a single data set; else never below the true one.
+    """A smallest distance, never below the true one; ``value`` None where no change of what is released is known.
 
-    ``exact``: it is the true one. ``moved``: the variables that records exchange at that distance. ``safe`` is False where
-    no pair is known that keeps all invariants and rules: then the value is what the exact tables allow.
+    ``exact``: it is the true one; with None, there is no such change. ``moved``: the variables that records exchange at that
+    distance. ``safe`` is False where no pair is known that keeps all rules of the domain: then the value is what the
+    exact tables allow. ``changed`` names the records that change.
     """
 
     value: int | None
@@ -40,17 +56,23 @@ class Distance:
     pair: Witness | None = None
     moved: tuple[str, ...] = ()
     safe: bool = True
+    changed: str = ""
+    others: bool = False  # another released table can change by less
 
     @property
     def occurs(self) -> str:
         """How sure it is that nothing smaller happens, as the end of "the smallest change"."""
         if self.exact:
             return Phrase("distance.can_occur")
+        if self.others:
+            return Phrase("distance.each_table")
         return Phrase("distance.known_to_occur" if self.safe else "distance.tables_allow")
 
 
-def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> Distance:
-    r"""The smallest distance that the odds are read at.
+def smallest_distance(
+    domain: Domain, multiverse: Multiverse, premetric: InputPremetric, released: Iterable[Margin] = ()
+) -> Distance:
+    r"""The smallest distance that the odds are read at; ``released`` are the views of the release (empty: not stated).
 
     For margins of a complete product it is $2^{|F|-1}$ (Hamming), with $F$ the smallest set of variables in no margin.
 
@@ -61,12 +83,21 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
     >>> found = smallest_distance(toy, tables, Hamming("household"))
     >>> found.value, found.exact
     (4, True)
+
+    A variable that does not leave cannot change alone:
+
+    >>> swapped = Multiverse.of(Margin("household", ("u",)), Margin("household", ("v",)))
+    >>> smallest_distance(toy, swapped, Hamming("household"), [Margin("household", ("u", "v"))]).value
+    2
+    >>> smallest_distance(toy, swapped, Hamming("household"), [Margin("household", ("u", "v", "w"))]).value
+    1
     """
+    views = tuple(released)
     if isinstance(premetric, RecordPremetric):
-        return _smallest(domain, multiverse, premetric)
+        return _smallest(domain, multiverse, premetric, views)
     if not premetric.neighbours_only:
         return Distance(1, False, Phrase("distance.no_rule", premetric=str(premetric)))
-    near = smallest_distance(domain, multiverse, premetric.unrestricted)
+    near = smallest_distance(domain, multiverse, premetric.unrestricted, views)
     if near.exact and near.value != 1:
         return Distance(1, False, Phrase("distance.no_neighbours", reason=near.because))
     pair = near.pair if near.value == 1 else None
@@ -74,33 +105,107 @@ def smallest_distance(domain: Domain, multiverse: Multiverse, premetric: InputPr
 
 
 @lru_cache(maxsize=512)
-def _smallest(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric) -> Distance:
+def _smallest(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric, released: Views) -> Distance:
     unit, total = premetric.record_type, isinstance(premetric, Hamming)
+    views = joint_views(domain, released, unit)
+    if views:
+        search = _in_views(domain, multiverse, unit, released, views, total=total)
+    else:
+        search = _in_tables(domain, multiverse, unit, total=total)
+    if isinstance(search, Distance):
+        return search
+    found, asked = search.change, search.asked
+    value = found.norm // 2 if total else found.norm
+    safe = search.every and found.free and all(c.variables or c.kind == "size" for c in domain.constraints)
+    lowest = value == 1 or search.lowest
+    exact = lowest and safe and _plain_domain(domain, unit, premetric)
+    cells = [cell for cell, _ in found.signed.cells]
+    differing = {name for cell in cells for name in cell if cell[name] != cells[0][name]}
+    moved = tuple(sorted({*found.signed.alternating, *differing} - {UNLISTED}))
+    # where no column of persons leaves, what changes is a home; it is one person's record where one person lives in it
+    alone = unit == PERSON and bool(views) and all(view.record_type != PERSON for view in released)
+    changed = ALONE if alone else unit
+    because = _because(changed, value, found, asked, total=total)
+    if not safe:
+        because = Phrase("distance.larger_only", reason=because)
+    elif search.others:
+        because = Phrase("distance.smaller_elsewhere", reason=because)
+    elif not lowest:
+        because = Phrase("distance.not_ruled_out", reason=because)
+    pair = written(domain, found.signed, multiverse, unit)
+    return Distance(value, exact, because, pair, moved, safe, changed, search.others)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The change that the odds are read at, and what is known about smaller ones."""
+
+    change: LightestChange
+    asked: Question
+    every: bool  # invariants that are no tables are kept too
+    lowest: bool  # no smaller change exists
+    others: bool = False  # a smaller change of another released table exists
+
+
+def _in_views(
+    domain: Domain, multiverse: Multiverse, unit: str, released: Views, views: Views, *, total: bool
+) -> "_Found | Distance":
+    """The lightest change of each view, with all tables of the joint record in force; of these the heaviest."""
+    asked = joint_tables(domain, multiverse, unit, unit, total=total, custom=True)
+    shown = [_asked(asked, view) for view in views]
+    changes = [change for change, _ in shown if change is not None]
+    if not changes:
+        return _nothing_shown(domain, multiverse, released, total=total)
+    heaviest, norms = max(changes, key=lambda change: change.norm), [change.norm for change in changes]
+    least = _least(asked, domain, multiverse, released, views)
+    return _Found(
+        change=heaviest,
+        asked=asked,
+        every=all(i.needs() for i in multiverse),
+        lowest=least is not None and least >= heaviest.norm,
+        others=min(norms) < heaviest.norm,
+    )
+
+
+def _least(
+    asked: Question, domain: Domain, multiverse: Multiverse, released: Views, views: Views
+) -> int | None:
+    """A norm that no change of any view lies below; None where none is proved."""
+    below = lower_tables(asked, domain, multiverse, released)
+    found: list[int] = []
+    for view in views if below is not None else ():
+        try:
+            change = below.showing(view)
+        except UndecidedError:
+            return None
+        if change is not None:
+            if not change.proved:
+                return None
+            found.append(change.norm)
+    return min(found, default=None)
+
+
+def _nothing_shown(domain: Domain, multiverse: Multiverse, released: Views, *, total: bool) -> Distance:
+    """What is said where no view is known to change: proved where the tables of its own records determine each."""
+    alone = [own_tables(domain, multiverse, kind, total=total) for kind in sorted({v.record_type for v in released})]
+    for question in alone:
+        for view in released:
+            if view.record_type == question.kind and _asked(question, view) != (None, True):
+                return Distance(None, False, Phrase("distance.no_change_known"))
+    return Distance(None, True, Phrase("distance.released_determined"))
+
+
+def _in_tables(domain: Domain, multiverse: Multiverse, unit: str, *, total: bool) -> "_Found | Distance":
+    """The change where views are not stated: among what exact tables show, then among all variables."""
     alone = own_tables(domain, multiverse, unit, total=total)
     least, decided = _asked(alone)
     found, every, asked = _joint(domain, multiverse, unit, total=total)
     if found is None:
         if least is None and decided:
             return Distance(None, True, Phrase("distance.determined", record=noun(unit, "record")))
-        if least is None:
-            told = Phrase("distance.undecided", one_record=noun(unit, "one_record"))
-            return Distance(1, False, told, safe=False)
-        found, every, asked = least, False, alone
-    value = found.norm // 2 if total else found.norm
-    lowest = value == 1 or (
-        decided and least is not None and least.proved and found.proved and least.norm == found.norm
-    )
-    safe = every and found.free and all(c.variables or c.kind == "size" for c in domain.constraints)
-    exact = lowest and safe and _plain_domain(domain, unit, premetric)
-    cells = [cell for cell, _ in found.signed.cells]
-    differing = {name for cell in cells for name in cell if cell[name] != cells[0][name]}
-    moved = tuple(sorted({*found.signed.alternating, *differing} - {UNLISTED}))
-    because = _because(unit, value, found, asked, total=total)
-    if not safe:
-        because = Phrase("distance.larger_only", reason=because)
-    elif not lowest:
-        because = Phrase("distance.not_ruled_out", reason=because)
-    return Distance(value, exact, because, written(domain, found.signed, multiverse, unit), moved, safe)
+        return Distance(None, False, Phrase("distance.no_change_known"))
+    lowest = decided and least is not None and least.proved and found.proved and least.norm == found.norm
+    return _Found(change=found, asked=asked, every=every, lowest=lowest)
 
 
 def _joint(
@@ -126,14 +231,20 @@ def _joint(
     return None, False, asked
 
 
-def _asked(question: Question, *, shown_only: bool = False) -> tuple[LightestChange | None, bool]:
+def _asked(
+    question: Question, view: Margin | None = None, *, shown_only: bool = False
+) -> tuple[LightestChange | None, bool]:
     """The change, and whether the model decided; else a change that keeps more than the given tables."""
+
+    def search(asked: Question) -> LightestChange | None:
+        return asked.telling(shown_only=shown_only) if view is None else asked.showing(view)
+
     try:
-        return question.telling(shown_only=shown_only), True
+        return search(question), True
     except UndecidedError:
         for other in (question.without_restrictions(), question.outside_restrictions()):
             try:
-                found = other.telling(shown_only=shown_only)
+                found = search(other)
             except UndecidedError:
                 continue
             if found is not None:

@@ -5,13 +5,14 @@ a table of any of the three is a table of that record. A pair of data sets of su
 the joint record shows possible is possible.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from stirred.spec.domain import Domain, RecordType, Variable
-from stirred.spec.multiverse import AtLeast, Invariant, Margin, Multiverse
+from stirred.spec.domain import HOUSEHOLDS, Domain, RecordType, Variable
+from stirred.spec.multiverse import AtLeast, Custom, Invariant, Margin, Multiverse
 from stirred.spec.nearest.questions import Question
+from stirred.spec.released import Views, largest_views
 
 PERSON, HOUSEHOLD, UNIT, QUARTERS = "person", "household", "housing unit", "group quarters"
 KIN: Mapping[str, tuple[str, ...]] = {
@@ -43,7 +44,7 @@ def joint_tables(
     """
     family = (unit, *KIN.get(unit, ()))
     joint = _joint_domain(domain, unit, family)
-    identifiers = frozenset[str]().union(*(domain.identifiers(kind) for kind in family))
+    identifiers = _identifiers(domain, family)
     tables: dict[Margin, bool] = {}
     for invariant in multiverse:
         for margin in _seen(invariant, family, custom=custom):
@@ -63,6 +64,40 @@ def joint_tables(
         total=total,
         tied=frozenset(tied),
     )
+
+
+def joint_views(domain: Domain, views: Iterable[Margin], unit: str) -> Views:
+    """The released tables as tables of the joint record, without those of records that the unit's distance does not count."""
+    family = (unit, *KIN.get(unit, ()))
+    identifiers = _identifiers(domain, family)
+    mine = [_without(view, identifiers, unit) for view in views if view.record_type in family]
+    return largest_views(_joint_domain(domain, unit, family), mine)
+
+
+def lower_tables(asked: Question, domain: Domain, multiverse: Multiverse, views: Views) -> Question | None:
+    """The question with tables that bind every record of the unit, whatever its household looks like; None: there are none.
+
+    No change is smaller than the lightest one that these tables leave, because a table of another record type binds only
+    some of the records: an empty home is in no table of persons. Of statistics that are no tables only those count that join
+    tables by an identifier: who lives together, with all that is held.
+    """
+    unit = asked.kind
+    if any(view.record_type != unit for view in views) and unit not in HOUSEHOLDS:
+        return None
+    family = (unit, *KIN.get(unit, ()))
+    identifiers = _identifiers(domain, family)
+    kept = [
+        _without(margin, identifiers, unit)
+        for invariant in multiverse
+        if (isinstance(invariant, Margin) and invariant.record_type == unit)
+        or (isinstance(invariant, Custom) and all(identifiers & {*m.by} for m in invariant.needs()))
+        for margin in _seen(invariant, family, custom=True)
+    ]
+    return replace(asked, margins=tuple(dict.fromkeys(kept)), own=frozenset(), tied=frozenset())
+
+
+def _identifiers(domain: Domain, family: Iterable[str]) -> frozenset[str]:
+    return frozenset[str]().union(*(domain.identifiers(kind) for kind in family))
 
 
 def _seen(invariant: Invariant, family: tuple[str, ...], *, custom: bool) -> Iterator[Margin]:
@@ -99,7 +134,7 @@ def _joint_domain(domain: Domain, unit: str, family: tuple[str, ...]) -> Domain:
     if not domain.has(unit):
         return domain
     variables: dict[str, Variable] = {}
-    identifiers = frozenset[str]().union(*(domain.identifiers(kind) for kind in family))
+    identifiers = _identifiers(domain, family)
     for kind in family:
         if domain.has(kind):
             for variable in domain.record_type(kind).variables:

@@ -54,9 +54,18 @@ class Lightest:
 
 
 def lightest(
-    tables: Sequence[TableKeys], parts: Iterable[str], group: Iterable[int], size: int
+    tables: Sequence[TableKeys],
+    parts: Iterable[str],
+    group: Iterable[int],
+    size: int,
+    view: Sequence[tuple[str, ...] | None] | None = None,
 ) -> Lightest | None:
     """The lightest signed table on ``size`` cells that every table sums to zero and that is not zero on the group.
+
+    With a ``view``, the keys under which a released table counts the cells, the view does not sum it to zero. Then ``parts``
+    are the plain parts that the view shows. *Proof* that no other part has to alternate: the sum over a part that the view
+    does not show is a kernel vector with the same view, and no heavier. For a part that it shows the argument above holds
+    with "the view is not zero" for "is not zero".
 
     >>> pairs = [TableKeys(((),), frozenset(names)) for names in ("uv", "vw", "uw")]
     >>> found = lightest(pairs, "uvw", [0], 1)
@@ -78,7 +87,7 @@ def lightest(
             if free is not None and len(best.vector) > 1 and best.norm == 1 << len(alternating):
                 best = Lightest({free: 1}, alternating, proved)
             continue
-        found, sure = shortest([tables[place].keys for place in sorted(seeing)], chosen, size, below)
+        found, sure = shortest([tables[place].keys for place in sorted(seeing)], chosen, size, below, view)
         proved &= sure
         if found is not None:
             best = Lightest(found, alternating, proved)
@@ -114,8 +123,11 @@ def shortest(
     group: Sequence[int],
     size: int,
     below: int | None = None,
+    view: Sequence[tuple[str, ...] | None] | None = None,
 ) -> tuple[dict[int, int] | None, bool]:
     """The integer vector of smallest norm (less than ``below``) that all tables sum to zero and the group does not.
+
+    With a ``view`` (the key of each cell; None: not in it), the view does not sum it to zero; the group are its cells.
 
     The second answer says whether this is proved. A depth-first search with growing limits: each further record changes
     each table in one cell at most, so what a table still shows bounds how many are missing.
@@ -128,12 +140,12 @@ def shortest(
     free = _uncounted(tables, group)
     if free is not None:
         return {free: 1}, True
-    known = _some(tables, group, size)
+    known = _some(tables, group, size, view)
     if known is None:
         return None, True
     weight = sum(map(abs, known.values()))
     light = known if below is None or weight < below else None
-    search = _Search(tables, size)
+    search = _Search(tables, size, view)
     for limit in range(2, weight if below is None else min(weight, below)):
         for start in group:
             found = search.within({start: 1}, limit)
@@ -150,19 +162,22 @@ def _uncounted(tables: Sequence[Sequence[tuple[str, ...] | None]], group: Sequen
 
 
 def _some(
-    tables: Sequence[Sequence[tuple[str, ...] | None]], group: Sequence[int], size: int
+    tables: Sequence[Sequence[tuple[str, ...] | None]],
+    group: Sequence[int],
+    size: int,
+    view: Sequence[tuple[str, ...] | None] | None = None,
 ) -> dict[int, int] | None:
-    """A kernel vector that is not zero on the group, the lightest of those at hand; None where there is none."""
+    """A kernel vector that the group or the view shows, the lightest of those at hand; None where there is none."""
     span = Span()
     for number, table in enumerate(tables):
         for key, row in rows_of(table[:size]).items():
             span.add((number, key), row)
     found: dict[int, int] | None = None
-    for place in group:
-        unit = {place: Fraction(1)}
-        if span.combination(unit) is None:
-            vector = span.kernel_vector(unit)
-            if vector.get(place) and (
+    wanted = [{place: Fraction(1)} for place in group] if view is None else [*rows_of(view[:size]).values()]
+    for row in wanted:
+        if span.combination(row) is None:
+            vector = span.kernel_vector(row)
+            if sum(vector.get(place, 0) for place in row) and (
                 found is None or sum(map(abs, vector.values())) < sum(map(abs, found.values()))
             ):
                 found = vector
@@ -172,7 +187,13 @@ def _some(
 class _Search:
     """The state of a search: which cells each row of a table counts, and how many steps were made."""
 
-    def __init__(self, tables: Sequence[Sequence[tuple[str, ...] | None]], size: int) -> None:
+    def __init__(
+        self,
+        tables: Sequence[Sequence[tuple[str, ...] | None]],
+        size: int,
+        view: Sequence[tuple[str, ...] | None] | None = None,
+    ) -> None:
+        self.view = view
         self.keys = [table[:size] for table in tables]
         self.members: dict[tuple[int, tuple[str, ...]], list[int]] = {}
         for number, table in enumerate(self.keys):
@@ -195,7 +216,8 @@ class _Search:
         self.steps += 1
         sums = self._sums(vector)
         if not sums:
-            return vector
+            # a vector that the view does not show is part of no lightest one: the rest would be lighter
+            return vector if self._noticed(vector) else None
         weight: dict[int, int] = {}
         for (number, _), value in sums.items():
             weight[number] = weight.get(number, 0) + abs(value)
@@ -209,6 +231,17 @@ class _Search:
                 if found is not None:
                     return found
         return None
+
+    def _noticed(self, vector: Mapping[int, int]) -> bool:
+        """Whether the view does not sum it to zero."""
+        if self.view is None:
+            return True
+        counts: dict[tuple[str, ...], int] = {}
+        for place, value in vector.items():
+            key = self.view[place]
+            if key is not None:
+                counts[key] = counts.get(key, 0) + value
+        return any(counts.values())
 
     def _sums(self, vector: Mapping[int, int]) -> dict[tuple[int, tuple[str, ...]], int]:
         sums: dict[tuple[int, tuple[str, ...]], int] = {}

@@ -48,6 +48,10 @@ class Question:
         """
         return self._over_models(lambda model: self._by_kind(model, shown_only=shown_only))
 
+    def showing(self, view: Margin) -> LightestChange | None:
+        """The lightest change that a released table shows; None where the exact tables determine it."""
+        return self._over_models(lambda model: self._in_view(model, view), view)
+
     def without_restrictions(self) -> "Question":
         """The question with larger tables: of all records, by all that a table shows or is restricted by."""
         wider = tuple(Margin(self.kind, (*m.by, *m.conditions())) for m in self.margins)
@@ -59,9 +63,11 @@ class Question:
         own = frozenset(new for new, place in enumerate(kept) if place in self.own)
         return replace(self, margins=tuple(self.margins[place] for place in kept), own=own)
 
-    def _over_models(self, search: Callable[[Model], LightestChange | None]) -> LightestChange | None:
+    def _over_models(
+        self, search: Callable[[Model], LightestChange | None], *more: Margin
+    ) -> LightestChange | None:
         """The heaviest answer over the maps that the domain leaves open, proved where all agree."""
-        found = [search(model) for model in models(self.domain, self.kind, self.margins)]
+        found = [search(model) for model in models(self.domain, self.kind, (*self.margins, *more))]
         heaviest = max((change for change in found if change is not None), key=lambda c: c.norm, default=None)
         if heaviest is None:
             return None
@@ -116,6 +122,17 @@ class Question:
         # of equally light changes, one among records that fewer tables count
         return min(found, key=lambda item: item[:2], default=(0, 0, None))[2]
 
+    def _in_view(self, model: Model, view: Margin) -> LightestChange | None:
+        """The lightest change that the view shows; cells that neither the view nor a table tells apart are one."""
+        cells = model.cells()
+        tables, seen = self._tables(model), TableKeys.of(view, model, cells)
+        columns: dict[tuple[object, ...], int] = {}
+        for cell in range(len(cells)):
+            columns.setdefault((seen.keys[cell], *(table.keys[cell] for table in tables)), cell)
+        places = [*columns.values()]
+        group = [cell for cell in places if seen.keys[cell] is not None]
+        return self._search(model, tables, seen.shown, group, places, seen)
+
     def _search(
         self,
         model: Model,
@@ -123,6 +140,7 @@ class Question:
         parts: frozenset[str],
         group: Sequence[int] | None,
         places: Sequence[int] | None = None,
+        view: TableKeys | None = None,
     ) -> LightestChange | None:
         """The lightest change on these cells; one that leaves tied variables alone is preferred."""
         cells = model.cells()
@@ -133,12 +151,13 @@ class Question:
             on.append(TableKeys(((),) * len(kept), frozenset()))
         if not among:
             return None
-        light = lightest(on, parts, among, len(kept))
+        seen = None if view is None else view.on(kept).keys
+        light = lightest(on, parts, among, len(kept), seen)
         if light is None:
             return None
         found = light
         if self._ties(model, light):
-            found = lightest(on, parts - self.tied, among, len(kept)) or light
+            found = lightest(on, parts - self.tied, among, len(kept), seen) or light
         vector = tuple((cells[kept[place]], number) for place, number in sorted(found.vector.items()))
         signed = Signed(model=model, cells=vector, alternating=found.alternating)
         proved = light.proved and found.norm == light.norm
