@@ -503,13 +503,16 @@ def ask_distance(tally: Tally, case: int, town: Town, maker: Maker) -> None:
     tally.note("distance", "equal" if near.value == true else "above")
     if near.exact and near.value > true:
         tally.blame("distance", case, f"not the smallest: {words}")
-    spec = maker.specification(
-        kept,
-        input_premetric=premetric_of(distance),
-        output_premetric=sp.Multiplicative(),
-        budget=sp.Budget.of("1/2"),
-        released=seen,
-    )
+    try:
+        spec = maker.specification(
+            kept,
+            input_premetric=premetric_of(distance),
+            output_premetric=sp.Multiplicative(),
+            budget=sp.Budget.of("1/2"),
+            released=seen,
+        )
+    except StirredError:  # a view of persons by what their household has is no table of the domain
+        return
     odds = allowed(spec)
     if odds.distance != near.value or odds.log_odds is None or odds.log_odds * 2 < true:
         tally.blame("distance", case, f"odds of {odds.log_odds} at {odds.distance}: {words}")
