@@ -25,6 +25,7 @@ from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.released import MEASURES, count
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import Conversion
+from stirred.spec.released import Views
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -132,6 +133,14 @@ class Mechanism(ABC):
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
         """The variables that tables of each record type can have; None where only the release shows them."""
         return None
+
+    def views(self, census: "Census") -> Views:  # noqa: ARG002
+        """Return the tables of the census that the release is computed from, and so the columns that leave.
+
+        ``specification`` states them as ``released``, and odds, universe and report use no other column of the schema. Here
+        they are not stated: then every variable may be released.
+        """
+        return ()
 
     @abstractmethod
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:

@@ -60,8 +60,8 @@ def universe(
     """Count the data sets that agree with a census on the invariants of a promise, and what all of them share.
 
     ``variables`` says what a record consists of, by record type; give the same for promises that are compared. By default
-    these are the variables of the exact tables, of the tables that the output is computed from and of the released records;
-    where only one table is known of a record type, all its variables. ``work`` limits sampling; strata beyond it have wider
+    these are the variables of the exact tables and those that leave: of the stated views and of the released records; where
+    none are stated and only one table is known of a record type, all its variables. ``work`` limits sampling; strata beyond it have wider
     bounds, which always hold.
     """
     released: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ def universe(
         released = {name: lazy(data).collect_schema().names() for name, data in promise.microdata.items()}
         promise = promise.specification
     multiverse = promise if isinstance(promise, Multiverse) else promise.multiverse
-    measured = () if isinstance(promise, Multiverse) else promise.measures
+    views = () if isinstance(promise, Multiverse) else promise.views
     asked = list(record_types) or sorted(
         {m.record_type for i in multiverse for m in i.needs()} & {*census.schema.record_types}
     )
@@ -82,7 +82,14 @@ def universe(
             and not record_types
         ):
             continue  # known only through the homes of its records
-        stated = [v for m in measured if m.record_type == record_type for v in (*m.by, *m.conditions())]
+        here = {*census.columns(record_type), *census.schema.spine}
+        stated = [
+            v
+            for view in views
+            if view.record_type == record_type
+            for v in (*view.by, *view.conditions())
+            if v in here
+        ]
         stated += [v for v in released.get(record_type, ()) if v not in _links(census)]
         own = [m for i in multiverse for m in i.needs() if m.record_type == record_type]
         if variables is not None and record_type in variables:

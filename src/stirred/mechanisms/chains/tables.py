@@ -16,7 +16,8 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted
 from stirred.mechanisms.base import Check, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
-from stirred.spec import Budget, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
+from stirred.spec import Budget, Domain, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
+from stirred.spec.released import Views, largest_views, view_of
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -84,6 +85,14 @@ class RecordTables(Mechanism):
         """The variables of the tables."""
         return {self.record: self.columns}
 
+    def views(self, census: "Census") -> Views:
+        """The tables, counted in the census."""
+        return self.views_on(census.domain)
+
+    def views_on(self, domain: Domain) -> Views:
+        """The tables, on the domain of the census or of the given release."""
+        return largest_views(domain, (view_of(domain, self.record, by) for by in self.tables))
+
     def counts(self, census: "Census", by: Sequence[str]) -> pl.DataFrame:
         """How many records each cell has, in the census or in the given release."""
         if self.given is not None:
@@ -102,7 +111,9 @@ class RecordTables(Mechanism):
         """No finite budget; on the records of an earlier release, the promise of that release."""
         if self.given is not None:
             first = earlier_promise(self.given)
-            return replace(first, notes=(*first.notes, chained, *self.reason()))
+            return replace(
+                first, notes=(*first.notes, chained, *self.reason()), released=self.views_on(first.domain)
+            )
         return Specification(
             domain=census.domain,
             multiverse=Multiverse.none(),
@@ -111,6 +122,7 @@ class RecordTables(Mechanism):
             budget=Budget.infinite(),
             evidence=Evidence(status="proved", source=source),
             notes=(*notes, *self.reason(), *census.notes),
+            released=self.views(census),
         )
 
     def admitted(self, census: "Census", key: Key, engine: Engine | None) -> "Census":

@@ -30,6 +30,7 @@ from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
 from stirred.spec.invariants.margins import table_words
+from stirred.spec.released import Views
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -110,7 +111,7 @@ class ExactMargins(Mechanism):
             output_premetric=NormalizedRenyi(),
             budget=Budget.sqrt(Fraction(str(self.rho_squared))),
             evidence=Evidence(status="proved", source=Phrase("margins.source")),
-            measures=(Margin(self.record, (self.rows, self.columns)),),
+            measures=self.views(census),
             notes=(
                 Phrase("margins.note", rows=self.rows, columns=self.columns),
                 *census.notes,
@@ -159,6 +160,10 @@ class ExactMargins(Mechanism):
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
         """The variables of the one table."""
         return {self.record: (self.rows, self.columns)}
+
+    def views(self, census: "Census") -> Views:  # noqa: ARG002
+        """The one table."""
+        return (Margin(self.record, (self.rows, self.columns)),)
 
     def keeps(self, by: Sequence[str], schema: "Schema | None" = None) -> bool:  # noqa: ARG002
         """The margins are exact."""

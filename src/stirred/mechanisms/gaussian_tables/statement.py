@@ -62,4 +62,7 @@ def told(first: Specification, second: Specification | None, own: Specification)
         note = Phrase("gaussian_tables.note.after", rho_squared=own.rho_squared.exact)
     else:
         note = Phrase("gaussian_tables.note.both", rho_squared=second.rho_squared.exact)
-    return replace(first, notes=(*first.notes, note))
+    # what leaves of the first step's output are the tables with noise
+    return replace(
+        first, notes=(*first.notes, note), released=own.views if own.domain == first.domain else ()
+    )

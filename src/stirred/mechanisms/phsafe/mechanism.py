@@ -46,6 +46,7 @@ from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import PHSAFE, Conversion
+from stirred.spec.released import Views, largest_views, view_of
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -231,6 +232,22 @@ class PHSafe(Mechanism):
         """All of its tables."""
         return {name.lower(): variables(name) for name in ORDER if name.lower() in release.tables}
 
+    def views(self, census: "Census") -> Views:
+        """Each measured table by state, as far as its variables are columns of the census."""
+        columns = self._columns(census)
+        names = dict(columns.household) | {f"person.{name}": column for name, column in columns.person}
+        made = {item.table for item in self._measured(columns)}
+        found = [
+            view_of(
+                census.domain,
+                "person" if table.persons else "household",
+                (columns.state, *(names[need] for need in table.needs if need in names)),
+            )
+            for table in TABULATIONS
+            if table.name in made
+        ]
+        return largest_views(census.domain, found)
+
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
         """The variables of its tables: regions, iterations and cells, none of which is a column of the census."""
         made = {item.table for item in self._measured(self._columns(census))}
@@ -293,6 +310,7 @@ class PHSafe(Mechanism):
             self.definition,
             neighbours=self.neighbours,
             nation=self.nation,
+            released=self.views(census),
         )
 
     def _wanted(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:

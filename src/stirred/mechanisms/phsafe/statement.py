@@ -26,6 +26,7 @@ from stirred.spec import (
 )
 from stirred.spec.ledger import Entry
 from stirred.spec.premetrics import RecordPremetric
+from stirred.spec.released import Views
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -77,6 +78,7 @@ def specification(
     *,
     neighbours: PromisedUnit,
     nation: bool,
+    released: Views,
 ) -> Specification:
     """ρ-DP(X, D_c, d_Sym(person), D_nor), or ε under D_mult: the budgets of all measurements together."""
     whole, factor = total(measured), FACTORS[definition][neighbours]
@@ -92,6 +94,7 @@ def specification(
             *notes(columns, measured, definition, nation=nation),
             *census.notes,
         ),
+        released=released,
     )
 
 

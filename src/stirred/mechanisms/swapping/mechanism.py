@@ -44,10 +44,12 @@ from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import Logged, swapped_columns
 from stirred.mechanisms.swapping.pipeline.release import Restating, release, restated, stated
 from stirred.mechanisms.swapping.proposal import propose
+from stirred.mechanisms.swapping.records import participation
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.size import size_of
 from stirred.mechanisms.swapping.roles import Roles, require_levels, roles
 from stirred.spec import Bound, SizeLaw, Specification
+from stirred.spec.released import Views, largest_views, view_of
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -269,7 +271,13 @@ class PermutationSwapping(Mechanism):
     def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
         """The promise for these strata."""
         return statement.specification(
-            frame, shapes, census, self.bounds, law=self.size_law(frame), depends=self.depends()
+            frame,
+            shapes,
+            census,
+            self.bounds,
+            law=self.size_law(frame),
+            depends=self.depends(),
+            released=self.views(census),
         )
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
@@ -304,6 +312,22 @@ class PermutationSwapping(Mechanism):
             return {self.resolution: tuple({name: None for by in self.tables for name in by})}
         roles = self.roles(census)
         return {self.resolution: roles.released, **dict(roles.members)}
+
+    def views(self, census: "Census") -> Views:
+        """The released columns of the records and of those that travel along; without records, the tables."""
+        kept = participation.released(census.schema.record(self.resolution), self.untouched)
+        where = None if kept is None or kept.levels is None else {kept.column: kept.levels}
+        if not self.microdata:
+            found = [view_of(census.domain, self.resolution, by, where) for by in self.tables]
+            return largest_views(census.domain, found)
+        roles = self.roles(census)
+        found = [view_of(census.domain, self.resolution, roles.released, where)]
+        # members are released with the number of their home, so what leaves of both leaves together
+        found += [
+            view_of(census.domain, record_type, (*names, *roles.released), where)
+            for record_type, names in roles.members
+        ]
+        return largest_views(census.domain, found)
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
         """A weighted table needs a law with closed forms, and a weight that stays with its record."""

@@ -29,6 +29,7 @@ from stirred.spec import (
 )
 from stirred.spec.invariants.margins import table_words
 from stirred.spec.multiverse import plural
+from stirred.spec.released import Views
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -44,10 +45,12 @@ def specification(
     *,
     law: SizeLaw | None,
     depends: str,
+    released: Views,
 ) -> Specification:
     """The promise in full: invariants, unit, divergence, budget with all bounds, and what is never touched.
 
-    ``law`` is the budget of other universes; ``depends`` says in words what it depends on where no law is known.
+    ``law`` is the budget of other universes; ``depends`` says in words what it depends on where no law is known;
+    ``released`` are the columns that leave.
     """
     roles = frame.roles
     all_bounds = bounding(found.table)
@@ -68,6 +71,7 @@ def specification(
         untouched=tuple(words),
         notes=(*_held(frame), *_left_out(frame), *_remarks(found, claimed.budget), *census.notes),
         varies=_varies(frame, found, law, depends),
+        released=released,
     )
 
 

@@ -65,13 +65,13 @@ def exact_at(
     """
     order = {name: place for place, name in enumerate(workload.levels)}
     leaf = len(workload.levels) - 1
-    needed = leaf if _in_parts(workload, level, options, spine or ()) else order[level]
+    needed = leaf if in_parts(workload, level, options, spine or ()) else order[level]
     return tuple(
         rule.query for rule in workload.rules if rule.kind == "exact" and order.get(rule.level, -1) >= needed
     )
 
 
-def _in_parts(workload: Workload, level: str, options: SpineOptions | None, spine: Sequence[str]) -> bool:
+def in_parts(workload: Workload, level: str, options: SpineOptions | None, spine: Sequence[str]) -> bool:
     """Whether the geounits of a level in the measured tree are not the census's own areas.
 
     The share of a level that the census lacks is spent below it: above split areas, on their parts.

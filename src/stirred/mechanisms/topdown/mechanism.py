@@ -49,6 +49,7 @@ from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.words import level_words
 from stirred.mechanisms.topdown.workload.workload import TREE, Workload
 from stirred.spec import Specification
+from stirred.spec.released import Views, largest_views
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -271,6 +272,11 @@ class TopDown(TopDownSettings):
             axes = (column(axis, names)[0] for axis in workload.histogram.axes)
             found[workload.record] = (*census.schema.spine, *workload.levels, *axes)
         return found
+
+    def views(self, census: "Census") -> Views:
+        """The measured queries of all workloads."""
+        each = [statement.views(census, w, self.tree(w, census.schema)) for w in self.fitting(census)]
+        return largest_views(census.domain, (view for found in each for view in found))
 
     def details(self) -> Mapping[str, object]:
         """ρ² by level, attribute and area, and inside the multiverse."""

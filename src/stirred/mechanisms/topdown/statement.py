@@ -1,5 +1,6 @@
 """State the promise of a TopDown run: its specification, ledger and notes, from the workload and the rules alone."""
 
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -8,12 +9,13 @@ from stirred.errors import PrivacyError
 from stirred.languages import Phrase
 from stirred.mechanisms.release import Check
 from stirred.mechanisms.topdown.accounting import by_level, epsilon
-from stirred.mechanisms.topdown.inside import Inside, inside
-from stirred.mechanisms.topdown.rules.record import Record, declared
+from stirred.mechanisms.topdown.inside import Inside, in_parts, inside
+from stirred.mechanisms.topdown.rules.record import Record, declared, source_columns
 from stirred.mechanisms.topdown.tree.geounits import ALIASES, require_order
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
+from stirred.spec.released import Views, largest_views, view_of
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -47,7 +49,36 @@ def specification(
         budget=budget(rho_squared),
         evidence=evidence,
         notes=(*notes, *moved_notes(census, workload, options), *census.notes),
+        released=views(census, workload, options),
     )
+
+
+def views(census: "Census", workload: Workload, options: SpineOptions | None = None) -> Views:
+    """The measured queries as tables of the census's own areas and columns: the records that leave follow from them alone.
+
+    Of areas that the census does not have (parts of areas, and areas made for the tree) only the sum is taken.
+    """
+    domain, spine = census.domain, census.schema.spine
+    here = {level: _present(level, spine) for level in workload.levels}
+    where = {name: tuple(str(v) for v in values) for name, values in workload.where}
+    found = []
+    for place, level in enumerate(workload.levels):
+        # the share of a level that the census lacks is spent below it, else above
+        near = [*workload.levels[place:], *reversed(workload.levels[:place])]
+        areas = [here[name] for name in near if here[name]][:1]
+        if in_parts(workload, level, options, spine):
+            areas = []
+        found += [
+            view_of(domain, workload.record, (*areas, *source_columns(workload, query.name)), where)
+            for query in workload.queries
+            if workload.rho(level, query.name)
+        ]
+    return largest_views(domain, found)
+
+
+def _present(level: str, spine: Sequence[str]) -> str:
+    """The census's own name of a level, or nothing."""
+    return next((name for name in (level, *ALIASES.get(level, ())) if name in spine), "")
 
 
 def unit_of(workload: Workload, schema: "Schema") -> str:

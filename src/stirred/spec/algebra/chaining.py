@@ -53,7 +53,9 @@ def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None)
     """
     # what leaves is what the second step makes of the first one's output
     kept = replace(
-        first, notes=tuple(sorted({*first.notes, "chained: " + OPEN})), released=second.views or first.released
+        first,
+        notes=tuple(sorted({*first.notes, "chained: " + OPEN})),
+        released=second.views or first.released,
     )
     if stability is None:
         return Chain(specification=kept, sharper=Verdict.unknown(OPEN))

@@ -81,9 +81,7 @@ def allowed(specification: Specification, *, delta: Fraction = DELTA, distance: 
     """
     premetric, measure = specification.input_premetric, specification.output_premetric
     counted_by = premetric.unrestricted
-    near = smallest_distance(
-        specification.domain, specification.multiverse, counted_by, specification.views
-    )
+    near = smallest_distance(specification.domain, specification.multiverse, counted_by, specification.views)
     if distance is not None:
         exact = near.value == distance and near.exact
         near = Distance(distance, exact, Phrase("card.distance.asked"), changed=near.changed)

@@ -105,7 +105,9 @@ def smallest_distance(
 
 
 @lru_cache(maxsize=512)
-def _smallest(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric, released: Views) -> Distance:
+def _smallest(
+    domain: Domain, multiverse: Multiverse, premetric: RecordPremetric, released: Views
+) -> Distance:
     unit, total = premetric.record_type, isinstance(premetric, Hamming)
     views = joint_views(domain, released, unit)
     if views:
@@ -187,7 +189,10 @@ def _least(
 
 def _nothing_shown(domain: Domain, multiverse: Multiverse, released: Views, *, total: bool) -> Distance:
     """What is said where no view is known to change: proved where the tables of its own records determine each."""
-    alone = [own_tables(domain, multiverse, kind, total=total) for kind in sorted({v.record_type for v in released})]
+    alone = [
+        own_tables(domain, multiverse, kind, total=total)
+        for kind in sorted({v.record_type for v in released})
+    ]
     for question in alone:
         for view in released:
             if view.record_type == question.kind and _asked(question, view) != (None, True):
@@ -274,7 +279,7 @@ def _because(unit: str, value: int, found: LightestChange, asked: Question, *, t
     number = Phrase(f"distance.at_once_{kind}", number=spelled(value), records=noun(unit, "records"))
     if len(signed.cells) > 1:
         return Phrase("distance.search", number=number)
-    limits = {name for place in asked.own for name in asked.margins[place].conditions()}
+    limits = {name for margin in asked.margins for name in margin.conditions()}
     cell = signed.cells[0][0]
     among = (*(_level(name, cell[name]) for name in sorted(limits & {*cell})),)
     if among:

@@ -67,7 +67,7 @@ def joint_tables(
 
 
 def joint_views(domain: Domain, views: Iterable[Margin], unit: str) -> Views:
-    """The released tables as tables of the joint record, without those of records that the unit's distance does not count."""
+    """The released tables as tables of the joint record; those of records that the distance does not count are left out."""
     family = (unit, *KIN.get(unit, ()))
     identifiers = _identifiers(domain, family)
     mine = [_without(view, identifiers, unit) for view in views if view.record_type in family]

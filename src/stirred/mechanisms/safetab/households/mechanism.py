@@ -43,6 +43,7 @@ from stirred.mechanisms.safetab.regions import Regions, geographic, with_columns
 from stirred.mechanisms.safetab.settings import ETHNICITY, RACES
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import SAFETAB_H, Conversion
+from stirred.spec.released import Views, view_of
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -183,6 +184,7 @@ class SafeTabH(Mechanism):
             known=self.invariants,
             record_type=self._source(census).record_type,
             notes=statement.notes(self.settled.budgets, self._places(census)),
+            released=self.views(census),
         )
 
     def release(
@@ -239,6 +241,11 @@ class SafeTabH(Mechanism):
             schema=census.schema,
             folder=census.folder,
         )
+
+    def views(self, census: "Census") -> Views:
+        """The householder's codes of race and ethnicity, which every table counts."""
+        names = (*self.races, *filter(None, [self.ethnicity]))
+        return (view_of(census.domain, self._source(census).record_type, names),)
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
         """The variables of T3 and T4."""

@@ -22,6 +22,7 @@ from stirred.spec import (
     Specification,
     SymmetricDifference,
 )
+from stirred.spec.released import Views
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -66,6 +67,7 @@ def specification(
     known: Known,
     record_type: str,
     notes: Sequence[str],
+    released: Views,
 ) -> Specification:
     """The promise per household added or removed, or per changed household; ``budgets`` None is no noise."""
     spent = None if budgets is None else spent_by(budgets)
@@ -84,6 +86,7 @@ def specification(
             source=Phrase("safetab_h.source.changed") if changed else Phrase("safetab_h.source.added"),
         ),
         notes=(*notes, *census.notes),
+        released=released,
     )
 
 

@@ -43,6 +43,7 @@ from stirred.mechanisms.safetab.settings import ETHNICITY, RACES
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import SAFETAB_P, Conversion
 from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.released import Views, view_of
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -261,7 +262,13 @@ class SafeTabP(Mechanism):
             )
         )
         return statement.specification(
-            census, here, self.record, self.neighbours, absent, stated=self.invariants
+            census,
+            here,
+            self.record,
+            self.neighbours,
+            absent,
+            stated=self.invariants,
+            released=self.views(census),
         )
 
     def release(
@@ -317,6 +324,11 @@ class SafeTabP(Mechanism):
         )
         cells = SexByAge(self.sex, tuple(self.sexes), self.age)
         return Tally(sets=sets, regions=known, races=tuple(self.races), ethnicity=self.ethnicity, cells=cells)
+
+    def views(self, census: "Census") -> Views:
+        """The codes of race and ethnicity, which every table counts; sex and age are told of larger groups alone."""
+        names = (*self.races, *filter(None, [self.ethnicity]))
+        return (view_of(census.domain, self.record, names),)
 
     def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
         """The variables of T1 and T2."""

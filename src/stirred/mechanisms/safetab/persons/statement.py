@@ -22,6 +22,7 @@ from stirred.spec import (
     Specification,
     SymmetricDifference,
 )
+from stirred.spec.released import Views
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -69,6 +70,7 @@ def specification(
     absent: tuple[str, ...],
     *,
     stated: Stated,
+    released: Views,
 ) -> Specification:
     """The promise for persons added or removed, as the production code counts, or for persons changed (Theorem 2)."""
     changed = compared == "changed"
@@ -85,6 +87,7 @@ def specification(
         budget=budget(paid, definition),
         evidence=Evidence(status="proved", source=Phrase(source)),
         notes=(*_notes(allotment, spent, absent, homes=bool(homes)), *census.notes),
+        released=released,
     )
 
 

@@ -154,6 +154,7 @@ class VaryingRates(PermutationSwapping):
             lambda strata: self.bounds(strata, held=frame.roles.held),
             law=self.size_law(frame),
             depends=self.depends(),
+            released=self.views(census),
         )
 
     def size_law(self, frame: Frame) -> SizeLaw | None:

@@ -38,7 +38,7 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
         return totals_of_parts(workload.record, rule.level.removesuffix(PART), rule.areas)
     query = workload.query(rule.query)
     kept = [axis for axis, keep in zip(workload.histogram.axes, query.kept, strict=True) if keep]
-    columns = [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
+    columns = source_columns(workload, rule.query)
     where = {name: [str(v) for v in values] for name, values in workload.where}
     margin = Margin(workload.record, (level, *columns), where or None)
     coarse = any(
@@ -49,6 +49,13 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
         words = Phrase("topdown.query", query=query.name, ones=ones, level=level)
         return Custom(words, (margin,), words)
     return margin
+
+
+def source_columns(workload: Workload, query: str) -> list[str]:
+    """The columns of the census that a query is counted by."""
+    asked = workload.query(query)
+    kept = [axis for axis, keep in zip(workload.histogram.axes, asked.kept, strict=True) if keep]
+    return [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
 
 
 def totals_of_parts(record_type: str, level: str, areas: str) -> Invariant:
