@@ -60,9 +60,9 @@ def universe(
     """Count the data sets that agree with a census on the invariants of a promise, and what all of them share.
 
     ``variables`` says what a record consists of, by record type; give the same for promises that are compared. By default
-    these are the variables of the exact tables and those that leave: of the stated views and of the released records; where
-    none are stated and only one table is known of a record type, all its variables. ``work`` limits sampling; strata beyond it have wider
-    bounds, which always hold.
+    these are the variables of the exact tables and those that leave: of the stated views and of the released records. Where
+    none are stated and only one table is known of a record type, these are all its variables. ``work`` limits sampling;
+    strata beyond it have wider bounds, which always hold.
     """
     released: dict[str, list[str]] = {}
     if isinstance(promise, Release):
