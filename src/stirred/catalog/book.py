@@ -25,8 +25,8 @@ from stirred.spec.numbers.numerals import fraction_of
 
 _BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
 _HOUSEHOLDS = (
-    "household parts count per person with constant 1 (a person's change leaves the household link alone), "
-    "then the ρ² add"
+    "household parts count per person with constant 1 (a person's change leaves the household link alone, and the "
+    "invariants fix the number of housing units and of facilities; without that no constant holds), then the ρ² add"
 )
 
 

@@ -1,8 +1,9 @@
 """The domain all catalog entries share, the Census Edited File, and the invariants the published releases kept.
 
 The domain is the set of all possible Census Edited Files (X_CEF in the paper): after editing and imputation. Distances
-are those of the joint file: a person's record carries the variables of its household, and a vacant unit or an empty
-facility is a unit of its own.
+are those of the joint file: a person's record carries the variables of its household, and a vacant unit is a unit of its
+own. A facility in which nobody lives is not in the file (the published tables count occupied ones only): with an invariant
+on empty ones missing, the number of homes would not be fixed, and no constant would relate persons and households.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ _LABELS = {
     "members": "everything recorded about each member",
 }
 PERSON_VARIABLES = (*SPINE, "household", "age", "sex", "race", "hispanic", "relationship", "quarters")
-OCCUPIED, VACANT, EMPTY, IN_GROUP_QUARTERS = "occupied", "vacant", "empty", "group quarters"
+OCCUPIED, VACANT, IN_GROUP_QUARTERS = "occupied", "vacant", "group quarters"
 
 
 def _variables(*names: str, **levels: tuple[str, ...]) -> tuple[Variable, ...]:
@@ -41,12 +42,6 @@ CONSTRAINTS = (
         words="a household's record agrees with its members (its size, its type, and what it says of the householder)",
         record_type="household",
         variables=("size", "type", "age", "race", "hispanic", "members"),
-        kind="edit",
-    ),
-    Constraint(
-        words="a facility is occupied exactly when persons live in it",
-        record_type="group quarters",
-        variables=("occupancy",),
         kind="edit",
     ),
     Constraint(
@@ -94,7 +89,7 @@ CEF = Domain(
         ),
         RecordType(
             name="group quarters",
-            variables=_variables(*SPINE, "type", "occupancy", occupancy=(OCCUPIED, EMPTY)),
+            variables=_variables(*SPINE, "type", "occupancy", occupancy=(OCCUPIED,)),
         ),
     ),
     spine=SPINE,

@@ -35,8 +35,8 @@ from stirred.spec.laws.sizes import TIGHT_SIZE, TIGHT_THEOREM_1
 from stirred.spec.numbers.budget import Status
 
 UNITS_NOTE = (
-    "a unit is a household's whole record; a vacant unit or an empty facility is a unit of its own, and a person's "
-    "record carries its household's variables, so that the two distances can be related at all"
+    "a unit is a household's whole record; a vacant unit is a unit of its own, and a person's record carries its "
+    "household's variables, so that the two distances can be related where the number of homes is fixed"
 )
 IMPUTATION_NOTE = (
     "units are records after imputation: for a contributor whose answers were copied into k records ρ is k times as "

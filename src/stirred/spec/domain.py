@@ -9,7 +9,8 @@ from typing import Literal
 from stirred.errors import SpecificationError, did_you_mean, require_kind
 
 PERSON = "person"
-HOUSEHOLDS = frozenset({"household", "housing unit"})
+UNIT, QUARTERS = "housing unit", "group quarters"
+HOUSEHOLDS = frozenset({"household", UNIT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,9 +139,10 @@ class RecordPremetric(InputPremetric):
         return kind(unit, link=link, copies=max(self.copies, other.copies))
 
     def constant(self, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
-        if not isinstance(to, RecordPremetric):
+        near = to.unrestricted
+        if not isinstance(near, RecordPremetric):
             return InputPremetric.constant(self, to, domain, multiverse)
-        return record_constant(self, to, domain, multiverse)
+        return record_constant(self, near, domain, multiverse, neighbours_only=to.neighbours_only)
 
     def __str__(self) -> str:
         more = ", may move" if self.link == "free" else ""

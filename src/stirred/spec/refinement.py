@@ -6,7 +6,7 @@ sets that agree on everything given and differ on what is wanted. Anything else 
 
 from collections.abc import Iterable, Sequence
 
-from stirred.spec.domain import Domain
+from stirred.spec.domain import QUARTERS, Domain
 from stirred.spec.invariants.axes import UndecidedError, models
 from stirred.spec.invariants.brief import brief
 from stirred.spec.invariants.determine import Signed, combinations_for
@@ -45,7 +45,15 @@ def fixes_everything(multiverse: Iterable[Invariant], domain: Domain) -> Verdict
     tables = sorted((Margin(kind.name, kind.names()) for kind in domain.record_types), key=Margin.words)
     if not tables or not all(kind.variables for kind in domain.record_types):
         return Verdict.unknown("the domain does not list its variables")
+    if linked(domain):
+        return Verdict.unknown("no table says which persons live together")
     return refines(multiverse, tables, domain)
+
+
+def linked(domain: Domain) -> bool:
+    """Whether records of one type belong to records of another, which tables of each type do not tell."""
+    kinds = {kind.name for kind in domain.record_types}
+    return len(kinds) > 1 and kinds != {"household", QUARTERS}
 
 
 def determined(given: Sequence[Invariant], wanted: Invariant, domain: Domain) -> Verdict:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal, Protocol
 
 from stirred.errors import IncompatibleError
-from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
+from stirred.spec.domain import HOUSEHOLDS, PERSON, QUARTERS, UNIT, Domain
 from stirred.spec.invariants.margins import Margin, plural
 from stirred.spec.multiverse import Multiverse
 
@@ -49,26 +49,34 @@ class Constant:
 
 
 ONE = Constant(Fraction(1))
+FIXED_HOMES = (
+    "the number of homes is the same in all data sets of a universe (without that no constant holds)"
+)
 
 
 def record_constant(
-    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
+    source: CountsRecords,
+    to: CountsRecords,
+    domain: Domain,
+    multiverse: Multiverse,
+    *,
+    neighbours_only: bool = False,
 ) -> Constant:
-    """The constant from one record premetric to another.
+    """The constant from one record premetric to another; ``neighbours_only``: at distance 1 of the other alone.
 
     >>> from stirred.spec.premetrics import Hamming
     >>> domain = Domain(name="toy")
-    >>> none = Multiverse.none()
-    >>> record_constant(Hamming("household"), Hamming("person"), domain, none).factor
+    >>> homes = Multiverse.of(Margin("household"))
+    >>> record_constant(Hamming("household"), Hamming("person"), domain, homes).factor
     Fraction(1, 1)
-    >>> record_constant(Hamming("household"), Hamming("person", link="free"), domain, none).factor
+    >>> record_constant(Hamming("household"), Hamming("person", link="free"), domain, homes).factor
     Fraction(2, 1)
     """
     same_unit = source.record_type == to.record_type or {source.record_type, to.record_type} <= HOUSEHOLDS
     if same_unit:
         found = _links(source, to) * _kinds(source, to, domain, multiverse)
     elif source.record_type in HOUSEHOLDS and to.record_type == PERSON:
-        found = _household_to_person(source, to, domain, multiverse)
+        found = _household_to_person(source, to, domain, multiverse, neighbours_only)
     elif source.record_type == PERSON and to.record_type in HOUSEHOLDS:
         found = _person_to_household(source, to, domain, multiverse)
     else:
@@ -78,6 +86,37 @@ def record_constant(
             fix="persons and households can be converted into each other",
         )
     return found * _copies(source, to)
+
+
+def totals_needed(source: CountsRecords, to: CountsRecords, domain: Domain) -> tuple[Margin, ...]:
+    """The numbers of records that the universes must fix, so that the first distance is finite wherever the second is.
+
+    Only a distance that counts changed records is ever infinite. The other one may reach data sets with another number
+    of records: a person who founds a household of its own is two changes of persons, and one household more.
+
+    >>> from stirred.spec.premetrics import Hamming, SymmetricDifference
+    >>> toy = Domain(name="toy")
+    >>> [str(total) for total in totals_needed(Hamming("household"), Hamming("person"), toy)]
+    ['number of households']
+    >>> totals_needed(SymmetricDifference("household"), Hamming("person"), toy)
+    ()
+    """
+    same_unit = source.record_type == to.record_type or {source.record_type, to.record_type} <= HOUSEHOLDS
+    if not source.keeps_number or (same_unit and to.keeps_number):
+        return ()
+    return tuple(Margin(kind) for kind in counted_as(source.record_type, domain))
+
+
+def counted_as(record_type: str, domain: Domain) -> tuple[str, ...]:
+    """The record types whose records are the units of a distance that is named by one of them.
+
+    A household distance counts homes: housing units where the domain lists them (each household lives in one, and vacant
+    ones count), else households; and facilities, which are homes too.
+    """
+    if record_type not in HOUSEHOLDS:
+        return (record_type,)
+    home = UNIT if domain.has(UNIT) else record_type
+    return (home, QUARTERS) if domain.has(QUARTERS) else (home,)
 
 
 def _copies(source: CountsRecords, to: CountsRecords) -> Constant:
@@ -105,43 +144,57 @@ def _kinds(source: CountsRecords, to: CountsRecords, domain: Domain, multiverse:
             Fraction(2),
             "changing one record is removing one and adding one: Hamming 1 = symmetric difference 2",
         )
-    _require_fixed_number(source, domain, multiverse)
+    _require_fixed_number(source, to, domain, multiverse)
     return Constant(Fraction(1, 2), "the number of records is invariant: Hamming 1 = symmetric difference 2")
 
 
-def _require_fixed_number(source: CountsRecords, domain: Domain, multiverse: Multiverse) -> None:
-    total = Margin(source.record_type)
-    if not multiverse.refines(Multiverse.of(total), domain):
+def _require_fixed_number(
+    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
+) -> None:
+    open_ones = [
+        total
+        for total in totals_needed(source, to, domain)
+        if not multiverse.refines(Multiverse.of(total), domain)
+    ]
+    if open_ones:
+        kinds = " and ".join(plural(total.record_type) for total in open_ones)
+        given = ", ".join(f'Margin("{total.record_type}")' for total in open_ones)
+        if len(open_ones) > 1:
+            given = f"Multiverse.of({given})"
         raise IncompatibleError(
-            f"cannot restate {source}",
-            why=f"it is infinite between data sets with different numbers of {plural(source.record_type)}, "
-            "and that number is not among the invariants",
-            fix=f'spec.given(Margin("{source.record_type}")) first, if that number is published exactly',
+            f"cannot restate {source} as {to}",
+            why=f"{source} is infinite between data sets with different numbers of {kinds}, {to} is not, "
+            "and no invariant fixes that number",
+            fix=f"spec.given({given}) first, if that number is published exactly",
         )
 
 
 def _household_to_person(
-    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
+    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse, neighbours_only: bool
 ) -> Constant:
-    if to.keeps_number:
-        if to.link == "free":
-            step = Constant(
-                Fraction(2), "household to person with constant 2: a person who moves alters two households"
-            )
-        else:
-            step = Constant(
-                Fraction(1),
-                "household to person with constant 1: a person's change leaves the household link alone, "
-                "so it alters one household (the paper passes over this; with moves it would be 2)",
-            )
-        kind = ONE if source.keeps_number else Constant(Fraction(2), "Hamming 1 = symmetric difference 2")
-        return step * kind
-    # one person more or less alters one household: its old record goes, its new one comes
-    step = Constant(Fraction(2), "a person added or removed replaces one household record by another")
-    if source.keeps_number:
-        _require_fixed_number(source, domain, multiverse)
+    if not to.keeps_number:
+        # one person more or less alters one household: its old record goes, its new one comes
+        step = Constant(Fraction(2), "a person added or removed replaces one household record by another")
+        if not source.keeps_number:
+            return step
+        _require_fixed_number(source, to, domain, multiverse)
         return step * Constant(Fraction(1, 2), "the number of households is invariant")
-    return step
+    if to.link == "free":
+        step = Constant(
+            Fraction(2), "household to person with constant 2: a person who moves alters two households"
+        )
+    else:
+        step = Constant(
+            Fraction(1),
+            "household to person with constant 1: a person's change leaves the household link alone, "
+            "so it alters one household (the paper passes over this; with moves it would be 2)",
+        )
+    if not source.keeps_number:
+        return step * Constant(Fraction(2), "Hamming 1 = symmetric difference 2")
+    if neighbours_only and to.link == "kept":
+        return step  # one person changes inside its household, which is there before and after
+    _require_fixed_number(source, to, domain, multiverse)
+    return step * Constant(Fraction(1), FIXED_HOMES)
 
 
 def _person_to_household(
@@ -158,7 +211,7 @@ def _person_to_household(
     if not source.keeps_number:
         factor = 2 * largest if to.keeps_number else largest
         return Constant(Fraction(factor), words)
-    _require_fixed_number(source, domain, multiverse)
+    _require_fixed_number(source, to, domain, multiverse)
     if to.keeps_number or source.link == "kept":
         return Constant(Fraction(largest), words)
     return Constant(Fraction(largest, 2), words + ", and adding or removing a household is half a change")

@@ -59,7 +59,7 @@ def a_file() -> File:
             ],
             "group quarters": [
                 {**at("1"), "type": "prison", "occupancy": "occupied"},
-                {**at("2"), "type": "prison", "occupancy": "empty"},
+                {**at("2"), "type": "prison", "occupancy": "occupied"},
             ],
             "person": [
                 {**at("1"), **person, "quarters": "household"},

@@ -100,10 +100,10 @@ def _own_notes(spec: Spec) -> frozenset[str]:
 def compose(specs: Sequence[Spec]) -> Spec:
     """All outputs published together: invariants join, every part is converted once, budgets compose.
 
-    >>> from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
+    >>> from stirred.spec import Budget, Domain, Hamming, Margin, Multiplicative, Multiverse, Specification
     >>> spec = Specification(
-    ...     domain=Domain(name="toy"), multiverse=Multiverse.none(), input_premetric=Hamming("household"),
-    ...     output_premetric=Multiplicative(), budget=Budget.of(1))
+    ...     domain=Domain(name="toy"), multiverse=Multiverse.of(Margin("household")),
+    ...     input_premetric=Hamming("household"), output_premetric=Multiplicative(), budget=Budget.of(1))
     >>> compose([spec, spec.per("person"), spec]).budget.exact
     '3'
     """

@@ -53,7 +53,7 @@ class Asked:
 
     ``least`` bounds the distances that occur from below. ``allowed`` is what the first promise allows for a known pair,
     B itself, and ``distance`` that pair's distance under the second; without them nothing is refuted. ``stated`` is the
-    first promise in its own unit, with the pair's distance there.
+    first promise in its own unit, with the pair's distance there. Without ``whole`` a distance may be any number.
     """
 
     first: OutputPremetric
@@ -65,6 +65,7 @@ class Asked:
     distance: Fraction | None = None
     stated: tuple[OutputPremetric, Budget, Fraction] | None = None
     neighbours_only: bool = False
+    whole: bool = True
 
 
 def transfer(asked: Asked) -> Transfer:
@@ -165,7 +166,7 @@ def _pure_to_concentrated(asked: Asked) -> Transfer:
             answer="yes",
             because=f"ε-DP is ε²/2-zCDP at every distance, and {(asked.budget * Budget.sqrt('1/2')).squared()} ≤ {theirs}",
         )
-    if pure_within_concentrated(asked.budget, asked.limit, asked.least):
+    if asked.whole and pure_within_concentrated(asked.budget, asked.limit, asked.least):
         k = asked.least
         return Transfer(
             answer="yes", because=f"ε·tanh({k}ε/2)/{k} ≤ {theirs}, and {k} is the smallest distance", least=k

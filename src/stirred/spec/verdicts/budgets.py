@@ -4,14 +4,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from stirred.errors import IncompatibleError
-from stirred.spec.algebra.accounting import account, constant_of
+from stirred.spec.algebra.accounting import account, constant_of, is_free
 from stirred.spec.algebra.stated import Stated
+from stirred.spec.domain import HOUSEHOLDS, PERSON, QUARTERS, Domain
 from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.outputs.divergences import Approximate, OutputPremetric
+from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 from stirred.spec.outputs.transfer import Asked, Transfer, shown_budget, transfer
 from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
+from stirred.spec.units import totals_needed
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.examples import (
@@ -19,6 +21,7 @@ from stirred.spec.verdicts.examples import (
     largest_stratum,
     no_neighbours,
 )
+from stirred.spec.verdicts.reach import refines_within_reach
 from stirred.spec.verdicts.witness import Witness
 
 
@@ -35,7 +38,7 @@ def refuted(
         "copies": found.copies,
         "allowed": None if allowed is None else allowed.exact,
         "limit": limit.exact,
-        "distance": distance_of(pair, second.input_premetric),
+        "distance": distance_of(pair, second.input_premetric, second.domain),
     }
     steps = tuple(step for step in premises if step is not None)
     return Verdict.no(
@@ -44,7 +47,7 @@ def refuted(
     )
 
 
-def distance_of(pair: Witness, premetric: InputPremetric) -> Fraction | None:
+def distance_of(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fraction | None:
     """The pair's distance where the pair consists of records of the unit; None where that is not known."""
     inner = premetric.unrestricted
     if not isinstance(inner, RecordPremetric) or inner.copies > 1:
@@ -54,8 +57,18 @@ def distance_of(pair: Witness, premetric: InputPremetric) -> Fraction | None:
         return None
     half = pair.distance(inner.record_type)
     if isinstance(inner, Hamming):
-        return None if half is None else Fraction(half)
+        # a person who moves to another home counts once or twice
+        moved = inner.record_type == PERSON and not _stay(pair, domain)
+        return None if half is None or moved else Fraction(half)
     return Fraction(pair.difference(inner.record_type))
+
+
+def _stay(pair: Witness, domain: Domain) -> bool:
+    """Whether as many persons live in each place on both sides, or the domain lists no homes."""
+    if not any(domain.has(kind) for kind in (*HOUSEHOLDS, QUARTERS)):
+        return True
+    places = Margin(PERSON, {"household", "quarters", *domain.spine, *domain.identifiers("household")})
+    return pair.first.table(places) == pair.second.table(places)
 
 
 def at_pair(spec: Stated, pair: Witness | None) -> Budget | None:
@@ -110,12 +123,36 @@ class BudgetQuestion:
             return known(self._one_part(), Verdict.unknown(f"{reason.what}: {reason.why}"))
         mine, theirs = (shown_budget(self.second.output_premetric, b) for b in (budget, self.second.budget))
         if budget <= self.second.budget:
+            nested = self._within_parts()
+            if not all(nested):
+                return known(self._one_part(), next(found for found in nested if not found))
             because = "; ".join([*notes, f"together the parts have {mine} ≤ {theirs}"])
             facts = {"first": budget.exact, "second": self.second.budget.exact}
-            step = Derivation(rule="parts", claim=because, facts=facts)
+            proofs = [*(found.derivation for found in nested), *self._fixed_numbers(), *self._free_parts()]
+            premises = tuple(proof for proof in proofs if proof is not None)
+            step = Derivation(rule="parts", claim=because, premises=premises, facts=facts)
             return self._implied(because, step)
         more = f"the rules give {mine}, more than {theirs}; a sharper conversion may exist"
         return known(self._one_part(), Verdict.unknown(more))
+
+    def _within_parts(self) -> list[Verdict]:
+        """Whether the universes of the second lie in those that each part was stated in."""
+        return [
+            refines_within_reach(
+                self.second.multiverse, part.multiverse, self.first.domain, self.second.input_premetric
+            )
+            for part in self.first.statements
+            if part.multiverse is not None
+        ]
+
+    def _free_parts(self) -> list[Derivation | None]:
+        """The proofs that the invariants fix all that some parts are computed from."""
+        domain, kept = self.second.domain, self.second.multiverse
+        return [
+            kept.refines(Multiverse.of(*part.measures), domain).derivation
+            for part in self.first.statements
+            if is_free(part, domain, kept)
+        ]
 
     def _one_part(self) -> Verdict | None:
         """A no by one part alone: the others may publish nothing."""
@@ -159,8 +196,11 @@ class BudgetQuestion:
             measure, scaled = own.scaled(stated, constant.factor)
         except IncompatibleError as reason:
             return Transfer(answer="unknown", because=f"{reason.what}: {reason.why}"), None
-        theirs = None if pair is None else distance_of(pair, second.input_premetric)
-        mine = None if pair is None else distance_of(pair, first.input_premetric)
+        theirs = None if pair is None else distance_of(pair, second.input_premetric, second.domain)
+        mine = None if pair is None else distance_of(pair, first.input_premetric, second.domain)
+        linear = own == second.output_premetric and isinstance(own, Multiplicative | NormalizedRenyi)
+        if mine is None and pair is not None and first.input_premetric == second.input_premetric and linear:
+            mine = theirs = Fraction(1)  # whatever the distance is, it is the same for both
         only = isinstance(second.input_premetric, Neighbours)
         exact = (
             mine is not None
@@ -180,6 +220,7 @@ class BudgetQuestion:
             distance=theirs if exact else None,
             stated=(own, stated, mine) if exact and mine is not None else None,
             neighbours_only=only,
+            whole=second.input_premetric.whole,
         )
         found = transfer(asked)
         unit = second.input_premetric
@@ -200,18 +241,28 @@ class BudgetQuestion:
                 "factor": constant.factor,
                 "least": found.least,
             }
-            fixed = self._fixed_number() if constant.factor < 1 else ()
-            step = Derivation(rule="budget", claim=found.because, premises=fixed, facts=facts)
+            step = Derivation(
+                rule="budget", claim=found.because, premises=tuple(self._fixed_numbers()), facts=facts
+            )
             return self._implied(because, step)
         if found.answer == "no" and pair.pair is not None:
             return refuted(found, pair.pair, self.second, limit, allowed, pair.derivation)
         return Verdict.unknown(found.because)
 
-    def _fixed_number(self) -> tuple[Derivation, ...]:
-        """Half a distance is the other only where the number of records is fixed: the proof of that."""
-        total = Multiverse.of(Margin(self.second.input_premetric.unit))
-        found = self.second.multiverse.refines(total, self.second.domain).derivation
-        return () if found is None else (found,)
+    def _fixed_numbers(self) -> list[Derivation]:
+        """The proofs that numbers of records are fixed, without which a distance of changed records may be infinite."""
+        to, domain = self.second.input_premetric.unrestricted, self.second.domain
+        units = {part.input_premetric.unrestricted for part in self.first.statements}
+        totals = {
+            total
+            for unit in units
+            if isinstance(unit, RecordPremetric) and isinstance(to, RecordPremetric)
+            for total in totals_needed(unit, to, domain)
+        }
+        found = [
+            self.second.multiverse.refines(Multiverse.of(t), domain) for t in sorted(totals, key=Margin.words)
+        ]
+        return [proof.derivation for proof in found if proof and proof.derivation is not None]
 
     def _implied(self, because: str, *steps: Derivation) -> Verdict:
         premises = (*((self.nested.derivation,) if self.nested.derivation is not None else ()), *steps)

@@ -1,9 +1,9 @@
 """Pairs of different data sets in one universe, at which a budget can be refuted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stirred.spec.domain import Domain
+from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
 from stirred.spec.invariants.axes import Model, UndecidedError, models
 from stirred.spec.invariants.determine import keys
 from stirred.spec.laws.stratum import LargestStratum
@@ -11,10 +11,11 @@ from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.nearest.distance import smallest_distance
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.premetrics import Hamming, InputPremetric, SymmetricDifference
-from stirred.spec.refinement import determined
+from stirred.spec.refinement import determined, linked
 from stirred.spec.verdict import Answer
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.pairs import fault
+from stirred.spec.verdicts.reach import counts_only_its_own
 from stirred.spec.verdicts.witness import DataSet, Values, Witness
 
 MOST_COPIES = 1000
@@ -46,26 +47,32 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
     listed = [kind.name for kind in domain.record_types]
     kinds = [premetric.unit, *(kind for kind in listed if kind != premetric.unit)]
     totals = frozenset() if fixed.is_vacuous else frozenset(Margin(kind) for kind in kinds)
-    given = tuple(multiverse & fixed & Multiverse(totals))
-    steps: list[Derivation] = []
-    decided = bool(listed)
-    for kind in kinds:
-        wanted = Margin(kind, _names(multiverse, domain, kind))
-        found = determined(given, wanted, domain)
-        if found.answer is Answer.NO and found.derivation is not None:
+    tables = [Margin(kind, _names(multiverse, domain, kind)) for kind in kinds]
+    for kept in dict.fromkeys(
+        (multiverse & fixed & Multiverse(totals), _with_homes(multiverse, premetric, kinds))
+    ):
+        for table in tables:
+            found = determined(tuple(kept), table, domain)
             # a pair for each way in which areas may lie in each other is no single pair
-            if found.derivation.witness is not None:
+            if found.answer is Answer.NO and found.derivation is not None and found.derivation.witness:
                 return Example(pair=found.derivation.witness, derivation=found.derivation)
-            decided = False
-            continue
-        if found and found.derivation is not None:
-            steps.append(found.derivation)
-        else:
-            decided = False
-    if decided:
-        claim = "the invariants determine every table, so each universe is a single data set"
-        return Example(singletons=Derivation(rule="all of", claim=claim, premises=tuple(steps)))
-    return Example()
+    if not listed or linked(domain):
+        return Example()
+    # only what every pair at finite distance has in common is fixed
+    sure = multiverse & fixed if counts_only_its_own(premetric, domain) else multiverse
+    steps = [found.derivation for table in tables if (found := determined(tuple(sure), table, domain))]
+    if len(steps) < len(tables):
+        return Example()
+    claim = "the invariants determine every table, so each universe is a single data set"
+    premises = tuple(step for step in steps if step is not None)
+    return Example(singletons=Derivation(rule="all of", claim=claim, premises=premises))
+
+
+def _with_homes(multiverse: Multiverse, premetric: InputPremetric, kinds: Sequence[str]) -> Multiverse:
+    """What a pair keeps so that it is at finite distance: where homes are counted, persons may come and go."""
+    keeps = isinstance(premetric, Hamming) and premetric.record_type in HOUSEHOLDS
+    totals = [Margin(kind) for kind in kinds if kind != PERSON or not keeps]
+    return multiverse & Multiverse(frozenset(totals)) if isinstance(premetric, Hamming) else multiverse
 
 
 def _neighbouring(multiverse: Multiverse, domain: Domain, inner: InputPremetric) -> Example:

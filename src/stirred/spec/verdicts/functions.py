@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from stirred.spec.algebra.stated import Stated
 from stirred.spec.laws.functions import Promised, compare_functions
+from stirred.spec.outputs.divergences import Multiplicative, NormalizedRenyi
+from stirred.spec.premetrics import Hamming, SymmetricDifference
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.budgets import BudgetQuestion, at_pair, known
 from stirred.spec.verdicts.derivation import Derivation
@@ -41,6 +43,8 @@ class FunctionQuestion(BudgetQuestion):
                     self._in_finer_strata(),
                     Verdict.unknown(order.because),
                 )
+            if order.realised and not self._exchangeable():
+                return Verdict.unknown(f"{order.because}, and no pair of data sets is known there")
             if order.realised:
                 numbers = {"first": first.budget.exact, "second": second.budget.exact, "b": order.b}
                 step = Derivation(rule="realised universe", claim=order.because, facts=numbers)
@@ -59,14 +63,57 @@ class FunctionQuestion(BudgetQuestion):
         function, mine = self.second.varies, self.first.varies
         if function is None or function.law is None or (self.first.budget.is_zero and mine is None):
             return True
-        statistic, domain = function.statistic, self.second.domain
+        statistic = function.statistic
         if mine is not None and mine.law is not None and mine.statistic is not None and statistic is not None:
-            return mine.statistic.never_above(statistic)  # then the first's b is 0 there as well
+            # then the first's b is 0 there as well, and only a budget that was raised may be above 0
+            small = any((b := f.b) is not None and b < 2 for f in (mine, function))
+            raised = small and self.first.budget > self.second.budget
+            return mine.statistic.never_above(statistic) and (not raised or self._one_data_set())
+        return self._one_data_set()
+
+    def _one_data_set(self) -> bool:
+        """Whether a universe with b = 0 is one data set: the strata of the second tell everything about a record."""
+        statistic = None if self.second.varies is None else self.second.varies.statistic
+        domain = self.second.domain
         if statistic is None or [kind.name for kind in domain.record_types] != [statistic.record_type]:
             return False
         kind = statistic.record_type
         seen = domain.closure(kind, (*statistic.match, *statistic.hold, *statistic.swap))
         return domain.record_type(kind).names() - domain.identifiers(kind) <= seen
+
+    def _exchangeable(self) -> bool:
+        """Whether two records can exchange what is swapped inside the realised universe, at a finite distance.
+
+        Only then is the larger budget used up there, by a mechanism of pure DP or zCDP.
+        """
+        first, domain = self.first, self.first.domain
+        known_measure = type(first.output_premetric) in {Multiplicative, NormalizedRenyi}
+        if not known_measure or not isinstance(first.input_premetric, Hamming | SymmetricDifference):
+            return False
+        if first.multiverse != self.second.multiverse:
+            return False
+        for function in (first.varies, self.second.varies):
+            statistic = None if function is None else function.statistic
+            if function is None:
+                continue
+            if statistic is None:
+                return False
+            kind = statistic.record_type
+            held = domain.closure(kind, (*statistic.match, *statistic.hold))
+            moved = domain.closure(kind, (*statistic.match, *statistic.swap))
+            own = {*statistic.swap} - {*statistic.match, *statistic.hold}
+            rules = [rule for rule in domain.constraints if rule.record_type in {"", kind}]
+            if any(not rule.variables or own & {*rule.variables} for rule in rules):
+                return False
+            for invariant in first.multiverse:
+                tables = invariant.needs()
+                if not tables or any(
+                    table.record_type == kind
+                    and not any({*table.by, *table.conditions()} <= seen for seen in (held, moved))
+                    for table in tables
+                ):
+                    return False
+        return True
 
     def _in_small_universe(self) -> Verdict | None:
         """A no at the pair itself, where its universe has b = 0 and the second promises that nothing is lost."""

@@ -86,7 +86,7 @@ def _published(first: Stated, second: Stated, nested: Verdict) -> Verdict:
     """A no where the first may publish an invariant exactly that the second does not fix (Proposition 1)."""
     pair = None if nested.derivation is None else nested.derivation.witness
     limit = at_pair(second, pair)
-    distance = None if pair is None else distance_of(pair, second.input_premetric)
+    distance = None if pair is None else distance_of(pair, second.input_premetric, second.domain)
     far = isinstance(second.input_premetric, Neighbours) and distance != 1
     if pair is None or limit is None or far:
         return Verdict.unknown(nested.because)

@@ -1,71 +1,102 @@
-"""Checking the budgets of an implication: units, premetrics, laws of b, and the distances that occur."""
+"""Checking the budgets of an implication: units, premetrics, laws of b, and the distances that occur.
+
+Every side condition is worked out here from the two specifications. What a step brings is used only where it points to a
+premise, and that premise is checked.
+"""
 
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import Any
 
-from stirred.spec.multiverse import Margin, Multiverse
+from stirred.spec.algebra.statement import BudgetFunction, Part
+from stirred.spec.domain import Domain
+from stirred.spec.laws.sizes import SizeLaw
+from stirred.spec.multiverse import Invariant, Margin, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi
+from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 from stirred.spec.premetrics import Hamming, InputPremetric, SymmetricDifference
 from stirred.spec.specification import Specification
-from stirred.spec.verdicts.checker.numbers import at_most, quadratics_ordered
-from stirred.spec.verdicts.checker.tables import Given, determines, determines_all, readable
+from stirred.spec.verdicts.checker.numbers import at_most, known, plain, quadratics_ordered, scaled_delta
+from stirred.spec.verdicts.checker.shape import whole
+from stirred.spec.verdicts.checker.tables import Given, determines, readable
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.witness import DataSet
 
 MOST_RECORDS = 20_000  # kinds of records that are written out to see whether one can change alone
+HOMES = frozenset({"household", "housing unit"})
+COMPARED = range(2, 62)  # sizes of a largest stratum at which laws are compared one by one
 
 
 def inner_of(premetric: InputPremetric) -> InputPremetric:
     return premetric.inner if isinstance(premetric, Neighbours) else premetric
 
 
+def counts_records(premetric: InputPremetric) -> bool:
+    """Whether it is one of the two distances that count records, by its definition here."""
+    return type(premetric) in {Hamming, SymmetricDifference}
+
+
 def fixed_by(spec: Specification) -> frozenset[Any]:
-    """What any two data sets at finite distance have in common by themselves."""
+    """What any two data sets at finite distance have in common by themselves.
+
+    Where vacant units and empty facilities count for persons too, only their number together with the persons' is fixed.
+    """
     premetric = inner_of(spec.input_premetric)
-    return frozenset({Margin(premetric.record_type)}) if isinstance(premetric, Hamming) else frozenset()
+    if type(premetric) is not Hamming:
+        return frozenset()
+    others = {kind.name for kind in spec.domain.record_types} - {premetric.record_type}
+    alone = not others or (premetric.record_type in HOMES and others <= {"person"})
+    return frozenset({Margin(premetric.record_type)}) if alone else frozenset()
 
 
-def counts_its_own(spec: Specification) -> bool:
-    """Whether only records of the unit enter the distance: vacant units and empty facilities count for persons too."""
-    others = {kind.name for kind in spec.domain.record_types} - {spec.input_premetric.unit}
-    homes = {"household", "housing unit"}
-    return not others or (spec.input_premetric.unit in homes and others <= {"person"})
+def given_by(spec: Specification) -> Given:
+    """What two data sets of one universe at finite distance have in common."""
+    return Given(spec.multiverse.invariants, fixed_by(spec))
+
+
+def shown(premises: tuple[Derivation, ...], spec: Specification, wanted: Invariant) -> bool:
+    """Whether the invariants of a specification, or its distance, fix this: by themselves or by one of the premises."""
+    given = given_by(spec)
+    return (
+        wanted in given.invariants
+        or wanted in given.fixed
+        or any(not determines(premise, given, wanted, spec.domain) for premise in premises)
+    )
 
 
 def changes_alone(spec: Specification) -> str:
     """Why two data sets of one universe may be neighbours: records over all levels are written out and compared."""
     inner = inner_of(spec.input_premetric)
     kinds = spec.domain.record_types
-    if not isinstance(inner, Hamming | SymmetricDifference) or [kind.name for kind in kinds] != [
-        inner.record_type
-    ]:
+    if not isinstance(inner, Hamming | SymmetricDifference) or not counts_records(inner) or inner.copies != 1:
         return "the records cannot be written out"
-    if any(not isinstance(i, Margin) for i in spec.multiverse) or spec.domain.rules(inner.record_type):
+    if [kind.name for kind in kinds] != [inner.record_type] or spec.domain.rules(inner.record_type):
+        return "the records cannot be written out"
+    tables = [invariant for invariant in spec.multiverse if type(invariant) is Margin]
+    if len(tables) < len(spec.multiverse):
         return "the records cannot be written out"
     levels = []
     for variable in kinds[0].variables:
         if variable.name in spec.domain.identifiers(inner.record_type):
             continue
-        named = {v for m in spec.multiverse for v in m.needs()[0].conditions().get(variable.name, ())}
+        named = {v for m in tables for v in m.conditions().get(variable.name, ())}
         rest = 2 if variable.size is None else max(0, variable.size - len(named))
+        if rest > MOST_RECORDS:
+            return "the records cannot be written out"
         found = (
             variable.levels
             if isinstance(variable.levels, tuple)
             else (*named, *(f"more {i}" for i in range(rest)))
         )
         levels.append([(variable.name, level) for level in found])
-    total = 1
-    for options in levels:
-        total *= len(options)
-    if not kinds[0].variables or total > MOST_RECORDS:
+    if not kinds[0].variables or prod(len(options) for options in levels) > MOST_RECORDS:
         return "the records cannot be written out"
     seen: set[tuple[object, ...]] = set()
     for values in product(*levels):
         data = DataSet.of(inner.record_type, [(dict(values), 1)])
-        key = tuple(tuple(data.table(m.needs()[0])) for m in spec.multiverse)
+        key = tuple(tuple(data.table(m)) for m in tables)
         if isinstance(inner, SymmetricDifference):
             if not any(key):
                 return "a record that no table counts can be added"
@@ -76,225 +107,276 @@ def changes_alone(spec: Specification) -> str:
 
 
 def budgets(first: Specification, second: Specification, step: Derivation) -> str:
+    """What is wrong with the last step of an implication, the one about budgets."""
     if step.rule == "parts":
-        return _parts(first, second)
+        return _parts(first, second, step.premises)
     if step.rule == "laws":
         return _laws(first, second)
     if step.rule != "budget":
         return f"{step.rule!r} says nothing about budgets"
-    factor = _distance_factor(first, second, step)
+    measures = (first.output_premetric, second.output_premetric)
+    factor = distance_factor(first.input_premetric, first.multiverse, measures[0], second, step.premises)
     if isinstance(factor, str):
         return factor
     if first.varies is not None and first.varies.law is not None:
         return "the first budget has no bound over all universes"
-    if (
-        second.varies is not None
-        and second.varies.law is not None
-        and not _every_universe_counts(first, second)
-    ):
+    if first.varies is not None and factor != 1 and isinstance(measures[0], Approximate):
+        return "the δ of the first is another one in each universe"
+    if not _covers_small_universes(first, second):
         return "where b = 0 the second promises that nothing is lost"
-    mine = first.budget if first.varies is None else max(first.budget, first.varies.most)
-    theirs = second.budget if second.varies is None else _smallest(second)
-    least = int(step.facts.get("least", 1))
-    if least > 2 or (least == 2 and changes_alone(second)):
+    least = whole(step.facts, "least", 1)
+    if least not in {1, 2} or (least == 2 and changes_alone(second)):
         return "smaller distances may occur"
-    measures = (first.output_premetric, second.output_premetric)
     only = isinstance(second.input_premetric, Neighbours)
-    within = at_most(measures[0], mine, factor, measures[1], theirs, least, last=1 if only else None)
+    within = at_most(
+        measures[0],
+        _largest(first),
+        factor,
+        measures[1],
+        _smallest(second),
+        least,
+        last=1 if only else None,
+        whole=only or counts_records(second.input_premetric),
+    )
     return "" if within else "the first budget is not within the second"
 
 
-def _every_universe_counts(first: Specification, second: Specification) -> bool:
-    """Whether a universe with b = 0 is a single data set, or the first loses nothing at all."""
-    function = second.varies
-    if function is None or function.statistic is None or (first.budget.is_zero and first.varies is None):
-        return True
-    kind = function.statistic.record_type
-    if [known.name for known in second.domain.record_types] != [kind]:
-        return False
-    names = (*function.statistic.match, *function.statistic.hold, *function.statistic.swap)
-    listed = second.domain.record_type(kind).names() - second.domain.identifiers(kind)
-    return listed <= second.domain.closure(kind, names)
-
-
-def _distance_factor(first: Specification, second: Specification, step: Derivation) -> Fraction | str:
-    """The constant between the two distances, or why none is shown."""
-    mine, theirs = first.input_premetric, second.input_premetric
-    if isinstance(mine, Neighbours) and not isinstance(theirs, Neighbours) and not _one_table(first, second):
-        return "neighbours need not connect the universes"
-    if mine == theirs:
-        return Fraction(1)
-    factor = _factor(first, second)
-    if factor is None:
-        factor = _unit_factor(mine, theirs)
-    if factor is None:
-        return f"no constant is known from {mine} to {theirs}"
-    if factor < 1:
-        total = Margin(inner_of(theirs).unit)
-        given = Given(second.multiverse.invariants)
-        if all(determines(premise, given, total, second.domain) for premise in step.premises):
-            return "nothing shows that the number of records is fixed"
-    return factor
-
-
-def _one_table(first: Specification, second: Specification) -> bool:
-    """Whether the invariants are one table (beside the number of records): then records change one after the other."""
-    inner = inner_of(first.input_premetric)
-    for spec in (first, second):
-        tables = [i for i in spec.multiverse if i != Margin(inner.unit)]
-        full = [
-            t
-            for t in tables
-            if isinstance(t, Margin)
-            and all(isinstance(o, Margin) and not readable(t, o, spec.domain) for o in tables)
-        ]
-        plain = len(spec.domain.record_types) <= 1 and not spec.domain.keys(inner.unit)
-        if plain and isinstance(inner, Hamming) and (not tables or full):
-            return True
-        if plain and not spec.multiverse.invariants:
-            return True
-    return False
-
-
-def _parts(first: Specification, second: Specification) -> str:
-    """Several parts, each in its own unit: their budgets times the constants between the units, composed."""
-    losses: list[Budget] = []
-    for part in first.statements:
-        if part.measures and determines_freely(part, second):
-            continue
-        factor = _unit_factor(part.input_premetric, second.input_premetric)
-        if factor is None:
-            return f"no constant is known from {part.input_premetric} to {second.input_premetric}"
-        budget = part.budget * factor
-        if isinstance(part.output_premetric, Multiplicative) and isinstance(
-            second.output_premetric, NormalizedRenyi
-        ):
-            budget = budget * Budget.sqrt("1/2")
-        elif type(part.output_premetric) is not type(second.output_premetric):
-            return f"no conversion from {part.output_premetric} to {second.output_premetric} holds at every distance"
-        losses.append(budget)
-    squares = isinstance(second.output_premetric, NormalizedRenyi)
-    total = Budget.total(loss.squared() for loss in losses) if squares else Budget.total(losses)
-    limit = second.budget.squared() if squares else second.budget
-    deltas = sum(
-        (p.output_premetric.delta for p in first.statements if isinstance(p.output_premetric, Approximate)),
-        Fraction(0),
-    )
-    if isinstance(second.output_premetric, Approximate) and deltas > second.output_premetric.delta:
-        return "the δ of the parts add up to more"
-    return "" if total <= limit else "the parts together have more than the second budget"
-
-
-def determines_freely(part: Any, second: Specification) -> bool:
-    """Whether the second's invariants fix all that a part is computed from."""
-    wanted = Multiverse.of(*part.measures)
-    found = second.multiverse.refines(wanted, second.domain)  # where to look; what it says is verified here
-    if not found or found.derivation is None:
-        return False
-    return not determines_all(found.derivation, Given(second.multiverse.invariants), wanted, second.domain)
-
-
-def _unit_factor(mine: InputPremetric, theirs: InputPremetric) -> Fraction | None:
-    """d_mine ≤ factor · d_theirs, from a table of its own."""
-    homes = {"household", "housing unit"}
-    one, other = inner_of(mine), inner_of(theirs)
-    if not isinstance(one, Hamming | SymmetricDifference) or not isinstance(
-        other, Hamming | SymmetricDifference
-    ):
-        return None
-    if one.copies != 1 or other.copies != 1:
-        return None
-    kinds = (
-        Fraction(2) if isinstance(one, SymmetricDifference) and isinstance(other, Hamming) else Fraction(1)
-    )
-    if isinstance(one, Hamming) and isinstance(other, SymmetricDifference):
-        return None
-    if one.record_type == other.record_type or {one.record_type, other.record_type} <= homes:
-        return kinds * (2 if one.link == "kept" and other.link == "free" else 1)
-    if one.record_type in homes and other.record_type == "person" and isinstance(other, Hamming):
-        return kinds * (2 if other.link == "free" else 1)
-    return None
+def _largest(spec: Specification) -> Budget:
+    return spec.budget if spec.varies is None else max(spec.budget, spec.varies.most)
 
 
 def _smallest(spec: Specification) -> Budget:
-    assert spec.varies is not None
-    law = spec.varies.law
-    return min(spec.budget, spec.varies.least) if law is None else min(spec.budget, law.at(2), law.at(3))
+    """The smallest budget over all universes of more than one data set."""
+    function = spec.varies
+    if function is None:
+        return spec.budget
+    # beyond the sizes compared one by one a law grows
+    lowest = function.least if function.law is None else min(function.law.at(b) for b in COMPARED)
+    single = function.law is not None and function.b is not None and function.b < 2 and _one_data_set(spec)
+    return lowest if single else min(spec.budget, lowest)
 
 
-def _factor(first: Specification, second: Specification) -> Fraction | None:
-    """The exact ratio of the two distances of one record type."""
-    mine, theirs = inner_of(first.input_premetric), inner_of(second.input_premetric)
+def _covers_small_universes(first: Specification, second: Specification) -> bool:
+    """Whether b = 0 needs nothing, where the law of the second is 0: such a universe is one data set, or nothing is lost."""
+    if second.varies is None or second.varies.law is None or (first.budget.is_zero and first.varies is None):
+        return True
+    return _one_data_set(second)
+
+
+def _one_data_set(spec: Specification) -> bool:
+    """Whether a universe with b = 0 is a single data set: its strata tell everything about a record."""
+    statistic = None if spec.varies is None else spec.varies.statistic
+    if statistic is None or [kind.name for kind in spec.domain.record_types] != [statistic.record_type]:
+        return False
+    kind = statistic.record_type
+    listed = spec.domain.record_type(kind).names() - spec.domain.identifiers(kind)
+    names = (*statistic.match, *statistic.hold, *statistic.swap)
+    return bool(listed) and listed <= spec.domain.closure(kind, names)
+
+
+def distance_factor(
+    mine: InputPremetric,
+    universes: Multiverse,
+    measure: OutputPremetric,
+    second: Specification,
+    premises: tuple[Derivation, ...],
+) -> Fraction | str:
+    """d ≤ factor · d' in every universe of the second, for a promise stated in these universes; or why none is shown."""
+    theirs = second.input_premetric
     if mine == theirs:
         return Fraction(1)
-    if isinstance(mine, Hamming) and theirs == SymmetricDifference(mine.record_type):
-        return Fraction(1, 2)
-    if isinstance(mine, SymmetricDifference) and theirs == Hamming(mine.record_type):
-        return Fraction(2)
-    return None
+    near, one, other = isinstance(theirs, Neighbours), inner_of(mine), inner_of(theirs)
+    factor = Fraction(1) if one == other else _unit_factor(one, other)
+    if factor is None:
+        return f"no constant is known from {mine} to {theirs}"
+    for kind in () if one == other else _numbers_needed(one, other, second.domain, near=near):
+        if not shown(premises, second, Margin(kind)):
+            return f"nothing shows that the number of records is fixed: {kind}"
+    if not isinstance(mine, Neighbours):
+        return factor
+    if near and factor <= 1:
+        return Fraction(1)  # neighbours there are neighbours here, or equal
+    if not known(measure):
+        return f"{measure} is not known to have group privacy"
+    if not any(_connects(one, kept, second.domain) for kept in (universes, second.multiverse)):
+        return "neighbours need not connect the universes"
+    return factor
+
+
+def _unit_factor(one: InputPremetric, other: InputPremetric) -> Fraction | None:
+    """d_one ≤ factor · d_other wherever d_one is finite, from a table of its own."""
+    if not isinstance(one, Hamming | SymmetricDifference) or not counts_records(one):
+        return None
+    if not isinstance(other, Hamming | SymmetricDifference) or not counts_records(other):
+        return None
+    changed, to_changed = type(one) is Hamming, type(other) is Hamming
+    if one.record_type == other.record_type or {one.record_type, other.record_type} <= HOMES:
+        moves = 2 if one.link == "kept" and other.link == "free" else 1
+        copies = 1 if other.copies in {1, one.copies} else other.copies
+        kinds = Fraction(1) if changed == to_changed else Fraction(1, 2) if changed else Fraction(2)
+        return kinds * moves * copies
+    if one.record_type not in HOMES or other.record_type != "person" or {one.copies, other.copies} != {1}:
+        return None
+    # a change of one person alters one home, or two where it moves; each is one record changed, or two added or removed
+    altered = 2 if to_changed and other.link == "free" else 1
+    return Fraction(altered if changed else 2 * altered)
+
+
+def _numbers_needed(
+    one: InputPremetric, other: InputPremetric, domain: Domain, *, near: bool
+) -> tuple[str, ...]:
+    """The record types whose number must be the same in both data sets, so that the first distance is finite."""
+    if not isinstance(one, Hamming):
+        return ()
+    kind, homes = one.record_type, one.record_type in HOMES
+    same = kind == other.unit or {kind, other.unit} <= HOMES
+    if same and isinstance(other, Hamming):
+        return ()
+    if near and homes and isinstance(other, Hamming) and other.link == "kept":
+        return ()  # one person changes inside its home
+    if not homes:
+        return (kind,)
+    found = ["housing unit" if domain.has("housing unit") else kind]
+    return (*found, "group quarters") if domain.has("group quarters") else tuple(found)
+
+
+def _connects(inner: InputPremetric, kept: Multiverse, domain: Domain) -> bool:
+    """Whether records can be changed one after the other inside a universe: the invariants are one table at most."""
+    if not isinstance(inner, Hamming | SymmetricDifference) or inner.copies != 1:
+        return False
+    if [kind.name for kind in domain.record_types] not in ([], [inner.record_type]):
+        return False
+    if domain.keys(inner.record_type) or not all(rule.variables for rule in domain.constraints):
+        return False
+    if isinstance(inner, SymmetricDifference):
+        return not kept.invariants
+    tables = [invariant for invariant in kept if invariant != Margin(inner.record_type)]
+    margins = [table for table in tables if type(table) is Margin]
+    return not tables or (
+        len(margins) == len(tables)
+        and any(all(not readable(table, other, domain) for other in margins) for table in margins)
+    )
+
+
+def _parts(first: Specification, second: Specification, premises: tuple[Derivation, ...] = ()) -> str:
+    """Several parts, each in its own universes and unit: their budgets times the constants, composed."""
+    if second.varies is not None:
+        return "the second budget differs by universe"
+    losses: list[Budget] = []
+    deltas = Fraction(0)
+    for part in first.statements:
+        universes = first.multiverse if part.multiverse is None else part.multiverse
+        if any(not shown(premises, second, invariant) for invariant in universes):
+            return "nothing shows that the second's universes lie in those of a part"
+        if part.measures and all(shown(premises, second, table) for table in part.measures):
+            continue  # it is computed from what the invariants fix
+        if part.varies is not None:
+            return "the budget of a part differs by universe"
+        factor = distance_factor(part.input_premetric, universes, part.output_premetric, second, premises)
+        if isinstance(factor, str):
+            return factor
+        found = _converted(part, factor, second.output_premetric)
+        if found is None:
+            return f"no conversion from {part.output_premetric} to {second.output_premetric} holds at every distance"
+        losses.append(found[0])
+        deltas += found[1]
+    wanted = second.output_premetric
+    if deltas > (wanted.delta if isinstance(wanted, Approximate) else 0):
+        return "the δ of the parts add up to more"
+    if type(wanted) is NormalizedRenyi:
+        within = Budget.total(loss.squared() for loss in losses) <= second.budget.squared()
+    elif known(wanted):
+        within = Budget.total(losses) <= second.budget
+    else:
+        within = wanted.compose(losses) <= second.budget
+    return "" if within else "the parts together have more than the second budget"
+
+
+def _converted(part: Part, factor: Fraction, to: OutputPremetric) -> tuple[Budget, Fraction] | None:
+    """A part in the second's unit and premetric: its budget and its δ."""
+    measure, budget = plain(part.output_premetric), part.budget * factor
+    if type(measure) is Approximate:
+        delta = scaled_delta(part.budget, measure.delta, factor)
+        return (budget, delta) if type(to) is Approximate else None
+    if type(measure) is Multiplicative and type(to) in {Multiplicative, Approximate}:
+        return budget, Fraction(0)
+    if type(measure) is Multiplicative and type(to) is NormalizedRenyi:
+        return budget * Budget.sqrt("1/2"), Fraction(0)
+    if measure == to:
+        return budget, Fraction(0)
+    if known(measure) and known(to):
+        return None
+    found = measure.converted(budget, to)  # what somebody else's premetric says of itself is its definition
+    return None if found is None else (found, Fraction(0))
 
 
 def _laws(first: Specification, second: Specification) -> str:
-    """Two budget functions at every b: one by one up to 60, beyond as quadratics in b; and at the realised universe."""
+    """Two budget functions at every b: one by one up to 61, beyond as quadratics in b; and at the realised universe."""
     if (first.input_premetric, first.output_premetric) != (second.input_premetric, second.output_premetric):
         return "the two are in different units"
     mine, theirs = first.varies, second.varies
-    for b in range(2, 62):
-        if _law_at(first, b) > _law_at(second, b):
-            return f"at b = {b} the first budget is larger"
-    if mine is not None and mine.law is None and theirs is not None and theirs.law is None:
-        return (
-            "" if mine.most <= theirs.least and first.budget <= theirs.least else "the bounds do not decide"
-        )
-    if theirs is None or theirs.law is None:
-        bounded = mine is None or mine.law is None or not _law_at(second, 2).is_finite
-        return "" if bounded else "the first grows with b, the second does not"
-    if mine is None or mine.law is None:
-        if not _every_universe_counts(first, second):
-            return "where b = 0 the second promises that nothing is lost"
-        largest = first.budget if mine is None else max(first.budget, mine.most)
-        return "" if largest <= _smallest(second) else "the second is smaller at its realised universe"
-    if mine.statistic != theirs.statistic and not _finer(mine.statistic, theirs.statistic):
+    if mine is None or theirs is None or mine.law is None or theirs.law is None:
+        return _bounds(first, second)
+    if (
+        mine.statistic is None
+        or theirs.statistic is None
+        or not _never_above(mine.statistic, theirs.statistic)
+    ):
         return "the two are not functions of the same b"
+    for b in COMPARED:
+        if mine.law.at(b) > theirs.law.at(b):
+            return f"at b = {b} the first budget is larger"
     if not quadratics_ordered(mine.law, theirs.law):
         return "for large b the first budget may be larger"
-    return _realised(first, second)
+    if mine.statistic != theirs.statistic and not (_grows(mine.law) and _grows(theirs.law)):
+        return "a law falls with b, and the two b may differ"
+    return _realised(first, mine, second, theirs)
 
 
-def _realised(first: Specification, second: Specification) -> str:
+def _bounds(first: Specification, second: Specification) -> str:
+    """A budget without a law: the largest of the first against the smallest of the second."""
+    if first.varies is not None and first.varies.law is not None:
+        if second.varies is None and not second.budget.is_finite:
+            return ""
+        return "the first grows with b, the second does not"
+    if not _covers_small_universes(first, second):
+        return "where b = 0 the second promises that nothing is lost"
+    return "" if _largest(first) <= _smallest(second) else "the bounds do not decide"
+
+
+def _grows(law: SizeLaw) -> bool:
+    """Whether the law never falls: one by one up to 61; beyond both kinds grow."""
+    found = [law.at(b) for b in COMPARED]
+    return all(found[i] <= found[i + 1] for i in range(len(found) - 1))
+
+
+def _realised(
+    first: Specification, mine: BudgetFunction, second: Specification, theirs: BudgetFunction
+) -> str:
     """The budgets at the realised universes, which may differ from the laws."""
-    mine, theirs = first.varies, second.varies
-    assert mine is not None
-    assert theirs is not None
-    same = bool(mine.realised) and mine.realised == theirs.realised and mine.statistic == theirs.statistic
-    if same:
-        return (
-            ""
-            if first.budget <= second.budget or (theirs.b or 0) < 2
-            else "the first is larger where it was taken"
-        )
-    if theirs.b is None or mine.b is None or mine.law is None or theirs.law is None:
+    assert mine.law is not None
+    assert theirs.law is not None
+    if mine.realised and mine.realised == theirs.realised and mine.statistic == theirs.statistic:
+        single = theirs.b is not None and theirs.b < 2 and _one_data_set(second)
+        within = first.budget <= second.budget or single
+        return "" if within else "the first is larger where it was taken"
+    if theirs.b is None or mine.b is None:
         return "the universes at which the budgets were taken are not known"
-    if theirs.b >= 2 and mine.law.at(theirs.b) > second.budget:
+    if mine.law.at(theirs.b) > second.budget:
         return "the second is sharper where it was taken"
-    raised = mine.b >= 2 and first.budget > mine.law.at(mine.b)
-    if raised and first.budget > min(theirs.law.at(mine.b), second.budget):
-        return "the first is raised where it was taken"
-    return ""
+    raised = first.budget > mine.law.at(mine.b) and not (mine.b < 2 and _one_data_set(first))
+    # it may be the second's realised universe, unless b says that it is another one
+    apart = mine.statistic == theirs.statistic and (
+        mine.b != theirs.b or bool(mine.realised and theirs.realised)
+    )
+    limit = theirs.law.at(mine.b) if apart else min(theirs.law.at(mine.b), second.budget)
+    return "the first is raised where it was taken" if raised and first.budget > limit else ""
 
 
-def _finer(mine: Any, theirs: Any) -> bool:
+def _never_above(mine: Any, theirs: Any) -> bool:
     """Whether every stratum of the first lies in one of the second, which has at least its types."""
-    if mine is None or theirs is None or (mine.where, mine.without) != (theirs.where, theirs.without):
+    if (mine.record_type, mine.where, mine.without) != (theirs.record_type, theirs.where, theirs.without):
         return False
     return (
         {*mine.match} >= {*theirs.match} and {*mine.hold} <= {*theirs.hold} and {*mine.swap} <= {*theirs.swap}
     )
-
-
-def _law_at(spec: Specification, b: int) -> Budget:
-    """The budget at a universe with this b; without a law the bound that is on the safe side is not known here."""
-    function = spec.varies
-    if function is None:
-        return spec.budget
-    return spec.budget if function.law is None else function.law.at(b)

@@ -1,34 +1,105 @@
-"""Budgets compared with fifty digits: whether one promise gives another, and whether a mechanism breaks one."""
+"""Budgets compared with fifty digits: whether one promise gives another, and whether a mechanism breaks one.
+
+For a yes every number is rounded against it and must be smaller by a margin, unless an exact comparison settles it; for a
+no every mechanism must exceed what is allowed by a margin.
+"""
 
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import mpmath
 
 from stirred.spec.laws.sizes import SizeLaw
 from stirred.spec.numbers.budget import Budget
+from stirred.spec.numbers.exact import Log
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 
 DIGITS = 50
 SLACK = mpmath.mpf(10) ** -25
+MARGIN = mpmath.mpf(10) ** -30  # by which a number of a yes must be smaller, relative to it
+MOST_POWER = 4096  # bits of a power of a fraction that is computed exactly
+MOST_DISTANCES = 500
+KNOWN = (Multiplicative, NormalizedRenyi, Approximate)
 
 
-def _number(budget: Budget) -> Any:
-    return mpmath.inf if not budget.is_finite else mpmath.mpf(str(budget.upper(45)))
+def known(premetric: OutputPremetric) -> bool:
+    """Whether the checker knows the premetric by its definition; one of somebody else's may behave in any way."""
+    return type(premetric) in KNOWN
+
+
+def plain(premetric: OutputPremetric) -> OutputPremetric:
+    """(ε, 0) is pure."""
+    return Multiplicative() if type(premetric) is Approximate and not premetric.delta else premetric
+
+
+def _number(budget: Budget, *, down: bool = False) -> Any:
+    if not budget.is_finite:
+        return mpmath.inf
+    return mpmath.mpf(str(budget.lower(45) if down else budget.upper(45)))
+
+
+def _ratio(value: Fraction) -> Any:
+    return mpmath.mpf(value.numerator) / value.denominator
 
 
 def _delta(premetric: OutputPremetric) -> Any:
-    return (
-        mpmath.mpf(premetric.delta.numerator) / premetric.delta.denominator
-        if isinstance(premetric, Approximate)
-        else 0
-    )
+    return _ratio(premetric.delta) if isinstance(premetric, Approximate) else mpmath.mpf(0)
 
 
 def _delta_at(epsilon: Any, delta: Any, k: Any) -> Any:
     if not delta:
         return mpmath.mpf(0)
     return delta * k if epsilon == 0 else delta * mpmath.expm1(k * epsilon) / mpmath.expm1(epsilon)
+
+
+def scaled_delta(budget: Budget, delta: Fraction, factor: Fraction) -> Fraction:
+    """δ(e^{cε} − 1)/(e^ε − 1) in a unit with constant c: exact where both powers are fractions, else from above.
+
+    >>> scaled_delta(Budget.log(2), Fraction(1, 1000), Fraction(3))
+    Fraction(7, 1000)
+    """
+    if not delta or factor == 1:
+        return delta
+    if not budget.is_finite:
+        return Fraction(1)
+    if budget.is_zero:
+        return delta * factor
+    one, many = _power(budget, Fraction(1)), _power(budget, factor)
+    if one is not None and many is not None:
+        return delta * (many - 1) / (one - 1)
+    with mpmath.workdps(DIGITS):
+        epsilon = _number(budget, down=factor < 1)  # the fraction grows with ε for c > 1, and falls for c < 1
+        found = _delta_at(epsilon, _ratio(delta), _ratio(factor)) * (1 + MARGIN)
+        return Fraction(ceil(found * mpmath.mpf(10) ** 45), 10**45)
+
+
+def _power(budget: Budget, factor: Fraction) -> Fraction | None:
+    """e^(factor · ε) where it is a fraction that is easily written: ε is a multiple of one logarithm."""
+    if budget.value is None or len(budget.value.terms) != 1:
+        return None
+    ((monomial, coefficient),) = budget.value.terms
+    if len(monomial) != 1 or not isinstance(monomial[0][0], Log) or monomial[0][1] != 1:
+        return None
+    base, exponent = monomial[0][0].of, coefficient * factor
+    roots = [_root(part, exponent.denominator) for part in (base.numerator, base.denominator)]
+    if roots[0] is None or roots[1] is None:
+        return None
+    bits = max(roots[0].bit_length(), roots[1].bit_length()) * abs(exponent.numerator)
+    return None if bits > MOST_POWER else Fraction(roots[0], roots[1]) ** exponent.numerator
+
+
+def _root(value: int, order: int) -> int | None:
+    """The whole number whose power of this order is the value; None where there is none."""
+    if order == 1 or value == 1:
+        return value
+    if order > 64 or value.bit_length() > MOST_POWER:
+        return None
+    low, high = 1, 1 << (value.bit_length() // order + 1)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if middle**order < value else (low, middle)
+    return low if low**order == value else None
 
 
 def at_most(
@@ -40,54 +111,59 @@ def at_most(
     least: int,
     *,
     last: int | None = None,
+    whole: bool = True,
 ) -> bool:
-    """Whether the first promise, at factor times the distance, gives the second at every whole distance.
+    """Whether the first promise, at factor times the distance, gives the second at every whole distance from ``least`` on.
+
+    With ``last`` only at distances up to that one; without ``whole`` at every distance.
 
     >>> at_most(Multiplicative(), Budget.of(1), Fraction(1), NormalizedRenyi(), Budget.sqrt("1/2"), 1)
     True
     """
     if not limit.is_finite:
         return True
-    if type(first) is type(second) and _delta(first) == _delta(second) == 0:
+    mine, theirs = plain(first), plain(second)
+    if not known(mine) or not known(theirs):
+        # what somebody else's premetric says of itself is its definition
+        found = budget * factor if mine == theirs else mine.converted(budget * factor, theirs)
+        return found is not None and found <= limit
+    if type(mine) is type(theirs) and not isinstance(mine, Approximate):
         return budget * factor <= limit
+    if isinstance(mine, Multiplicative | NormalizedRenyi) and (budget * factor).is_zero:
+        return True
+    if isinstance(theirs, NormalizedRenyi) and isinstance(mine, Multiplicative):
+        return _concentrated(budget * factor, limit, least, whole=whole)
+    if not isinstance(theirs, Approximate) or not whole:
+        return False
+    own = scaled_delta(budget, mine.delta, factor) if isinstance(mine, Approximate) else Fraction(0)
+    if not isinstance(mine, NormalizedRenyi) and budget * factor <= limit and own <= theirs.delta:
+        return True  # neither ε nor δ is larger, and then δ_k is not at any whole distance
     with mpmath.workdps(DIGITS):
-        mine, theirs = _number(budget) * factor.numerator / factor.denominator, _number(limit)
-        if mine == 0 and _delta(first) == 0:
-            return True
-        own, bound = _delta(first), _delta(second)
-        if isinstance(first, Approximate) and factor != 1:
-            own = _delta_at(_number(budget), own, mpmath.mpf(factor.numerator) / factor.denominator)
-        for k in range(least, least + 500):
-            if isinstance(second, Approximate) and _delta_at(theirs, bound, k) >= 1:
+        up, down = _number(budget * factor), _number(limit, down=True)
+        for k in range(least, least + MOST_DISTANCES):
+            allowed = _delta_at(down, _ratio(theirs.delta), k)
+            if allowed * (1 - MARGIN) >= 1:
                 return True
-            if not _holds(first, mine, own, second, theirs, bound, k):
+            if isinstance(mine, NormalizedRenyi):
+                found = _concentrated_delta((k * up) ** 2, k * down)
+            else:
+                found = _stick(k * up, k * down, _delta_at(up, _ratio(own), k))
+            if not found * (1 + MARGIN) <= allowed:
                 return False
             if k == last:
                 return True
-            if not isinstance(second, Approximate) or (mine <= theirs and own <= bound and not _renyi(first)):
-                return True  # the rest is easier: tanh(t)/t falls, and neither ε nor δ is larger
     return False
 
 
-def _renyi(premetric: OutputPremetric) -> bool:
-    return isinstance(premetric, NormalizedRenyi)
-
-
-def _holds(
-    first: OutputPremetric, mine: Any, own: Any, second: OutputPremetric, theirs: Any, bound: Any, k: int
-) -> bool:
-    pure = isinstance(first, Multiplicative) or (isinstance(first, Approximate) and own == 0)
-    if isinstance(second, NormalizedRenyi) and pure:
-        return bool(mine * mpmath.tanh(k * mine / 2) / k <= theirs**2 + SLACK)
-    if isinstance(second, Multiplicative) or (isinstance(second, Approximate) and bound == 0):
-        return bool(pure and mine <= theirs + SLACK)
-    if not isinstance(second, Approximate):
+def _concentrated(budget: Budget, limit: Budget, least: int, *, whole: bool) -> bool:
+    """Whether pure DP gives zCDP from a distance on: ε²/2 at every distance, or ε·tanh(kε/2)/k, which falls with k."""
+    if budget * Budget.sqrt("1/2") <= limit:
+        return True
+    if not whole:
         return False
-    allowed = _delta_at(theirs, bound, k)
-    if _renyi(first):
-        return bool(_concentrated_delta((k * mine) ** 2, k * theirs) <= allowed + SLACK)
-    shown = _delta_at(mine, own, k)
-    return bool(_stick(k * mine, k * theirs, shown) <= allowed + SLACK)
+    with mpmath.workdps(DIGITS):
+        epsilon, rho = _number(budget), _number(limit, down=True)
+        return bool(epsilon * mpmath.tanh(least * epsilon / 2) / least * (1 + MARGIN) <= rho**2)
 
 
 def _stick(loss: Any, level: Any, shown: Any) -> Any:
@@ -113,6 +189,15 @@ def _concentrated_delta(rho_squared: Any, epsilon: Any) -> Any:
     return mpmath.exp(at((low + high) / 2))
 
 
+def void_at(measure: Approximate, budget: Budget, k: int) -> bool:
+    """Whether (ε, δ) promises nothing from distance k on: δ_k has reached 1."""
+    one, many = _power(budget, Fraction(1)), _power(budget, Fraction(k))
+    if one is not None and many is not None:
+        return measure.delta * (many - 1) / (one - 1) >= 1
+    with mpmath.workdps(DIGITS):
+        return bool(_delta_at(_number(budget, down=True), _delta(measure), k) * (1 - MARGIN) >= 1)
+
+
 def breaks(
     first: OutputPremetric,
     budget: Budget,
@@ -126,12 +211,13 @@ def breaks(
     >>> breaks(Multiplicative(), Budget.of(2), Fraction(1), Multiplicative(), Budget.of(1), Fraction(1))
     True
     """
-    if not limit.is_finite:
+    first, second = plain(first), plain(second)
+    if not limit.is_finite or not known(first) or not known(second):
         return False
     if type(first) is type(second) and not isinstance(first, Approximate):
         return budget * mine > limit * theirs
     with mpmath.workdps(DIGITS):
-        epsilon, level = _number(budget), _number(limit)
+        epsilon, level = _number(budget, down=True), _number(limit)
         loss, k = (
             epsilon * mine.numerator / mine.denominator,
             mpmath.mpf(theirs.numerator) / theirs.denominator,
@@ -141,19 +227,15 @@ def breaks(
             if own:
                 return True
             return bool(loss == mpmath.inf or loss * mpmath.tanh(loss / 2) > (level * k) ** 2 + SLACK)
-        if isinstance(second, Multiplicative) or (isinstance(second, Approximate) and bound == 0):
-            return bool(
-                own > 0 or (_renyi(first) and loss > 0) or (not _renyi(first) and loss > level * k + SLACK)
-            )
-        if not isinstance(second, Approximate):
-            return False
+        if isinstance(second, Multiplicative):
+            return bool(own > 0 or (isinstance(first, NormalizedRenyi) and loss > 0))
         allowed = _delta_at(level, bound, k)
         if allowed >= 1:
             return False
-        if _renyi(first):
+        if isinstance(first, NormalizedRenyi):
             mu = mpmath.sqrt(2) * loss
-            if mu == mpmath.inf:
-                return True
+            if mu in {0, mpmath.inf}:
+                return bool(mu)
             gauss = mpmath.ncdf(mu / 2 - level * k / mu) - mpmath.exp(level * k) * mpmath.ncdf(
                 -mu / 2 - level * k / mu
             )

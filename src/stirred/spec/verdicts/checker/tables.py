@@ -1,15 +1,20 @@
 """Checking that tables determine a table: every rule is verified from its facts, by code that did not find them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
-from typing import Any
+from math import comb, prod
 
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import AtLeast, Invariant, Margin
+from stirred.spec.verdicts.checker.shape import margins_of
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.pairs import fault
+from stirred.spec.verdicts.witness import Witness
+
+MOST_WEIGHED = 5_000_000  # cells times terms of a combination of tables
+Axis = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]  # variables, and their joint levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,8 @@ def determines(step: Derivation, given: Given, wanted: Invariant, domain: Domain
     if step.rule == "all of":
         faults = [determines(premise, given, wanted, domain) for premise in step.premises]
         return "" if any(not found for found in faults) else f"no step concludes: {wanted}"
-    if step.facts.get("wanted", wanted) != wanted and step.rule not in {"finite distance", "every map"}:
-        return f"the step is about {step.facts['wanted']}, not about {wanted}"
+    if wanted != step.facts.get("wanted", wanted) and step.rule not in {"finite distance", "every map"}:
+        return f"the step is not about {wanted}"
     rule = _RULES.get(step.rule)
     return f"there is no rule {step.rule!r}" if rule is None else rule(step, given, wanted, domain)
 
@@ -42,10 +47,18 @@ def determines_all(step: Derivation, given: Given, wanted: Iterable[Invariant], 
 def leaves_open(step: Derivation, given: Given, wanted: Iterable[Invariant], domain: Domain) -> str:
     """What is wrong with a derivation that ``given`` does not determine one of ``wanted``; empty where it holds."""
     asked = tuple(wanted)
+    kinds = {need.record_type for one in asked for need in one.needs()}
     if step.rule == "every map":
-        faults = [_open_pair(premise, given, asked, domain) for premise in step.premises]
-        return next((found for found in faults if found), "") or _missing_maps(step, domain)
-    return _open_pair(step, given, asked, domain) or _several_maps(step, domain)
+        if len(kinds) != 1:
+            return "the tables asked for are of several record types"
+        faults = (
+            _open_pair(premise, given, asked, domain) or _another_map(premise, domain)
+            for premise in step.premises
+        )
+        return next((found for found in faults if found), "") or _missing_maps(step, domain, *kinds)
+    if step.witness is not None and undecided_map(step.witness, domain):
+        return "the areas may lie in each other in other ways too"
+    return _open_pair(step, given, asked, domain)
 
 
 def _open_pair(step: Derivation, given: Given, wanted: tuple[Invariant, ...], domain: Domain) -> str:
@@ -57,6 +70,44 @@ def _open_pair(step: Derivation, given: Given, wanted: tuple[Invariant, ...], do
     )
 
 
+def undecided_map(pair: Witness, domain: Domain) -> bool:
+    """Whether the records of a pair lie in areas by name, where the domain does not say which area lies in which."""
+    return any(
+        _onto(len(domain.levels(kind, fine) or ()), len(domain.levels(kind, coarse) or ())) != 1
+        for kind, fine, coarse, _ in _named_areas(pair, domain)
+    )
+
+
+def _named_areas(pair: Witness, domain: Domain) -> Iterator[tuple[str, str, str, tuple[str, str]]]:
+    """Record type, two variables of which the first determines the second, and levels of both in one record."""
+    for kind, values, _ in (*pair.first.rows, *pair.second.rows):
+        at = dict(values)
+        for fine, coarse in product(at, at):
+            levels = (domain.levels(kind, fine) or (), domain.levels(kind, coarse) or ())
+            if fine == coarse or at[fine] not in levels[0] or at[coarse] not in levels[1]:
+                continue
+            if coarse in domain.closure(kind, (fine,)):
+                yield kind, fine, coarse, (at[fine], at[coarse])
+
+
+def _another_map(step: Derivation, domain: Domain) -> str:
+    """Whether the pair of a step lies in areas otherwise than the step's own joint levels say."""
+    if step.witness is None:
+        return "a step shows no pair of data sets"
+    ways = _joint(step)
+    for _, fine, coarse, (low, high) in _named_areas(step.witness, domain):
+        if not any(
+            fine in names
+            and coarse in names
+            and any(
+                level[names.index(fine)] == low and level[names.index(coarse)] == high for level in levels
+            )
+            for names, levels in ways.items()
+        ):
+            return "a pair of data sets lies in other areas than its step says"
+    return ""
+
+
 def _kept(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     del step, domain
     return "" if wanted in given else f"{wanted} is not among the given invariants"
@@ -64,8 +115,8 @@ def _kept(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> 
 
 def _read_off(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     source = step.facts["given"]
-    if not isinstance(wanted, Margin) or not isinstance(source, Margin) or source not in given:
-        return f"{source} is not a given table"
+    if not isinstance(wanted, Margin) or type(source) is not Margin or source not in given:
+        return "the table to read off is not a given one"
     return readable(source, wanted, domain)
 
 
@@ -90,14 +141,12 @@ def readable(source: Margin, wanted: Margin, domain: Domain) -> str:
 
 
 def _size(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    sized = step.facts["given"]
     if not isinstance(wanted, Margin) or wanted.record_type != "person" or domain.has("group quarters"):
         return "persons are not counted by the households' sizes here"
     areas = {*wanted.by, *wanted.conditions()}
     if not areas <= {*domain.spine} or not domain.size_variable:
         return "only counts by area follow from the sizes of households"
-    if sized != Margin("household", (*wanted.by, domain.size_variable), wanted.where):
-        return "the table of households is not the one by area and size"
+    sized = Margin("household", (*wanted.by, domain.size_variable), wanted.where)
     return determines(step.premises[0], given, sized, domain)
 
 
@@ -120,12 +169,23 @@ def _homes(step: Derivation, given: Given, wanted: Invariant, domain: Domain) ->
 
 
 def _sums(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    margins: tuple[Margin, ...] = step.facts["given"]
-    if not isinstance(wanted, Margin) or not all(margin in given for margin in margins):
+    margins = margins_of(step.facts["given"])
+    axes = _axes(step)
+    if not isinstance(wanted, Margin) or margins is None or not all(margin in given for margin in margins):
         return "a table of the combination is not given"
-    axes: tuple[Any, ...] = step.facts["axes"]
-    on_axes = {name for axis in axes for name in axis.variables}
-    used = {place for combination in step.facts["combinations"].values() for place, _ in combination}
+    combinations = _combinations(step, len(margins))
+    if axes is None or combinations is None:
+        return "the combination of tables is not written out as it should be"
+    named = [name for names, _ in axes for name in names]
+    on_axes = {*named}
+    if len(on_axes) < len(named):
+        return "a variable is written out twice"
+    terms = 1 + sum(1 + len(combination) for combination in combinations.values())
+    if terms * prod(len(levels) for _, levels in axes) > MOST_WEIGHED:
+        return "the combination of tables is too large to be checked"
+    used = {place for combination in combinations.values() for place, _ in combination}
+    if any(margins[place].record_type != wanted.record_type for place in used):
+        return "the tables count different records"
     for axis in axes:
         missing = _too_few(axis, [*margins, wanted], domain, wanted.record_type)
         if missing:
@@ -138,26 +198,59 @@ def _sums(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> 
         seen = domain.closure(wanted.record_type, margins[place].by)
         if any(name not in seen and not _constant(domain, wanted.record_type, name) for name in plain):
             return f"{margins[place]} does not show all variables of {wanted}"
-    return _adds_up(step.facts["combinations"], margins, wanted, axes, on_axes)
+    return _adds_up(combinations, margins, wanted, axes, on_axes)
+
+
+def _axes(step: Derivation) -> tuple[Axis, ...] | None:
+    """The axes of a step as plain texts; None where they are anything else."""
+    found: list[Axis] = []
+    for axis in step.facts.get("axes", ()):
+        names, levels = tuple(axis.variables), tuple(tuple(level) for level in axis.levels)
+        texts = [*names, *(text for level in levels for text in level)]
+        if not names or any(type(text) is not str for text in texts):
+            return None
+        if any(len(level) != len(names) for level in levels) or len({*levels}) < len(levels):
+            return None
+        found.append((names, levels))
+    return tuple(found)
+
+
+Combinations = Mapping[tuple[str, ...], Mapping[tuple[int, tuple[str, ...]], Fraction]]
+
+
+def _combinations(step: Derivation, tables: int) -> Combinations | None:
+    """The combination for each wanted cell, as plain numbers; None where it is anything else."""
+    found: dict[tuple[str, ...], dict[tuple[int, tuple[str, ...]], Fraction]] = {}
+    for cell, terms in dict(step.facts["combinations"]).items():
+        if type(cell) is not tuple or any(type(text) is not str for text in cell):
+            return None
+        found[cell] = {}
+        for (place, key), weight in dict(terms).items():
+            if type(place) is not int or not 0 <= place < tables or type(key) is not tuple:
+                return None
+            if type(weight) not in {int, Fraction} or any(type(text) is not str for text in key):
+                return None
+            found[cell][place, key] = Fraction(weight)
+    return found
 
 
 def _sums_alone(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    return _sums(step, given, wanted, domain) or _several_maps(step, domain)
+    return _sums(step, given, wanted, domain) or _several_maps(step, domain, wanted.needs()[0].record_type)
 
 
 def _adds_up(
-    combinations: Mapping[tuple[str, ...], Mapping[tuple[int, tuple[str, ...]], Fraction]],
+    combinations: Combinations,
     margins: tuple[Margin, ...],
     wanted: Margin,
-    axes: tuple[Any, ...],
+    axes: tuple[Axis, ...],
     on_axes: set[str],
 ) -> str:
     """On every combination of levels the combination counts a record exactly as the wanted table does."""
-    for levels in product(*(axis.levels for axis in axes)):
+    for chosen in product(*(levels for _, levels in axes)):
         cell = {
             n: v
-            for axis, level in zip(axes, levels, strict=True)
-            for n, v in zip(axis.variables, level, strict=True)
+            for (names, _), level in zip(axes, chosen, strict=True)
+            for n, v in zip(names, level, strict=True)
         }
         mine = _key(wanted, cell, on_axes)
         if mine is not None and mine not in combinations:
@@ -193,17 +286,14 @@ def _sizes(domain: Domain, kind: str) -> dict[str, int | None]:
     return {v.name: v.size for v in domain.record_type(kind).variables} if domain.has(kind) else {}
 
 
-def _too_few(axis: Any, margins: Iterable[Margin], domain: Domain, kind: str) -> str:
+def _too_few(axis: Axis, margins: Iterable[Margin], domain: Domain, kind: str) -> str:
     """Whether the levels written out stand for all: two of each class that the restrictions do not tell apart."""
-    if len(axis.variables) > 1:
-        names = axis.variables
-        for place, name in enumerate(names):
-            if {level[place] for level in axis.levels} != {*(domain.levels(kind, name) or ())}:
-                return f"levels of {name} are missing"
-        return ""
-    (name,) = axis.variables
+    names, levels = axis
+    if len(names) > 1:
+        return _no_nesting(axis, domain, kind)
+    (name,) = names
     limits = [frozenset(m.conditions()[name]) for m in margins if name in m.conditions()]
-    shown = {level for (level,) in axis.levels}
+    shown = {level for (level,) in levels}
     stated = domain.levels(kind, name)
     size = _sizes(domain, kind).get(name)
     named = frozenset[str]().union(*limits) if limits else frozenset()
@@ -219,45 +309,70 @@ def _too_few(axis: Any, margins: Iterable[Margin], domain: Domain, kind: str) ->
     return ""
 
 
+def _no_nesting(axis: Axis, domain: Domain, kind: str) -> str:
+    """Why joint levels are no way in which listed areas lie in each other: each finest level once, below one of each."""
+    names, levels = axis
+    for coarse, fine in pairwise(names):
+        if coarse not in domain.closure(kind, (fine,)):
+            return f"nothing says that a {fine} lies in one {coarse}"
+    for place, name in enumerate(names):
+        if {level[place] for level in levels} != {*(domain.levels(kind, name) or ())}:
+            return f"levels of {name} are missing"
+    if len({level[-1] for level in levels}) < len(levels):
+        return f"a {names[-1]} lies in two areas"
+    for place in range(len(names) - 1):
+        above = {(level[place + 1], level[place]) for level in levels}
+        if len({fine for fine, _ in above}) < len(above):
+            return f"a {names[place + 1]} lies in two areas"
+    return ""
+
+
 def _every_map(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    faults = [_sums(premise, given, wanted, domain) for premise in step.premises]
-    about = all(premise.facts.get("wanted") == wanted and premise.rule == "sums" for premise in step.premises)
-    if not about:
+    if not step.premises or any(
+        premise.rule != "sums" or wanted != premise.facts.get("wanted") for premise in step.premises
+    ):
         return "a step is about another table"
-    return next((found for found in faults if found), "") or _missing_maps(step, domain)
+    faults = (_sums(premise, given, wanted, domain) for premise in step.premises)
+    kind = wanted.needs()[0].record_type
+    return next((found for found in faults if found), "") or _missing_maps(step, domain, kind)
 
 
-def _joint(step: Derivation) -> list[Any]:
-    return [axis for axis in step.facts.get("axes", ()) if len(axis.variables) > 1]
+def _joint(step: Derivation) -> dict[tuple[str, ...], frozenset[tuple[str, ...]]]:
+    """The joint axes of a step, each with its set of joint levels."""
+    return {names: frozenset(levels) for names, levels in _axes(step) or () if len(names) > 1}
 
 
-def _maps(step: Derivation, domain: Domain) -> int:
+def _maps(step: Derivation, domain: Domain, kind: str) -> int:
     """In how many ways the areas of a step may lie in each other."""
-    kind = step.facts["wanted"].needs()[0].record_type
     expected = 1
-    for axis in _joint(step):
-        sizes = [len(domain.levels(kind, name) or ()) for name in axis.variables]
+    for names in _joint(step):
+        sizes = [len(domain.levels(kind, name) or ()) for name in names]
         for coarse, fine in pairwise(sizes):
             expected *= _onto(fine, coarse)
     return expected
 
 
-def _several_maps(step: Derivation, domain: Domain) -> str:
-    if _joint(step) and _maps(step, domain) != 1:
+def _several_maps(step: Derivation, domain: Domain, kind: str) -> str:
+    if _joint(step) and _maps(step, domain, kind) != 1:
         return "the areas may lie in each other in other ways too"
     return ""
 
 
-def _missing_maps(step: Derivation, domain: Domain) -> str:
-    ways = {tuple(axis.levels for axis in _joint(premise)) for premise in step.premises}
-    expected = _maps(step.premises[0], domain)
-    return "" if len(ways) == expected else "some ways in which areas may lie in each other are missing"
+def _missing_maps(step: Derivation, domain: Domain, kind: str) -> str:
+    """Each way in which the areas may lie in each other needs a step of its own, all over the same areas."""
+    ways = [_joint(premise) for premise in step.premises]
+    axes = (axis for way in ways for axis in way.items())
+    if not ways or not ways[0] or any({*way} != {*ways[0]} for way in ways):
+        return "the steps are not about the same areas"
+    if any(_no_nesting((names, tuple(levels)), domain, kind) for names, levels in axes):
+        return "a step is about areas that do not lie in each other so"
+    different = {frozenset(way.items()) for way in ways}
+    expected = _maps(step.premises[0], domain, kind)
+    return "" if len(different) == expected else "some ways in which areas may lie in each other are missing"
 
 
 def _onto(fine: int, coarse: int) -> int:
     """The number of maps from ``fine`` onto ``coarse`` levels, by inclusion and exclusion."""
-    from math import comb
-
     return sum((-1) ** j * comb(coarse, j) * (coarse - j) ** fine for j in range(coarse + 1))
 
 
@@ -274,7 +389,7 @@ def _function_of(step: Derivation, given: Given, wanted: Invariant, domain: Doma
 
 def _some_part(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     other = step.facts["given"]
-    if not (isinstance(wanted, AtLeast) and isinstance(other, AtLeast) and other in given):
+    if not (isinstance(wanted, AtLeast) and type(other) is AtLeast and other in given):
         return "the inequality is not given"
     if not (wanted.than == other.than == 1 and wanted.statistic.where == other.statistic.where):
         return "only whether there is any record passes from parts to the whole"
@@ -282,10 +397,8 @@ def _some_part(step: Derivation, given: Given, wanted: Invariant, domain: Domain
 
 
 def _finite_distance(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    fixed = frozenset(step.facts["fixed"])
-    if not fixed <= given.fixed:
-        return "the distance does not fix these numbers"
-    return determines(step.premises[0], Given(given.invariants | fixed, given.fixed), wanted, domain)
+    # which numbers the distance fixes is worked out from the specification, whatever the step says
+    return determines(step.premises[0], Given(given.invariants | given.fixed, given.fixed), wanted, domain)
 
 
 _RULES = {
