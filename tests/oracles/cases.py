@@ -309,10 +309,13 @@ class Maker:
         plain = replace(first, varies=None, parts=(), bounds=())
         inner = first.input_premetric.unrestricted
         assert isinstance(inner, sp.RecordPremetric)
-        far = r.choice((sp.Hamming, sp.SymmetricDifference))(inner.record_type, link=inner.link)
+        added = isinstance(inner, sp.SymmetricDifference)
+        turned = (sp.Hamming if added else sp.SymmetricDifference)(inner.record_type, link=inner.link)
+        scaled = first.budget * (Fraction(2) if added else Fraction(1, 2))
         ways: list[dict[str, Any]] = [
             {"input_premetric": other.input_premetric},
-            {"input_premetric": far, "budget": r.choice((first.budget, first.budget * 2))},
+            {"input_premetric": turned},
+            *(2 * [{"input_premetric": turned, "budget": scaled}]),
             {"input_premetric": inner},
             {"input_premetric": sp.Neighbours(inner)},
             {"output_premetric": other.output_premetric, "budget": other.budget},
