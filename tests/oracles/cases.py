@@ -17,7 +17,7 @@ import mpmath
 
 import stirred.spec as sp
 from oracles.census import Strata
-from oracles.forgeries import Forger
+from oracles.inventions import Forger
 from oracles.losses import Judgement, Statement, excess, judge, noisy_table, true_concentration, true_loss
 from oracles.promises import DIGITS, Law
 from oracles.swaps import universe_laws
@@ -63,8 +63,14 @@ def towns() -> tuple[Town, ...]:
         _town("one kind of person", "block:2 tenure:2", "sex:1", spine=("block",), most=3),
         _town("families in places and tenures", "block:2 tenure:2", "sex:2", spine=("block",), most=2),
         _town("families with sizes", "size:2 block:2", "sex:2", spine=("block",), size="size", most=3),
-        _town("families in nested places", "county:2 block:3", "sex:2", spine=("county", "block"), maps=NESTED,
-              most=2),
+        _town(
+            "families in nested places",
+            "county:2 block:3",
+            "sex:2",
+            spine=("county", "block"),
+            maps=NESTED,
+            most=2,
+        ),
         _town("larger families", "block:2", "sex:2", spine=("block",), largest=3, most=2),
         _town("persons with two variables", "block:2", "sex:2 age:2", spine=("block",), most=2),
     )
@@ -153,7 +159,9 @@ def _stated(
     *,
     above: bool,
 ) -> Statement:
-    kind = {sp.Multiplicative: "pure", sp.NormalizedRenyi: "zcdp", sp.Approximate: "approximate"}[type(output)]
+    kind = {sp.Multiplicative: "pure", sp.NormalizedRenyi: "zcdp", sp.Approximate: "approximate"}[
+        type(output)
+    ]
     delta = output.delta if isinstance(output, sp.Approximate) else Fraction(0)
     found: Any = _number(budget, above=above)
     strata = None
@@ -202,7 +210,8 @@ def allowed_by(spec: Specification) -> tuple[Statement, ...]:
 PURE = tuple((sp.Multiplicative(), b) for b in ("0", "1/2", "1", "2", "5"))
 ZCDP = tuple((sp.NormalizedRenyi(), b) for b in ("1/3", "1", "2"))
 APPROXIMATE = tuple(
-    (sp.Approximate(delta), b) for delta, b in (("1/100", "1/2"), ("1/10", "1"), ("1/1000", "2"), ("1/10", "0"))
+    (sp.Approximate(delta), b)
+    for delta, b in (("1/100", "1/2"), ("1/10", "1"), ("1/1000", "2"), ("1/10", "0"))
 )
 
 
@@ -272,9 +281,15 @@ class Maker:
         match = hold[1:] if r.random() < 0.5 else []
         hold = [name for name in hold if name not in match]
         law = sp.SizeLaw(r.choice(("theorem-1", "by-size")), r.choice(("1/2", "3/4", "1/20")))
-        tables = (Count(HOUSEHOLD, tuple(sorted((*match, *hold)))), Count(HOUSEHOLD, tuple(sorted((*match, swap)))))
+        tables = (
+            Count(HOUSEHOLD, tuple(sorted((*match, *hold)))),
+            Count(HOUSEHOLD, tuple(sorted((*match, swap)))),
+        )
         function = sp.BudgetFunction(
-            law=law, statistic=sp.LargestStratum(HOUSEHOLD, match, hold, (swap,)), b=REALISED, realised="there"
+            law=law,
+            statistic=sp.LargestStratum(HOUSEHOLD, match, hold, (swap,)),
+            b=REALISED,
+            realised="there",
         )
         return self.specification(
             frozenset(tables),
@@ -301,7 +316,6 @@ class Maker:
         if r.random() < 0.3:
             found = replace(found, budget=first.budget)
         return found
-
 
     def changed(self, first: Specification) -> Specification:
         """The first with its distance, its output premetric or its budget changed, or with one invariant more or less."""
@@ -334,7 +348,9 @@ class Tally:
     """Questions by kind and answer, and the answers that enumeration refutes."""
 
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
-    faults: list[tuple[str, int, str]] = field(default_factory=list)  # kind, number of the case, what is wrong
+    faults: list[tuple[str, int, str]] = field(
+        default_factory=list
+    )  # kind, number of the case, what is wrong
 
     def note(self, kind: str, answer: str) -> None:
         self.answers[kind, answer] += 1
@@ -351,7 +367,9 @@ class Tally:
 
     def __str__(self) -> str:
         rows = [f"{n:6} {kind}: {answer}" for (kind, answer), n in sorted(self.answers.items())]
-        return "\n".join([*rows, *(f"{kind} (case {case}): {words}" for kind, case, words in self.faults[:20])])
+        return "\n".join(
+            [*rows, *(f"{kind} (case {case}): {words}" for kind, case, words in self.faults[:20])]
+        )
 
 
 def whole(spec: Specification) -> str:
@@ -359,7 +377,11 @@ def whole(spec: Specification) -> str:
     if len(spec.parts) > 1:
         return f"{spec} (made of {'; '.join(f'{p.input_premetric} {p.output_premetric} {p.budget}' for p in spec.parts)})"
     function = spec.varies
-    return f"{spec}" if function is None else f"{spec} ({function.law or f'{function.least} to {function.most}'})"
+    return (
+        f"{spec}"
+        if function is None
+        else f"{spec} ({function.law or f'{function.least} to {function.most}'})"
+    )
 
 
 def shown_pair(town: Town, found: Judgement) -> str:
@@ -413,7 +435,11 @@ def ask_comparison(tally: Tally, case: int, town: Town, first: Specification, se
         if relation in says:
             found = judge(town, allowed_by(one), promised(other))
             if found.found == "broken":
-                tally.blame("compare", case, f"{relation} is false: {first} and {second}\n    {shown_pair(town, found)}")
+                tally.blame(
+                    "compare",
+                    case,
+                    f"{relation} is false: {first} and {second}\n    {shown_pair(town, found)}",
+                )
 
 
 def ask_restatement(tally: Tally, case: int, town: Town, first: Specification, maker: Maker) -> None:
@@ -424,7 +450,9 @@ def ask_restatement(tally: Tally, case: int, town: Town, first: Specification, m
         if way == "per":
             second = first.per(premetric_of(maker.distance()))
         elif way == "under":
-            second = first.under(r.choice((sp.Multiplicative(), sp.NormalizedRenyi(), sp.Approximate("1/10"))))
+            second = first.under(
+                r.choice((sp.Multiplicative(), sp.NormalizedRenyi(), sp.Approximate("1/10")))
+            )
         else:
             first = first.given(invariant_of(maker.count()))
             second = first if way == "given" else first.without(r.choice([*first.multiverse]))
@@ -437,7 +465,9 @@ def ask_restatement(tally: Tally, case: int, town: Town, first: Specification, m
         tally.blame(way, case, f"{first} restated as {second}\n    {shown_pair(town, found)}")
 
 
-def ask_composition(tally: Tally, case: int, town: Town, specs: Sequence[Specification], maker: Maker) -> None:
+def ask_composition(
+    tally: Tally, case: int, town: Town, specs: Sequence[Specification], maker: Maker
+) -> None:
     """The sum is kept by every mechanism that publishes an output under each part; and so is what the sum implies."""
     try:
         total = specs[0] + specs[1]
@@ -581,13 +611,15 @@ def ask_swap(tally: Tally, case: int, maker: Maker) -> None:
     town = r.choice([t for t in towns() if "block" in t.spine and t.kind == HOUSEHOLD])
     maker = Maker(town, r)
     rest = [name for name, _ in town.homes if name not in town.spine]
-    match = [n for n in town.spine[:-1]] + [n for n in rest if n == town.size or r.random() < 0.2]
+    match = [*town.spine[:-1]] + [n for n in rest if n == town.size or r.random() < 0.2]
     free = [n for n in rest if n not in match]
     hidden = [n for n in free if r.random() < 0.5]
     if town.people is None and hidden == free:
         hidden = hidden[1:]
     rate = r.choice((Fraction(1, 2), Fraction(1, 5), Fraction(3, 4)))
-    start = len(town.data) - 1 - r.randrange(len(town.data) * 2 // 3)  # data sets of more households come last
+    start = (
+        len(town.data) - 1 - r.randrange(len(town.data) * 2 // 3)
+    )  # data sets of more households come last
     mechanism = PermutationSwapping(match=match, swap=["block"], rate=str(rate), drop=hidden)
     try:
         spec = mechanism.specification(census_of(town, start))
@@ -651,7 +683,12 @@ def census_of(town: Town, place: int) -> Any:
         for i, (name, _) in enumerate(town.people):
             rows[name] = [person[i] for _, person in persons]
         files[PERSON] = pa.table({name: pa.array(values, pa.string()) for name, values in rows.items()})
-    schema = {"name": "small", "largest_household": town.largest, "geography": {"spine": list(town.spine)}, "record": record}
+    schema = {
+        "name": "small",
+        "largest_household": town.largest,
+        "geography": {"spine": list(town.spine)},
+        "record": record,
+    }
     return Census.of(schema, files)
 
 
@@ -712,13 +749,19 @@ def _forge_refinement(tally: Tally, case: int, town: Town, maker: Maker, forger:
     margins = tuple(i for i in given if isinstance(i, sp.Margin))
     for step in forger.inventions(margins, target):
         try:
-            problems = check_refinement(given, sp.Multiverse.of(target), domain_of(town), sp.Verdict.yes("forged", step))
+            problems = check_refinement(
+                given, sp.Multiverse.of(target), domain_of(town), sp.Verdict.yes("forged", step)
+            )
         except Exception as error:
-            tally.blame("forged", case, f"{type(error).__name__} in {step.rule!r}: {given} determine {target}")
+            tally.blame(
+                "forged", case, f"{type(error).__name__} in {step.rule!r}: {given} determine {target}"
+            )
             continue
         tally.note("forged refinement", f"{step.rule} {'refused' if problems else 'accepted'}")
         if not problems:
-            tally.blame("forged", case, f"accepted {step.rule!r}: {given} determine {target}\n    {step.to_json()}")
+            tally.blame(
+                "forged", case, f"accepted {step.rule!r}: {given} determine {target}\n    {step.to_json()}"
+            )
 
 
 KINDS = ("implies", "compare", "restate", "compose", "distance", "mechanism", "swap", "forge")
@@ -750,5 +793,3 @@ def run(cases: Iterator[int] | range, kinds: Sequence[str] = KINDS, seed: str = 
             elif kind == "forge":
                 ask_forgery(tally, case, town, maker)
     return tally
-
-

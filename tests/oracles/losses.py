@@ -109,16 +109,22 @@ def _at_row(losses: Sequence[tuple[Statement, int, int]], second: Statement, b: 
         return _together([(one, one.at(mine), d) for one, d, mine in losses], wanted)
 
 
-def _together(losses: Sequence[tuple[Statement, Any, int]], wanted: tuple[str, Any, tuple[int, int], int]) -> Found:
+def _together(
+    losses: Sequence[tuple[Statement, Any, int]], wanted: tuple[str, Any, tuple[int, int], int]
+) -> Found:
     """Several outputs at once: mechanisms that are allowed, and do they break the second? Else "cannot tell"."""
     revealed = [one.output == "approximate" and one.delta[0] > 0 for one, _, _ in losses]
-    kinds = {one.output if hidden else ("zcdp" if one.output == "zcdp" else "pure")
-             for (one, _, _), hidden in zip(losses, revealed, strict=True)}
+    kinds = {
+        one.output if hidden else ("zcdp" if one.output == "zcdp" else "pure")
+        for (one, _, _), hidden in zip(losses, revealed, strict=True)
+    }
     kind, limit, delta, k = wanted
     if kinds == {"pure"} and kind == "approximate":
         return _product([(e * d, mpmath.mpf(0)) for _, e, d in losses], wanted)
     if kinds == {"pure"} and kind == "pure":
-        return at_pair(("pure", mpmath.fsum(e * d for _, e, d in losses), (0, 1), 1), (kind, limit * k, delta, 1))
+        return at_pair(
+            ("pure", mpmath.fsum(e * d for _, e, d in losses), (0, 1), 1), (kind, limit * k, delta, 1)
+        )
     if kinds == {"zcdp"}:
         total = mpmath.sqrt(mpmath.fsum((e * d) ** 2 for _, e, d in losses))
         if kind == "approximate":
@@ -150,8 +156,13 @@ def _product(parts: Sequence[tuple[Any, Any]], wanted: tuple[str, Any, tuple[int
     each = []
     for loss, reveal in parts:
         p = 1 / (1 + mpmath.exp(-loss))
-        each.append([(reveal, mpmath.mpf(0)), ((1 - reveal) * p, (1 - reveal) * (1 - p)),
-                     ((1 - reveal) * (1 - p), (1 - reveal) * p)])
+        each.append(
+            [
+                (reveal, mpmath.mpf(0)),
+                ((1 - reveal) * p, (1 - reveal) * (1 - p)),
+                ((1 - reveal) * (1 - p), (1 - reveal) * p),
+            ]
+        )
     for outcome in product(*each):
         one, other = (mpmath.fprod(pair[side] for pair in outcome) for side in (0, 1))
         over += max(mpmath.mpf(0), one - mpmath.exp(limit * k) * other)
@@ -163,9 +174,14 @@ def _product(parts: Sequence[tuple[Any, Any]], wanted: tuple[str, Any, tuple[int
 Laws = Mapping[int, Mapping[Any, Fraction | float]]  # for data sets by number: the probability of each output
 
 
-def _pairs(town: Town, laws: Laws, kept: Kept, distance: Distance) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _pairs(
+    town: Town, laws: Laws, kept: Kept, distance: Distance
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """The laws of both data sets, and their distance, for all pairs of one universe."""
-    outputs = {output: place for place, output in enumerate({output: None for law in laws.values() for output in law})}
+    outputs = {
+        output: place
+        for place, output in enumerate({output: None for law in laws.values() for output in law})
+    }
     table = np.zeros((len(laws), len(outputs)))
     for row, law in enumerate(laws.values()):
         for output, chance in law.items():

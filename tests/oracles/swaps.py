@@ -28,7 +28,9 @@ def permutation_law(n: int, rate: Fraction) -> tuple[tuple[tuple[int, ...], Frac
     return tuple((g, w / total) for g, w in weight)
 
 
-def swap_law(homes: Sequence[Home], match: Sequence[str], swap: Sequence[str], hidden: Sequence[str], rate: Fraction) -> Law:
+def swap_law(
+    homes: Sequence[Home], match: Sequence[str], swap: Sequence[str], hidden: Sequence[str], rate: Fraction
+) -> Law:
     """What a swap of these households releases: sorted households without the hidden variables, with their probability."""
     strata: dict[tuple[str, ...], list[Home]] = {}
     for home in homes:
@@ -63,9 +65,15 @@ def _released(
 
 
 def universe_laws(
-    town: Town, places: Sequence[int], match: Sequence[str], swap: Sequence[str], hidden: Sequence[str], rate: Fraction
+    town: Town,
+    places: Sequence[int],
+    match: Sequence[str],
+    swap: Sequence[str],
+    hidden: Sequence[str],
+    rate: Fraction,
 ) -> list[Law]:
     """The law of each of these data sets."""
     return [
-        swap_law([town.kinds[kind] for kind in town.data[place]], match, swap, hidden, rate) for place in places
+        swap_law([town.kinds[kind] for kind in town.data[place]], match, swap, hidden, rate)
+        for place in places
     ]

@@ -60,7 +60,7 @@ Kept = frozenset[Count | Reach | Whole]  # what is published exactly
 
 @dataclass(frozen=True)
 class Distance:
-    """``change``: Hamming, else the symmetric difference; ``free``: a person who moves counts once; ``near``: neighbours only."""
+    """Hamming where ``change``, else the symmetric difference; ``free``: a move counts once; ``near``: neighbours only."""
 
     unit: str
     change: bool = True
@@ -104,9 +104,11 @@ class Town:
             at = dict(zip((name for name, _ in self.homes), values, strict=True))
             if any(dict(by)[at[of]] != at[determined] for of, determined, by in self.maps):
                 continue
-            for persons in self._inside():
-                if not self.size or at[self.size] == str(len(persons)):
-                    found.append(Home(tuple(at.items()), persons))
+            found += [
+                Home(tuple(at.items()), persons)
+                for persons in self._inside()
+                if not self.size or at[self.size] == str(len(persons))
+            ]
         return tuple(found)
 
     def _inside(self) -> list[tuple[tuple[str, ...], ...]]:
@@ -161,7 +163,9 @@ class Town:
             return self.table(kept)
         if isinstance(kept, Whole):
             looks = [(tuple(dict(home.values)[n] for n in kept.by), home.persons) for home in self.kinds]
-            return self.counts @ np.array([[one == look for look in sorted({*looks})] for one in looks], np.int64)
+            return self.counts @ np.array(
+                [[one == look for look in sorted({*looks})] for one in looks], np.int64
+            )
         if isinstance(kept.than, int):
             return (self.table(kept.table) >= kept.than).astype(np.int64)
         cells = sorted({*self._cells(kept.table), *self._cells(kept.than)})
@@ -229,7 +233,9 @@ class Town:
     def _costs(self, distance: Distance) -> Ints:
         """Twice what one household in the place of another costs; the last place is no household."""
         kinds = [*self.kinds, None]
-        return np.array([[_cost(one, other, distance, self.kind) for other in kinds] for one in kinds], np.int64)
+        return np.array(
+            [[_cost(one, other, distance, self.kind) for other in kinds] for one in kinds], np.int64
+        )
 
     def steps(self, kept: Kept, distance: Distance) -> Ints:
         """How far apart two data sets of one universe are, by the shortest path inside it; −1 where none leads there.
@@ -242,7 +248,9 @@ class Town:
             direct = self.distances(distance)
             inside = np.where(label[:, None] == label[None, :], direct, NEVER)
             if distance.near:
-                found = shortest_path((inside == 1).astype(np.int8), method="D", directed=False, unweighted=True)
+                found = shortest_path(
+                    (inside == 1).astype(np.int8), method="D", directed=False, unweighted=True
+                )
                 inside = np.where(np.isinf(found), NEVER, found).astype(np.int64)
             self._kept[asked] = inside
         found_steps: Ints = self._kept[asked]
@@ -262,11 +270,14 @@ class Town:
     def written(self, place: int) -> str:
         """One data set in words."""
         homes = [self.kinds[kind] for kind in self.data[place]]
-        return "; ".join(
-            ",".join(f"{n}={v}" for n, v in home.values)
-            + ("" if self.people is None else "[" + " ".join("".join(p) for p in home.persons) + "]")
-            for home in homes
-        ) or "nobody"
+        return (
+            "; ".join(
+                ",".join(f"{n}={v}" for n, v in home.values)
+                + ("" if self.people is None else "[" + " ".join("".join(p) for p in home.persons) + "]")
+                for home in homes
+            )
+            or "nobody"
+        )
 
 
 def _cost(one: Home | None, other: Home | None, distance: Distance, kind: str) -> int:

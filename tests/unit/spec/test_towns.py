@@ -68,14 +68,19 @@ def place_of(*homes: str) -> int:
 def test_distances_are_those_of_the_joint_file(
     one: tuple[str, ...], other: tuple[str, ...], distance: Distance, expected: int
 ) -> None:
-    x, y = place_of(*("".join((h[0], *sorted(h[1:]))) for h in one)), place_of(*("".join((h[0], *sorted(h[1:]))) for h in other))
+    x, y = (
+        place_of(*("".join((h[0], *sorted(h[1:]))) for h in one)),
+        place_of(*("".join((h[0], *sorted(h[1:]))) for h in other)),
+    )
     assert PAIR.distances(distance)[x, y] == PAIR.distances(distance)[y, x] == expected
 
 
 @pytest.mark.parametrize("town", towns(), ids=lambda town: town.name)
 def test_distances_are_metrics(town: Town) -> None:
     some = np.random.default_rng(1).choice(len(town.data), min(60, len(town.data)), replace=False)
-    units = [(town.kind, False)] if town.people is None else [(HOUSEHOLD, False), (PERSON, False), (PERSON, True)]
+    units = (
+        [(town.kind, False)] if town.people is None else [(HOUSEHOLD, False), (PERSON, False), (PERSON, True)]
+    )
     for unit, free in units:
         for change in (True, False):
             found = town.distances(Distance(unit, change, free))[np.ix_(some, some)].astype(float)
@@ -103,7 +108,9 @@ def test_a_statement_is_used_up_by_a_mechanism_with_two_outcomes() -> None:
         maker = Maker(town, random)
         kept, wider = maker.kept(), maker.kept()
         first = Statement(kept, maker.distance(), "pure", mpmath.mpf(1))
-        second = Statement(kept if random.random() < 0.7 else wider, maker.distance(near=0.3), "pure", mpmath.mpf(2) / 3)
+        second = Statement(
+            kept if random.random() < 0.7 else wider, maker.distance(near=0.3), "pure", mpmath.mpf(2) / 3
+        )
         found = judge(town, [first], second)
         if found.pair is None:
             continue
@@ -129,7 +136,9 @@ def test_the_loss_of_a_law_is_the_largest_ratio() -> None:
     laws = noisy_table(PAIR, Count(HOUSEHOLD), 0.5)
     assert true_loss(PAIR, laws, frozenset(), Distance(HOUSEHOLD)) == 0  # it does not see what changes
     found = true_loss(PAIR, laws, frozenset(), Distance(HOUSEHOLD, change=False))
-    assert isclose(found, log(16 / 7))  # none or one household: 1/(1 + 1/2 + 1/4) against (1/2)/(1/2 + 1 + 1/2)
+    assert isclose(
+        found, log(16 / 7)
+    )  # none or one household: 1/(1 + 1/2 + 1/4) against (1/2)/(1/2 + 1 + 1/2)
     exact = {place: {len(data): 1.0} for place, data in enumerate(PAIR.data)}
     assert true_loss(PAIR, exact, frozenset(), Distance(HOUSEHOLD)) == 0
     assert true_loss(PAIR, exact, frozenset(), Distance(PERSON)) == float("inf")
@@ -140,7 +149,9 @@ def test_the_loss_of_a_law_is_the_largest_ratio() -> None:
 
 def decided(tally: Tally, kind: str) -> float:
     """The share of questions that were not left open."""
-    open_ = sum(n for (name, answer), n in tally.answers.items() if name == kind and answer.startswith("unknown"))
+    open_ = sum(
+        n for (name, answer), n in tally.answers.items() if name == kind and answer.startswith("unknown")
+    )
     return 1 - open_ / max(1, tally.asked(kind))
 
 
@@ -148,7 +159,9 @@ def decided(tally: Tally, kind: str) -> float:
 def test_enumeration_refutes_no_answer(kind: str) -> None:
     tally = run(range(QUICK[kind]), (kind,))
     assert not tally.faults, str(tally)
-    assert tally.asked("forged" if kind == "forge" else "+" if kind == "compose" else kind) or kind == "restate"
+    assert (
+        tally.asked("forged" if kind == "forge" else "+" if kind == "compose" else kind) or kind == "restate"
+    )
     if kind == "implies":
         assert decided(tally, kind) > 0.6
 

@@ -1,7 +1,7 @@
-"""Wrong derivations for the checker: of every rule, with invented facts, premises and witnesses, for statements that are false.
+"""Derivations that are invented at random, of every rule, for statements that enumeration refutes.
 
-A forger knows what the rules look like and invents everything else. A derivation of a statement that enumeration refutes
-must be refused, whatever it says.
+Facts, premises and witnesses are made up; only the names of the rules are real. The checker must refuse them all, whatever
+they say. `forgers` bends real derivations rule by rule; here the truth comes from enumeration alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,8 @@ class Forger:
                 premises = r.choice(((nested, budget), (budget,), (nested, nested, budget)))
                 yield name, Verdict.yes("forged", step("implication", *premises))
         tables = [
-            sp.Margin(kind.name, kind.names() - second.domain.identifiers(kind.name)) for kind in second.domain.record_types
+            sp.Margin(kind.name, kind.names() - second.domain.identifiers(kind.name))
+            for kind in second.domain.record_types
         ]
         for given in self.givens(second):
             steps = [found for table in tables for found in [self.determined(given, table)]]
@@ -95,7 +96,9 @@ class Forger:
         given = [g for g in given if g.record_type == wanted.record_type]
         if not given:
             return []
-        names = tuple(sorted({*wanted.by, *wanted.conditions(), *(n for g in given for n in (*g.by, *g.conditions()))}))
+        names = tuple(
+            sorted({*wanted.by, *wanted.conditions(), *(n for g in given for n in (*g.by, *g.conditions()))})
+        )
         every = [self._levels(wanted.record_type, name) for name in names]
         if not names or not all(every):
             return []
@@ -185,4 +188,3 @@ def _domain(town: Town) -> sp.Domain:
     from oracles.cases import domain_of
 
     return domain_of(town)
-
