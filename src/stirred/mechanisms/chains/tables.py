@@ -91,6 +91,8 @@ class RecordTables(Mechanism):
 
     def views_on(self, domain: Domain) -> Views:
         """The tables, on the domain of the census or of the given release."""
+        if domain.record_types and not domain.has(self.record):
+            return ()
         return largest_views(domain, (view_of(domain, self.record, by) for by in self.tables))
 
     def counts(self, census: "Census", by: Sequence[str]) -> pl.DataFrame:

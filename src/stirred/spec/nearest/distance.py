@@ -24,7 +24,7 @@ from stirred.languages import unit as noun
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import UndecidedError
 from stirred.spec.invariants.determine import Signed, pairs
-from stirred.spec.multiverse import AtLeast, Margin, Multiverse
+from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.nearest.joint_records import (
     KIN,
     PERSON,
@@ -174,8 +174,10 @@ def _least(
 ) -> int | None:
     """A norm that no change of any view lies below; None where none is proved."""
     below = lower_tables(asked, domain, multiverse, released)
+    if below is None:
+        return None
     found: list[int] = []
-    for view in views if below is not None else ():
+    for view in views:
         try:
             change = below.showing(view)
         except UndecidedError:
@@ -223,20 +225,15 @@ def _joint(
 
     The second answer says whether invariants that are no tables are kept too.
     """
-    others = any(not isinstance(i, Margin | AtLeast) for i in multiverse)
-    unknown = any(not i.needs() for i in multiverse)
-    for custom in (True, False) if others else (True,):
-        asked = joint_tables(domain, multiverse, unit, unit, total=total, custom=custom)
-        best, _ = _asked(asked)
-        if unit == PERSON:
-            for kin in KIN[PERSON]:
-                question = joint_tables(domain, multiverse, unit, kin, total=total, custom=custom)
-                more, _ = _asked(question, shown_only=True) if question.own else (None, True)
-                if more is not None and (best is None or more.norm >= best.norm):
-                    best, asked = more, question
-        if best is not None:
-            return best, custom and not unknown, asked
-    return None, False, asked
+    asked = joint_tables(domain, multiverse, unit, unit, total=total, custom=True)
+    best, _ = _asked(asked)
+    if unit == PERSON:
+        for kin in KIN[PERSON]:
+            question = joint_tables(domain, multiverse, unit, kin, total=total, custom=True)
+            more, _ = _asked(question, shown_only=True) if question.own else (None, True)
+            if more is not None and (best is None or more.norm >= best.norm):
+                best, asked = more, question
+    return best, all(i.needs() for i in multiverse), asked
 
 
 def _asked(
