@@ -148,9 +148,9 @@ FAULTS = {
     "laws known by bounds alone": Fault("forge", 3, ((budgets, "_bounds", realised_budgets),)),
     "areas that do not lie in each other": Fault("forge", 129, ((tables, "_no_nesting", no_problem),)),
     "a table of persons as a partition of households": Fault(
-        "implies", 0, ((neighbours, "_one_partition", one_table),)
+        "implies", 248, ((neighbours, "_one_partition", one_table),)
     ),
-    "a move as one change": Fault("restate", 0, ((units, "_moves", nothing),)),
+    "a move as one change": Fault("restate", 141, ((units, "_moves", nothing),)),
 }
 CACHES = (distance._smallest, specification._determined)
 

@@ -18,14 +18,14 @@ from oracles.swaps import permutation_law, swap_law
 from oracles.towns import HOUSEHOLD, PERSON, Count, Distance, Home, Town, Whole
 
 QUICK = {
-    "implies": 220,
-    "compare": 120,
-    "restate": 220,
-    "compose": 100,
-    "distance": 220,
-    "mechanism": 50,
+    "implies": 420,
+    "compare": 250,
+    "restate": 350,
+    "compose": 200,
+    "distance": 420,
+    "mechanism": 90,
     "swap": 40,
-    "forge": 110,
+    "forge": 220,
 }
 PARTS = 20  # the long run is cut into so many tests
 LONG = {kind: 4 * cases for kind, cases in QUICK.items()}  # of each part; bounded by cases, not by the clock
