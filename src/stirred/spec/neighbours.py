@@ -119,11 +119,13 @@ def _one_partition(domain: Domain, multiverse: Multiverse, premetric: RecordPrem
     """Whether the invariants fix how many records lie in each part of one partition, and nothing more.
 
     Then two data sets of a universe agree part by part, and records are changed inside their parts one after the other.
+    A table of persons is no partition of the households they live in: one household alone may not be able to change.
     """
     if not isinstance(premetric, Hamming):
         return False  # one record more or less changes the number in its part
     total = Margin(premetric.record_type)
     tables = [invariant for invariant in multiverse if isinstance(invariant, Margin)]
     return len(tables) == len(multiverse) and any(
-        Multiverse.of(table, total).refines(multiverse, domain) for table in tables
+        table.record_type == premetric.record_type and Multiverse.of(table, total).refines(multiverse, domain)
+        for table in tables
     )

@@ -74,7 +74,8 @@ def record_constant(
     """
     same_unit = source.record_type == to.record_type or {source.record_type, to.record_type} <= HOUSEHOLDS
     if same_unit:
-        found = _links(source, to) * _kinds(source, to, domain, multiverse)
+        moved = _moves(source, to, domain)
+        found = _kinds(source, to, domain, multiverse) * (_links(source, to) if moved is None else moved)
     elif source.record_type in HOUSEHOLDS and to.record_type == PERSON:
         found = _household_to_person(source, to, domain, multiverse, neighbours_only)
     elif source.record_type == PERSON and to.record_type in HOUSEHOLDS:
@@ -134,6 +135,19 @@ def _links(source: CountsRecords, to: CountsRecords) -> Constant:
             Fraction(2), "a person who moves between households counts twice under the first distance"
         )
     return ONE
+
+
+def _moves(source: CountsRecords, to: CountsRecords, domain: Domain) -> Constant | None:
+    """The factor where a move is two changes on one side, and one record removed and one added on the other; else None.
+
+    In a file of persons alone nobody moves between households.
+    """
+    linked = {kind.name for kind in domain.record_types} != {PERSON}
+    if source.record_type != PERSON or source.link == "free" or not linked:
+        return None
+    if not source.keeps_number or to.keeps_number:
+        return None
+    return Constant(Fraction(2), "a person who moves is two changes, but one record removed and one added")
 
 
 def _kinds(source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse) -> Constant:

@@ -6,7 +6,15 @@ from itertools import combinations_with_replacement, permutations
 import pytest
 
 from stirred.errors import IncompatibleError, SpecificationError
-from stirred.spec import Domain, Hamming, InputPremetric, Margin, Multiverse, SymmetricDifference
+from stirred.spec import (
+    Domain,
+    Hamming,
+    InputPremetric,
+    Margin,
+    Multiverse,
+    RecordType,
+    SymmetricDifference,
+)
 from stirred.spec.premetrics import RecordPremetric
 
 DOMAIN = Domain(name="toy", largest_household=3)
@@ -27,7 +35,8 @@ def factor(source: InputPremetric, to: InputPremetric, multiverse: Multiverse = 
         (Hamming("household"), Hamming("person", link="free"), NONE, 2),
         (SymmetricDifference("household"), Hamming("household"), NONE, 2),
         (SymmetricDifference("person"), Hamming("person"), NONE, 2),
-        (Hamming("person"), SymmetricDifference("person"), POPULATION, Fraction(1, 2)),
+        (Hamming("person"), SymmetricDifference("person"), POPULATION, 1),
+        (Hamming("person", link="free"), SymmetricDifference("person"), POPULATION, Fraction(1, 2)),
         (Hamming("person"), Hamming("household"), POPULATION, 3),
         (SymmetricDifference("person"), SymmetricDifference("household"), NONE, 3),
         (SymmetricDifference("person"), Hamming("household"), NONE, 6),
@@ -140,6 +149,23 @@ def test_the_constants_of_adding_and_removing_on_an_enumerated_census() -> None:
     assert worst["people/homes"] == factor(people, homes) == 3
     assert worst["people/changed"] == factor(people, Hamming("household")) == 6
     assert worst["changed/people"] == factor(Hamming("household"), people, UNITS) == 1
+
+
+def test_a_move_is_two_changes_and_two_records_that_differ() -> None:
+    """Half a record added or removed is a change only where nobody moves between homes."""
+    worst = {"kept": Fraction(0), "free": Fraction(0)}
+    for x in CENSUSES:
+        for y in CENSUSES:
+            if x == y or sum(map(len, x)) != sum(map(len, y)):
+                continue
+            people = 2 * person_free(x, y)
+            worst["kept"] = max(worst["kept"], Fraction(person_kept(x, y), people))
+            worst["free"] = max(worst["free"], Fraction(person_free(x, y), people))
+    people_added = SymmetricDifference("person")
+    assert worst["kept"] == factor(Hamming("person"), people_added, POPULATION) == 1
+    assert worst["free"] == factor(Hamming("person", link="free"), people_added, POPULATION) == Fraction(1, 2)
+    alone = Domain(name="alone", record_types=(RecordType(name="person"),))
+    assert Hamming("person").constant(people_added, alone, POPULATION).factor == Fraction(1, 2)
 
 
 PREMETRICS = [

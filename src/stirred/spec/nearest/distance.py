@@ -157,7 +157,7 @@ def _in_views(
     shown = [_asked(asked, view) for view in views]
     changes = [change for change, _ in shown if change is not None]
     if not changes:
-        return _nothing_shown(domain, multiverse, released, total=total)
+        return _nothing_shown(domain, multiverse, unit, released, total=total)
     heaviest, norms = max(changes, key=lambda change: change.norm), [change.norm for change in changes]
     least = _least(asked, domain, multiverse, released, views)
     return _Found(
@@ -189,12 +189,15 @@ def _least(
     return min(found, default=None)
 
 
-def _nothing_shown(domain: Domain, multiverse: Multiverse, released: Views, *, total: bool) -> Distance:
-    """What is said where no view is known to change: proved where the tables of its own records determine each."""
-    alone = [
-        own_tables(domain, multiverse, kind, total=total)
-        for kind in sorted({v.record_type for v in released})
-    ]
+def _nothing_shown(
+    domain: Domain, multiverse: Multiverse, unit: str, released: Views, *, total: bool
+) -> Distance:
+    """What is said where no view is known to change: proved where the tables of its own records determine each.
+
+    The distance fixes the number of its own records alone: with one household changed there may be one person more.
+    """
+    kinds = sorted({view.record_type for view in released})
+    alone = [own_tables(domain, multiverse, kind, total=total and kind == unit) for kind in kinds]
     for question in alone:
         for view in released:
             if view.record_type == question.kind and _asked(question, view) != (None, True):

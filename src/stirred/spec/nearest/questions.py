@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from stirred.spec.domain import Domain
+from stirred.spec.domain import PERSON, Domain
 from stirred.spec.invariants.axes import Model, models
 from stirred.spec.invariants.determine import Signed
 from stirred.spec.multiverse import Margin
@@ -20,7 +20,7 @@ class LightestChange:
     norm: int
     signed: Signed
     proved: bool  # no lighter one leaves the tables as they are
-    free: bool  # it leaves alone what rules of the domain tie
+    free: bool  # it leaves alone what rules of the domain tie, and is possible wherever areas lie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,8 @@ class Question:
         heaviest = max((change for change in found if change is not None), key=lambda c: c.norm, default=None)
         if heaviest is None:
             return None
+        if None in found:  # areas may lie in each other so that nothing can change
+            heaviest = replace(heaviest, free=False)
         same = all(change is not None and change.norm == heaviest.norm for change in found)
         return replace(heaviest, proved=heaviest.proved and same)
 
@@ -166,9 +168,9 @@ class Question:
         )
 
     def _ties(self, model: Model, light: Lightest) -> bool:
-        return bool(
-            light.alternating & self.tied or (len(light.vector) > 1 and model.restricted() & self.tied)
-        )
+        """Whether rules of the domain may forbid the change; a person of a larger household does not change alone."""
+        several = len(light.vector) > 1 or self.kind == PERSON
+        return bool(light.alternating & self.tied or (several and model.restricted() & self.tied))
 
     def _tables(self, model: Model) -> list[TableKeys]:
         cells = model.cells()

@@ -186,7 +186,7 @@ def distance_factor(
     if mine == theirs:
         return Fraction(1)
     near, one, other = isinstance(theirs, Neighbours), inner_of(mine), inner_of(theirs)
-    factor = Fraction(1) if one == other else _unit_factor(one, other)
+    factor = Fraction(1) if one == other else _unit_factor(one, other, second.domain)
     if factor is None:
         return f"no constant is known from {mine} to {theirs}"
     for kind in () if one == other else _numbers_needed(one, other, second.domain, near=near):
@@ -203,7 +203,7 @@ def distance_factor(
     return factor
 
 
-def _unit_factor(one: InputPremetric, other: InputPremetric) -> Fraction | None:
+def _unit_factor(one: InputPremetric, other: InputPremetric, domain: Domain) -> Fraction | None:
     """d_one ≤ factor · d_other wherever d_one is finite, from a table of its own."""
     if not isinstance(one, Hamming | SymmetricDifference) or not counts_records(one):
         return None
@@ -211,7 +211,10 @@ def _unit_factor(one: InputPremetric, other: InputPremetric) -> Fraction | None:
         return None
     changed, to_changed = type(one) is Hamming, type(other) is Hamming
     if one.record_type == other.record_type or {one.record_type, other.record_type} <= HOMES:
-        moves = 2 if one.link == "kept" and other.link == "free" else 1
+        # a move of a person is two changes, and one record removed and one added; persons alone do not move
+        alone = {kind.name for kind in domain.record_types} == {"person"}
+        mover = changed and not to_changed and one.record_type == "person" and not alone
+        moves = 2 if one.link == "kept" and (mover or other.link == "free") else 1
         copies = 1 if other.copies in {1, one.copies} else other.copies
         kinds = Fraction(1) if changed == to_changed else Fraction(1, 2) if changed else Fraction(2)
         return kinds * moves * copies
