@@ -25,7 +25,10 @@ from stirred.mechanisms.contents import Leaving, Row, what_leaves
 
 LIKELY = 20  # times that each rank is expected at each place, for a shuffle to be called uniform
 PLACES = 6  # at which ranks are compared, and classes of ranks
+FIRST_ROWS = 4  # whose order is compared between runs with different contents
 LARGEST_SHUFFLE = 1000  # rows; longer files are compared by their first rows and their ranks alone
+PLAUSIBLE = 1e-3  # a shuffle is called uniform unless what is seen has less than this p-value
+LOOKS = 5  # each with twice as many runs as the one before
 FEWEST = 10  # runs on each data set, to say that something never varies
 Loss = Callable[[float, float], float]  # of the probabilities of an event under two data sets, per unit
 
@@ -48,18 +51,40 @@ class LeavingRuns:
         return min(len(self.one), len(self.other))
 
 
-def leaving_runs(
-    mechanism: Mechanism, one: Census, other: Census, *, key: Key, runs: int, clock: Clock
-) -> LeavingRuns:
-    """Release each data set of a pair by itself, in turn, as often as the time allows."""
+def compare_leaving(
+    mechanism: Mechanism,
+    one: Census,
+    other: Census,
+    claimed: float,
+    loss: Loss,
+    *,
+    key: Key,
+    runs: int,
+    clock: Clock,
+    error: float,
+    alarm: float,
+    copies: Sequence[tuple[Row, ...]] = (),
+) -> tuple[LeavingRuns, list[AuditTest]]:
+    """Release each data set of a pair by itself, in turn; twice as often, as long as a test stays unknown.
+
+    The looks share the false alarms; what is returned are the runs, and the tests of the last look.
+    """
     found: tuple[list[Leaving], list[Leaving]] = ([], [])
-    for number in range(runs):
-        if clock.over:
+    wanted = runs
+    for look in range(LOOKS):
+        while len(found[0]) < wanted and not clock.over:
+            for side, census in enumerate((one, other)):
+                made = mechanism.release(census, key=key.bind("leaving", side, len(found[0])))
+                found[side].append(what_leaves(made))
+        made_runs = LeavingRuns(one=tuple(found[0]), other=tuple(found[1]))
+        tests = leaving_tests(
+            made_runs, claimed, loss, error=error / LOOKS, alarm=alarm / LOOKS, copies=copies
+        )
+        outcomes = {test.outcome for test in tests}
+        if clock.over or "fail" in outcomes or "unknown" not in outcomes or look == LOOKS - 1:
             break
-        for side, census in enumerate((one, other)):
-            made = mechanism.release(census, key=key.bind("leaving", side, number))
-            found[side].append(what_leaves(made))
-    return LeavingRuns(one=tuple(found[0]), other=tuple(found[1]))
+        wanted *= 2
+    return made_runs, tests
 
 
 def leaving_tests(
@@ -98,7 +123,7 @@ def _texts_test(runs: LeavingRuns, claimed: float, loss: Loss, *, error: float, 
         )
         return AuditTest(name="texts", part="texts", outcome="pass" if enough else "unknown", finding=told)
 
-    def shown(run: Leaving) -> Hashable:
+    def shown(run: Leaving) -> tuple[Hashable, ...]:
         return tuple(run.texts.get(name) for name in varying)
 
     what = ", ".join(varying)
@@ -134,12 +159,11 @@ def _order_test(
         "order",
         f"the order of the rows of {name}",
         runs,
-        lambda run: run.rows.get(name, ()),
+        lambda run: _features(run.rows.get(name, ()), columns),
         claimed,
         loss,
         error=error,
-        alarm=alarm / 2,
-        outside=_ranks,
+        alarm=alarm,
     )
     if judged.outcome == "fail":
         return judged
@@ -148,11 +172,10 @@ def _order_test(
     ]
     if copies:
         samples.append(copies)
-    found = [_shuffled(sample, alarm=alarm / (2 * len(samples))) for sample in samples]
+    found = [_shuffled(sample) for sample in samples]
     if any(p is None for p, _ in found):
         return judged
-    least = min(p for p, _ in found if p is not None)
-    if least >= 1:
+    if min(p for p, _ in found if p is not None) * len(found) >= PLAUSIBLE:
         likely = max(expected for _, expected in found)
         told = (
             f"rows stand in a random order: each rank is as often at each place, in {len(every)} runs on two data sets"
@@ -168,36 +191,41 @@ def _judged(
     part: Part,
     what: str,
     runs: LeavingRuns,
-    shown: Callable[[Leaving], Hashable],
+    shown: Callable[[Leaving], tuple[Hashable, ...]],
     claimed: float,
     loss: Loss,
     *,
     error: float,
     alarm: float,
-    outside: Callable[[Hashable], Hashable] = lambda value: value,
 ) -> AuditTest:
     """Whether something that varies tells two data sets apart: beyond the contents, or better than the claim allows.
 
-    ``outside`` takes from it what can be seen in runs with other contents.
+    ``shown`` gives what is seen of it in one run, in one or several ways.
     """
     seen = [[(run.content, shown(run)) for run in side] for side in (runs.one, runs.other)]
-    beyond, compared = dependence(seen[0], seen[1])
-    if beyond < alarm / 2:
+    ways = min(len(value) for side in seen for _, value in side)
+    alarm /= 2 * max(ways, 1)
+    error /= max(ways, 1)
+    beyond, compared, lower, sure = 1.0, 0, 0.0, 0.0
+    for way in range(ways):
+        one, other = ([(content, value[way]) for content, value in side] for side in seen)
+        chance, number = dependence(one, other)
+        beyond, compared = min(beyond, chance), max(compared, number)
+        halves = [
+            Draws(Counter(value for _, value in side[start::2]), len(side[start::2]))  # type: ignore[arg-type]
+            for start in (0, 1)
+            for side in (one, other)
+        ]
+        if all(draws.runs for draws in halves):
+            event, _ = chosen_event(halves[0], halves[1], error)
+            lower = max(lower, loss(*event_limits(event, halves[2], halves[3], error)))
+            sure = max(sure, loss(*event_limits(event, halves[2], halves[3], alarm)))
+    if beyond < alarm:
         told = (
             f"{what} tells two data sets apart in runs with equal contents (p < {max(beyond, 1e-300):.1e}): "
             "it depends on confidential records"
         )
-        return AuditTest(name=name, part=part, outcome="fail", finding=told)
-    halves = [
-        Draws(Counter(outside(value) for _, value in side[start::2]), len(side[start::2]))  # type: ignore[arg-type]
-        for start in (0, 1)
-        for side in seen
-    ]
-    lower = sure = 0.0
-    if all(draws.runs for draws in halves):
-        event, _ = chosen_event(halves[0], halves[1], error)
-        lower = loss(*event_limits(event, halves[2], halves[3], error))
-        sure = loss(*event_limits(event, halves[2], halves[3], alarm / 2))
+        return AuditTest(name=name, part=part, outcome="fail", finding=told, lower=lower, sure=sure)
     told = f"{what} varies between runs; no dependence on the data set was found in {compared} runs with equal contents"
     if sure > claimed:
         told = f"{what} tells two data sets apart: a loss of at least {sure:.4f} per unit, above the claim"
@@ -210,7 +238,7 @@ def dependence(
 ) -> tuple[float, int]:
     """The exact p-value that what is shown depends on the data set given the contents, and the runs that it rests on.
 
-    Half of the runs teach which data set each (content, shown) points to; in the other half the number of right guesses
+    Half of the runs teach which data set each thing that is shown points to; in the other half the number of right guesses
     is, with no dependence, a sum of hypergeometric numbers over the contents.
 
     >>> same = [("y", number % 2) for number in range(100)]
@@ -219,12 +247,12 @@ def dependence(
     """
     votes: dict[Hashable, int] = defaultdict(int)
     for side, sign in ((one, 1), (other, -1)):
-        for value in side[::2]:
+        for _, value in side[::2]:
             votes[value] += sign
     table: dict[Hashable, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for side, first in ((one, True), (other, False)):
         for content, value in side[1::2]:
-            vote = votes.get((content, value), 0)
+            vote = votes.get(value, 0)
             if vote:
                 table[content][2 * (vote < 0) + (not first)] += 1
     chances, right, compared = np.ones(1), 0, 0
@@ -303,15 +331,15 @@ def _codes(values: list[str]) -> list[NDArray[np.int64]]:
     return [np.array([way[value] for value in values], np.int64) for way in ways]
 
 
-def _ranks(rows: Hashable) -> Hashable:
-    """The ranks of the first rows among all: an order that can be compared between different contents."""
-    assert isinstance(rows, tuple)
+def _features(rows: tuple[Row, ...], columns: Row) -> tuple[Hashable, ...]:
+    """The order in several ways that can be compared between different contents: ranks of the first rows, and each column."""
     place = {row: i for i, row in enumerate(sorted(set(rows)))}
-    return tuple(place[row] for row in rows[:4])
+    ranks = tuple(place[row] for row in rows[:FIRST_ROWS])
+    return (rows, ranks, *(tuple(row[i] for row in rows[:FIRST_ROWS]) for i in range(len(columns))))
 
 
-def _shuffled(runs: Sequence[tuple[Row, ...]], *, alarm: float) -> tuple[float | None, float]:
-    """How a uniform shuffle would look: a p-value over the alarm, and how often each rank is expected at each place.
+def _shuffled(runs: Sequence[tuple[Row, ...]]) -> tuple[float | None, float]:
+    """How a uniform shuffle would look: a p-value, and how often each rank is expected at each place.
 
     None where there is no row to compare. Equal rows are put in a random order first, which a shuffle does not notice.
     """
@@ -331,4 +359,4 @@ def _shuffled(runs: Sequence[tuple[Row, ...]], *, alarm: float) -> tuple[float |
         hits[np.arange(len(places)), rank[places] * classes // n] += 1
     sizes_of = np.bincount(np.arange(n) * classes // n, minlength=classes) / n
     values = chance_of_deviation(hits, len(runs), np.broadcast_to(sizes_of, hits.shape))
-    return float(values.min()) * values.size / alarm, len(runs) * float(sizes_of.min())
+    return min(float(values.min()) * values.size, 1.0), len(runs) * float(sizes_of.min())

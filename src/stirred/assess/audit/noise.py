@@ -44,6 +44,7 @@ MOST_RUNS = 2000
 RUNS_SHARE = 20  # one pair of runs on neighbours for so many runs that are asked for
 FEWEST_RUNS = 60
 LEAVING = 40  # runs whose order and texts are compared
+MOST_ROWS = 400_000  # of all these runs
 PAIRS = 40  # of near data sets whose shift is computed
 ROOM = 1 + 1e-9  # floats compute the loss of a shift
 Ints = NDArray[np.int64]
@@ -204,6 +205,7 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
     covered: dict[Hashable, None] = {}
     wanted = min(max(inquiry.runs // RUNS_SHARE, FEWEST_RUNS), MOST_RUNS, max(inquiry.runs, 1))
     unseen: dict[str, None] = {}
+    rows = 0
     for number in range(wanted):
         inquiry.say("runs", number, wanted)
         if inquiry.clock.over and number:
@@ -212,8 +214,9 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
             key = inquiry.key.bind("run", side, number)
             made = mechanism.release(census, key=key)
             numbers[side].append(numbers_of(mechanism, made))
-            if number < LEAVING:
+            if number < LEAVING or rows < MOST_ROWS:
                 leaving[side].append(what_leaves(made))
+                rows += sum(len(some) for some in leaving[side][-1].rows.values())
             for claim in stated[side]:
                 found = truths[side].of(claim, made, key)
                 if found is None:

@@ -57,15 +57,19 @@ def drawn(
     """Run on both data sets of a pair, training runs first."""
     training, total = max(runs // TRAINING, 1), 2 * runs
     found: list[Draws] = []
-    for label, number in (("training", training), ("fresh", max(runs - training, 1))):
-        for side, census in (("one", pair.one), ("other", pair.other)):
+    for label, number, shares in (
+        ("training", training, (1 / 10, 1 / 9)),
+        ("fresh", max(runs - training, 1), (1 / 2, 1)),
+    ):
+        for side, census, share in (("one", pair.one, shares[0]), ("other", pair.other, shares[1])):
             before = sum(one.runs for one in found)
 
             def tick(done: int, before: int = before) -> None:
                 say("runs", min(before + done, total), total)
 
             own = key.bind("pair", label, side)
-            found.append(draws(mechanism, census, key=own, runs=number, clock=clock, tick=tick))
+            # where the time is short each of the four has its share of it
+            found.append(draws(mechanism, census, key=own, runs=number, clock=clock.part(share), tick=tick))
     say("runs", total, total)
     return PairDraws(pair=pair, training=(found[0], found[1]), fresh=(found[2], found[3]))
 

@@ -10,7 +10,7 @@ import numpy as np
 from stirred.assess.audit.bounds import Draws, chosen_event, ratio_loss
 from stirred.assess.audit.datasets import SmallUniverse, small_universe
 from stirred.assess.audit.exact import ExactLoss, exact_loss
-from stirred.assess.audit.leaving import leaving_runs, leaving_tests
+from stirred.assess.audit.leaving import compare_leaving
 from stirred.assess.audit.pairs import (
     PairDraws,
     PairOfSets,
@@ -39,9 +39,9 @@ from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Specification
 
 TESTS = 10  # of one audit that can raise a false alarm
-SINGLE = 50  # one single release of each data set for so many runs, to compare order and texts
-FEWEST_SINGLE, MOST_SINGLE = 24, 200
-LEAVING_SHARE = 0.3  # of the time that is left, for single releases
+SINGLE = 24  # single releases of each data set whose order and texts are compared; more where they say too little
+SINGLE_SHARE = 0.3  # of the time that is left, for these
+TRIAL_SHARE = 0.2
 COPIES = 2000  # whose order is compared, where one release has many
 TRIED = 6  # pairs that a few runs are made of, to choose the one that is audited
 TRIAL = 400  # runs for that choice, on each data set
@@ -178,33 +178,30 @@ def _compare_all_that_leaves(
     inquiry: Inquiry, pair: PairOfSets, laws: tuple[Law, Law] | None, *, error: float, alarm: float
 ) -> None:
     """Compare single releases of both data sets: their contents with the law, their order and texts with each other."""
-    number = min(max(inquiry.runs // SINGLE, FEWEST_SINGLE), MOST_SINGLE)
-    runs = leaving_runs(
-        inquiry.mechanism,
-        pair.one,
-        pair.other,
-        key=inquiry.key,
-        runs=number,
-        clock=inquiry.clock.part(LEAVING_SHARE),
-    )
     copies = []
     if not inquiry.clock.over:
         wanted = min(COPIES, max(inquiry.runs, 2))
         copies = ordered_copies(inquiry.mechanism, pair.one, key=inquiry.key, copies=wanted)
+    runs, tests = compare_leaving(
+        inquiry.mechanism,
+        pair.one,
+        pair.other,
+        inquiry.claimed,
+        lambda low, high: ratio_loss(low, high) / pair.distance,
+        key=inquiry.key,
+        runs=SINGLE,
+        clock=inquiry.clock.part(SINGLE_SHARE),
+        error=error,
+        alarm=alarm,
+        copies=copies,
+    )
+    inquiry.tests += tests
     if laws is not None and copies:  # the runs that were compared with the law are copies in one release
         for law, some in ((laws[0], runs.one), (laws[1], runs.other)):
             seen = Draws(Counter(one.content for one in some), len(some))
             found = law_test(law, seen, alarm=alarm)
             if found.outcome == "fail":
                 inquiry.tests.append(found)
-    inquiry.tests += leaving_tests(
-        runs,
-        inquiry.claimed,
-        lambda low, high: ratio_loss(low, high) / pair.distance,
-        error=error,
-        alarm=alarm,
-        copies=copies,
-    )
 
 
 def _support(inquiry: Inquiry, made: PairDraws) -> list[Content] | None:
@@ -228,11 +225,12 @@ def _pair(inquiry: Inquiry, exact: ExactLoss | None) -> tuple[int, int]:
     near = np.argsort(np.where(distances > 0, distances, np.iinfo(np.int64).max), kind="stable")
     tried = [int(number) for number in near[: min(TRIED, len(near) - 1)]]
     seen: dict[int, Draws] = {}
+    clock = inquiry.clock.part(TRIAL_SHARE)
     for number in [0, *tried]:
         own = inquiry.key.bind("trial", number)
         runs = min(TRIAL, max(inquiry.runs // 20, 20))
         seen[number] = draws(
-            inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=inquiry.clock
+            inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=clock
         )
     return 0, max(
         tried, key=lambda number: chosen_event(seen[0], seen[number], 0.05)[1] / int(distances[number])
