@@ -7,6 +7,7 @@ outputs are judged, the error probability is divided among them (union bound).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,7 +45,7 @@ def at_most(hits: ArrayLike, runs: int, error: float) -> Floats:
 class Draws:
     """How often each output was seen in some runs on one data set."""
 
-    counts: Mapping[Content, int]
+    counts: Mapping[Any, int]  # contents, or other things that runs show
     runs: int
 
 
@@ -52,7 +53,7 @@ class Draws:
 class DecidingEvent:
     """Some outputs that tell two data sets apart: likelier under the first, or under the second if ``swapped``."""
 
-    outputs: frozenset[Content]
+    outputs: frozenset[Any]
     swapped: bool
 
     def hits(self, draws: Draws) -> int:

@@ -1,7 +1,7 @@
 """Test what a law of contents is silent about: the order of the rows, and every text that leaves with a release.
 
-The order says nothing where it is always the same, where rows are sorted by what they show, or where it is a uniform shuffle.
-Texts say nothing where they are the same in every run on two data sets of one universe. Whatever else varies is held against
+The order says nothing where it is always the same, where rows are sorted by what they show, or where it is a uniform
+shuffle. Texts say nothing where they are the same in every run on two data sets of one universe. Whatever else varies is held against
 the data set: within runs with equal contents a guess of the data set from order and texts must not beat chance, and by
 themselves they must not tell two data sets apart better than the claim allows. What is neither is unknown.
 """
@@ -212,7 +212,7 @@ def _judged(
         chance, number = dependence(one, other)
         beyond, compared = min(beyond, chance), max(compared, number)
         halves = [
-            Draws(Counter(value for _, value in side[start::2]), len(side[start::2]))  # type: ignore[arg-type]
+            Draws(Counter(value for _, value in side[start::2]), len(side[start::2]))
             for start in (0, 1)
             for side in (one, other)
         ]
@@ -263,9 +263,7 @@ def dependence(
             continue
         compared += number
         right += said_one
-        chances = np.convolve(
-            chances, stats.hypergeom.pmf(np.arange(number + 1), number, firsts, guesses)
-        )
+        chances = np.convolve(chances, stats.hypergeom.pmf(np.arange(number + 1), number, firsts, guesses))
     return float(min(1.0, chances[right:].sum())) if compared else 1.0, compared
 
 
@@ -273,9 +271,7 @@ def _same_keys(every: Sequence[tuple[Row, ...]], columns: Row) -> tuple[str, ...
     """The columns whose values are the same at every place in all runs, if they tell all rows apart."""
     if len({len(rows) for rows in every}) > 1:
         return ()
-    fixed = [
-        i for i in range(len(columns)) if len({tuple(row[i] for row in rows) for rows in every}) == 1
-    ]
+    fixed = [i for i in range(len(columns)) if len({tuple(row[i] for row in rows) for rows in every}) == 1]
     first = every[0]
     if not first or len({tuple(row[i] for i in fixed) for row in first}) < len(first):
         return ()
@@ -332,7 +328,7 @@ def _codes(values: list[str]) -> list[NDArray[np.int64]]:
 
 
 def _features(rows: tuple[Row, ...], columns: Row) -> tuple[Hashable, ...]:
-    """The order in several ways that can be compared between different contents: ranks of the first rows, and each column."""
+    """The order in several ways, most of which runs with different contents share: ranks of the first rows, each column."""
     place = {row: i for i, row in enumerate(sorted(set(rows)))}
     ranks = tuple(place[row] for row in rows[:FIRST_ROWS])
     return (rows, ranks, *(tuple(row[i] for row in rows[:FIRST_ROWS]) for i in range(len(columns))))
@@ -353,7 +349,7 @@ def _shuffled(runs: Sequence[tuple[Row, ...]]) -> tuple[float | None, float]:
     hits = np.zeros((len(places), classes), np.int64)
     for rows in runs:
         number = {row: i for i, row in enumerate(sorted(set(rows)))}
-        order = np.lexsort((ties.random(n), [number[row] for row in rows]))
+        order = np.lexsort((ties.random(n), np.array([number[row] for row in rows])))
         rank = np.empty(n, np.int64)
         rank[order] = np.arange(n)
         hits[np.arange(len(places)), rank[places] * classes // n] += 1

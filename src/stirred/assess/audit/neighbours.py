@@ -86,13 +86,17 @@ def near_sets(
             return
         what, columns = ways[attempt % len(ways)]
         number = 1 if attempt >= 2 * len(ways) else wanted
-        found = _changed(frame, own, number, rng) if not what else _exchanged(frame, columns, own, number, rng)
+        found = (
+            _changed(frame, own, number, rng) if not what else _exchanged(frame, columns, own, number, rng)
+        )
         if found is None:
             continue
         changed, records = found
         files = {**whole, record_type: changed}
         other = Census(
-            schema=census.schema, files={name: one.lazy() for name, one in files.items()}, folder=census.folder
+            schema=census.schema,
+            files={name: one.lazy() for name, one in files.items()},
+            folder=census.folder,
         )
         try:
             if any(
@@ -150,7 +154,9 @@ def numbers_of(mechanism: Mechanism, release: Release) -> dict[Hashable, float]:
     found: dict[Hashable, float] = {}
     for name, table in release.tables.items():
         keys = key_columns(mechanism, release, name)
-        texts = list(zip(*(_texts(table, key) for key in keys), strict=True)) if keys else [()] * table.num_rows
+        texts = (
+            list(zip(*(_texts(table, key) for key in keys), strict=True)) if keys else [()] * table.num_rows
+        )
         for column in table.column_names:
             if column not in keys and _is_number(table, column):
                 for key, value in zip(texts, table[column].to_pylist(), strict=True):
@@ -184,7 +190,12 @@ def _is_number(table: pa.Table, column: str) -> bool:
 
 
 def _texts(table: pa.Table, column: str) -> list[str]:
-    return frame_of(table.select([column])).select(pl.col(column).cast(pl.String).fill_null("")).to_series().to_list()
+    return (
+        frame_of(table.select([column]))
+        .select(pl.col(column).cast(pl.String).fill_null(""))
+        .to_series()
+        .to_list()
+    )
 
 
 @dataclass(slots=True)
@@ -246,9 +257,7 @@ def neighbours_test(
     )
     if sure > claimed:
         told += ", above the claim"
-        return AuditTest(
-            name=name, part="sensitivity", outcome="fail", finding=told, lower=lower, sure=sure
-        )
+        return AuditTest(name=name, part="sensitivity", outcome="fail", finding=told, lower=lower, sure=sure)
     return AuditTest(name=name, part="sensitivity", outcome="unknown", finding=told, lower=lower, sure=sure)
 
 
@@ -262,8 +271,10 @@ def _weights(one: Floats, other: Floats) -> Floats:
     return np.where(kept, shift / (variance + floor), 0.0)
 
 
-def _chosen_threshold(one: Floats, other: Floats, loss: Loss, error: float) -> tuple[float, bool, bool] | None:
-    """The threshold with the largest bound on training runs: where, whether the event lies above, and under which it is likelier."""
+def _chosen_threshold(
+    one: Floats, other: Floats, loss: Loss, error: float
+) -> tuple[float, bool, bool] | None:
+    """The threshold with the largest bound on training runs, whether the event lies above it, and which data set it fits."""
     points = np.unique(np.quantile(np.concatenate([one, other]), np.linspace(0.01, 0.99, 60)))
     best: tuple[float, tuple[float, bool, bool]] | None = None
     for point in points.tolist():
@@ -271,7 +282,8 @@ def _chosen_threshold(one: Floats, other: Floats, loss: Loss, error: float) -> t
             for swapped in (True, False):
                 first, second = (other, one) if swapped else (one, other)
                 hits, others = (
-                    int(np.count_nonzero(score >= point if upward else score <= point)) for score in (first, second)
+                    int(np.count_nonzero(score >= point if upward else score <= point))
+                    for score in (first, second)
                 )
                 low = float(at_least(hits, len(first), error / 2))
                 value = loss(low, float(at_most(others, len(second), error / 2)))

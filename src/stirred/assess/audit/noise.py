@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from math import inf, sqrt
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
 
 from stirred.assess.audit.bounds import ratio_loss, renyi_loss
 from stirred.assess.audit.gaussian import Judged, SeenNoise, grouped, judged
@@ -27,7 +29,7 @@ from stirred.assess.audit.neighbours import (
 )
 from stirred.assess.audit.pairs import repeat_test
 from stirred.assess.audit.ratio import measures
-from stirred.assess.audit.result import BY_NOISE, FALSE_ALARM, AuditResult, AuditTest, decide
+from stirred.assess.audit.result import BY_NOISE, FALSE_ALARM, AuditResult, AuditTest, Outcome, decide
 from stirred.assess.audit.sampling import Clock
 from stirred.census import Census
 from stirred.chance import Key
@@ -41,11 +43,12 @@ from stirred.spec import Multiplicative, NormalizedRenyi, Specification
 
 WANTED = 1500  # draws of the rarest law
 MOST_RUNS = 2000
-RUNS_SHARE = 20  # one pair of runs on neighbours for so many runs that are asked for
+RUNS_SHARE = 40  # one pair of runs on neighbours for so many runs that are asked for
 FEWEST_RUNS = 60
 LEAVING = 40  # runs whose order and texts are compared
-MOST_ROWS = 400_000  # of all these runs
+MOST_ROWS = 10_000  # of all these runs
 PAIRS = 40  # of near data sets whose shift is computed
+MOST_CELLS = 300  # numbers whose noise is compared pair by pair
 ROOM = 1 + 1e-9  # floats compute the loss of a shift
 Ints = NDArray[np.int64]
 
@@ -149,14 +152,18 @@ class _Truths:
     tabulated: dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], int]] = field(default_factory=dict)
     exact: tuple[Key, dict[Hashable, float]] | None = None  # the numbers of the last run without noise
 
-    def of(self, claim: MeasuredNoise, release: Release, key: Key) -> tuple[list[Hashable], Ints, Ints] | None:
+    def of(
+        self, claim: MeasuredNoise, release: Release, key: Key
+    ) -> tuple[list[Hashable], Ints, Ints] | None:
         """The places, released numbers and true numbers of a claim in one release; None where no truth is known."""
         name = claim.table or self._only_table(claim, release)
         if name not in release.tables or claim.column not in release.tables[name].column_names:
             return None
         table = release.tables[name]
         keys = key_columns(self.mechanism, release, name)
-        texts = frame_of(table.select(keys)).cast(dict.fromkeys(keys, str)).fill_null("").rows() if keys else []  # type: ignore[arg-type]
+        texts: list[tuple[str, ...]] = [()] * table.num_rows
+        if keys:
+            texts = frame_of(table.select(keys)).select(_as_texts(keys)).rows()
         rows = list(range(table.num_rows)) if claim.rows is None else list(claim.rows)
         values = table[claim.column].to_pylist()
         places: list[Hashable] = [(name, claim.column, texts[row]) for row in rows]
@@ -186,12 +193,16 @@ class _Truths:
             return self.tabulated[at]
         if claim.column != "count" or record_type not in self.census.schema.record_types:
             return None
-        if not keys or not {*keys} <= {*self.census.columns(record_type)}:
+        if not {*keys} <= {*self.census.columns(record_type)}:
             return None
-        frame = frame_of(self.census.counts(record_type, keys)).cast(dict.fromkeys(keys, str))  # type: ignore[arg-type]
-        counts = frame["count"].to_list()
-        self.tabulated[at] = dict(zip(frame.select(keys).fill_null("").rows(), counts, strict=True))
+        frame = frame_of(self.census.counts(record_type, keys))
+        texts = frame.select(_as_texts(keys)).rows() if keys else [()]
+        self.tabulated[at] = dict(zip(texts, frame["count"].to_list(), strict=True))
         return self.tabulated[at]
+
+
+def _as_texts(names: Sequence[str]) -> list[pl.Expr]:
+    return [pl.col(name).cast(pl.String).fill_null("") for name in names]
 
 
 def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> None:
@@ -205,6 +216,7 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
     covered: dict[Hashable, None] = {}
     wanted = min(max(inquiry.runs // RUNS_SHARE, FEWEST_RUNS), MOST_RUNS, max(inquiry.runs, 1))
     unseen: dict[str, None] = {}
+    vectors: list[Ints] = []  # all noise of each run on the first data set
     rows = 0
     for number in range(wanted):
         inquiry.say("runs", number, wanted)
@@ -217,6 +229,7 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
             if number < LEAVING or rows < MOST_ROWS:
                 leaving[side].append(what_leaves(made))
                 rows += sum(len(some) for some in leaving[side][-1].rows.values())
+            noise: list[Ints] = []
             for claim in stated[side]:
                 found = truths[side].of(claim, made, key)
                 if found is None:
@@ -224,15 +237,25 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
                     continue
                 places, released, true = found
                 covered |= dict.fromkeys(places)
+                noise.append(released - true)
                 inquiry.seen.append(
-                    SeenNoise(name=claim.name, kind=claim.kind, parameter=float(claim.parameter), noise=released - true)
+                    SeenNoise(
+                        name=claim.name,
+                        kind=claim.kind,
+                        parameter=float(claim.parameter),
+                        noise=released - true,
+                    )
                 )
+            if side == 0 and noise:
+                vectors.append(np.concatenate(noise))
         inquiry.done += 1
     inquiry.say("runs", wanted, wanted)
     reported = [claim for claim in claims if claim.name in unseen]
     if reported:
         inquiry.seen = [one for one in inquiry.seen if one.name not in unseen]
     factors = _judge_noise(inquiry, reported)
+    if vectors and len({len(one) for one in vectors}) == 1:
+        inquiry.tests.append(independence_test(np.array(vectors), alarm=FALSE_ALARM / 4))
     if inquiry.pairs:
         made_runs = NumberRuns(inquiry.pairs[0], (numbers[0], numbers[1]))
         _judge_sensitivity(inquiry, claims, made_runs, list(covered), factors, reported=bool(reported))
@@ -265,9 +288,34 @@ def _judge_noise(inquiry: NoiseInquiry, reported: Sequence[MeasuredNoise]) -> di
     for group in told:
         one = judged(group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM / (4 * share))
         said = f"{one.test.finding}; this noise is what the mechanism reports, not taken from a release"
-        outcome = "fail" if one.test.outcome == "fail" else "unknown"
-        inquiry.tests.append(AuditTest(name=one.test.name, part="noise", outcome=outcome, finding=said))  # type: ignore[arg-type]
+        outcome: Outcome = "fail" if one.test.outcome == "fail" else "unknown"
+        inquiry.tests.append(AuditTest(name=one.test.name, part="noise", outcome=outcome, finding=said))
     return found
+
+
+def independence_test(noise: Ints, *, alarm: float) -> AuditTest:
+    """Whether the signs of the noise of two numbers agree in half of the runs: an exact test of each pair.
+
+    Noise of a symmetric law agrees in sign with independent noise as a fair coin falls; zeros are left out. Dependence
+    that pairs of signs do not show is not found.
+    """
+    signs = np.sign(noise[:, :MOST_CELLS]).astype(float)
+    both = np.abs(signs).T @ np.abs(signs)
+    agree = (both + signs.T @ signs) / 2
+    above = np.triu_indices(signs.shape[1], 1)
+    counts, hits = both[above], agree[above]
+    name = "independence"
+    if not len(counts) or len(noise) < FEWEST_RUNS // 2:
+        told = f"{len(noise)} runs and {signs.shape[1]} numbers are too few to compare their noise"
+        outcome: Outcome = "unknown" if len(counts) else "pass"
+        return AuditTest(name=name, part="noise", outcome=outcome, finding=told)
+    values = 2 * stats.binom.cdf(np.minimum(hits, counts - hits), counts, 0.5)
+    least = float(values.min()) * len(values)
+    if least < alarm:
+        told = f"the noise of different numbers is not independent (p < {max(least, 1e-300):.1e})"
+        return AuditTest(name=name, part="noise", outcome="fail", finding=told)
+    told = f"the noise of {signs.shape[1]} numbers agrees in sign as if it were independent, pair by pair"
+    return AuditTest(name=name, part="noise", outcome="pass", finding=told)
 
 
 def _reports(inquiry: NoiseInquiry, names: set[str]) -> list[SeenNoise]:
@@ -333,7 +381,9 @@ def _shifts_test(
         if inquiry.clock.over:
             break
     exact, lower, sure, what = worst
-    told = f"the shift of true numbers costs at most {exact:.4f} per unit over {tried} near pairs of data sets"
+    told = (
+        f"the shift of true numbers costs at most {exact:.4f} per unit over {tried} near pairs of data sets"
+    )
     if not tried:
         told = "the shift of true numbers between near data sets is not known"
         return AuditTest(name="shift", part="sensitivity", outcome="unknown", finding=told)
@@ -347,16 +397,20 @@ def _shifts_test(
     rest = [not known for known in inside]
     both = np.vstack([one, other])
     follows = True if not any(rest) else follow_from(both[:, inside], both[:, rest])
-    outcome = "pass" if follows and not reported else "unknown"
+    outcome: Outcome = "pass" if follows and not reported else "unknown"
     if reported:
         told += "; some noise was not taken from a release"
     elif not follows:
-        told += (
-            f"; {sum(rest):,} released numbers are not among those whose noise is claimed"
-            + ("" if follows is None else ", and are no sums of them")
+        told += f"; {sum(rest):,} released numbers are not among those whose noise is claimed" + (
+            "" if follows is None else ", and are no sums of them"
         )
     return AuditTest(
-        name="shift", part="sensitivity", outcome=outcome, finding=told, lower=lower, sure=sure  # type: ignore[arg-type]
+        name="shift",
+        part="sensitivity",
+        outcome=outcome,
+        finding=told,
+        lower=lower,
+        sure=sure,
     )
 
 

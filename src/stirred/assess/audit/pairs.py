@@ -196,5 +196,8 @@ def repeat_test(mechanism: Mechanism, census: Census, *, key: Key) -> AuditTest:
         told = "a run that is repeated with the same key and census draws again: both are releases, and their losses add up"
         return AuditTest(name="repeat", part="repeat", outcome="fail", finding=told)
     return AuditTest(
-        name="repeat", part="repeat", outcome="pass", finding="a repeated run shows the same, in the same order"
+        name="repeat",
+        part="repeat",
+        outcome="pass",
+        finding="a repeated run shows the same, in the same order",
     )

@@ -39,7 +39,9 @@ from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Specification
 
 TESTS = 10  # of one audit that can raise a false alarm
-SINGLE = 24  # single releases of each data set whose order and texts are compared; more where they say too little
+SINGLE = (
+    24  # single releases of each data set whose order and texts are compared; more where they say too little
+)
 SINGLE_SHARE = 0.3  # of the time that is left, for these
 TRIAL_SHARE = 0.2
 COPIES = 2000  # whose order is compared, where one release has many
@@ -229,9 +231,7 @@ def _pair(inquiry: Inquiry, exact: ExactLoss | None) -> tuple[int, int]:
     for number in [0, *tried]:
         own = inquiry.key.bind("trial", number)
         runs = min(TRIAL, max(inquiry.runs // 20, 20))
-        seen[number] = draws(
-            inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=clock
-        )
+        seen[number] = draws(inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=clock)
     return 0, max(
         tried, key=lambda number: chosen_event(seen[0], seen[number], 0.05)[1] / int(distances[number])
     )

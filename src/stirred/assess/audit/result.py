@@ -1,7 +1,7 @@
 """What an audit found: claimed and observed loss, a verdict, and the tests that it rests on.
 
-An audit has parts, and each test belongs to one. The verdict follows from them by one rule, ``decide``: a test that fails, or
-a loss above the claim beyond chance, is a fail; a pass needs every part; else the verdict is unknown and names the parts.
+An audit has parts, and each test belongs to one. The verdict follows from them by one rule, ``decide``: a test that fails,
+or a loss above the claim beyond chance, is a fail; a pass needs every part; else it is unknown and names the parts.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,10 @@ Part = Literal["loss", "law", "noise", "sensitivity", "order", "texts", "repeat"
 # of a law in fractions, or of runs on two data sets: what bounds the loss of everything that leaves
 BY_LOSS: tuple[Part, ...] = ("loss", "order", "texts", "repeat")
 BY_NOISE: tuple[Part, ...] = ("noise", "sensitivity", "order", "texts", "repeat")
-ONE_SUFFICES = {"loss", "sensitivity"}  # a test that covers everything passes; the others only bound from below
+ONE_SUFFICES = {
+    "loss",
+    "sensitivity",
+}  # a test that covers everything passes; the others only bound from below
 FALSE_ALARM = 1e-6  # of a whole audit: the probability that a mechanism that keeps its promise fails
 
 
@@ -31,7 +34,9 @@ class AuditTest:
     finding: str
     part: Part = "loss"
     lower: float | None = None  # on the loss per unit, at the audit's confidence
-    sure: float | None = None  # the same, above the true loss with at most this test's share of the false alarms
+    sure: float | None = (
+        None  # the same, above the true loss with at most this test's share of the false alarms
+    )
 
     def as_json(self) -> dict[str, object]:
         """The test as plain values."""
@@ -183,7 +188,10 @@ def decide(tests: Sequence[AuditTest], needed: Sequence[Part], claimed: float) -
         exact = [f"; {test.finding}" for test in tests if test.name == "exact"]
         return "unknown", "no claim: the mechanism promises no finite loss" + "".join(exact)
     if lower > claimed:
-        return "unknown", f"the lower bound {lower:.4f} is above the claim, but not beyond chance: run more ({said})"
+        return (
+            "unknown",
+            f"the lower bound {lower:.4f} is above the claim, but not beyond chance: run more ({said})",
+        )
     if all(outcome == "pass" for outcome in parts.values()):
         covering = [test for test in tests if test.outcome == "pass" and test.part in ONE_SUFFICES]
         return "pass", f"{covering[0].finding}; {said}" if covering else said

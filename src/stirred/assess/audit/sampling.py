@@ -85,9 +85,7 @@ def by_copy(
     return merged, contents, place
 
 
-def ordered_copies(
-    mechanism: Mechanism, census: Census, *, key: Key, copies: int
-) -> list[tuple[Row, ...]]:
+def ordered_copies(mechanism: Mechanism, census: Census, *, key: Key, copies: int) -> list[tuple[Row, ...]]:
     """The rows of each copy in the order in which one release of all copies has them; nothing where copies are not made."""
     many = mechanism.replicated(census, copies)
     if many is None:
@@ -96,7 +94,9 @@ def ordered_copies(
     release = inner.release(copied, key=key.bind("ordered copies"))
     record_type = next(iter(release.microdata))
     frame = release.to_polars(record_type)
-    columns = [one for one in frame.columns if one != name and one not in numbered(release.schema, record_type)]
+    columns = [
+        one for one in frame.columns if one != name and one not in numbered(release.schema, record_type)
+    ]
     texts = frame.select(
         pl.col(name).cast(pl.String), *(pl.col(column).cast(pl.String).fill_null("") for column in columns)
     )

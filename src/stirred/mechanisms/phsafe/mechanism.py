@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import polars as pl
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from stirred.chance import Key
