@@ -28,7 +28,7 @@ PLACES = 6  # at which ranks are compared, and classes of ranks
 FIRST_ROWS = 4  # whose order is compared between runs with different contents
 LARGEST_SHUFFLE = 1000  # rows; longer files are compared by their first rows and their ranks alone
 PLAUSIBLE = 1e-3  # a shuffle is called uniform unless what is seen has less than this p-value
-LOOKS = 5  # each with twice as many runs as the one before
+LOOKS = 4  # each with twice as many runs as the one before
 FEWEST = 10  # runs on each data set, to say that something never varies
 Loss = Callable[[float, float], float]  # of the probabilities of an event under two data sets, per unit
 

@@ -87,7 +87,9 @@ def near_sets(
         what, columns = ways[attempt % len(ways)]
         number = 1 if attempt >= 2 * len(ways) else wanted
         found = (
-            _changed(frame, own, number, rng) if not what else _exchanged(frame, columns, own, number, rng)
+            _changed(frame, own, number, rng, mixed=attempt >= len(ways))
+            if not what
+            else _exchanged(frame, columns, own, number, rng)
         )
         if found is None:
             continue
@@ -111,9 +113,9 @@ def near_sets(
 
 
 def _changed(
-    frame: pl.DataFrame, own: list[str], number: int, rng: np.random.Generator
+    frame: pl.DataFrame, own: list[str], number: int, rng: np.random.Generator, *, mixed: bool
 ) -> tuple[pl.DataFrame, int] | None:
-    """Give some records the values of one other record: those of the commonest kind, so that their shifts add up."""
+    """Give some records the values of one other record: those of the commonest kind, so that shifts add up, or any."""
     kinds = frame.select(pl.struct(own).rank("dense")).to_series().to_numpy()
     common = np.bincount(kinds)
     target = int(rng.integers(frame.height))
@@ -121,7 +123,7 @@ def _changed(
     if not len(free):
         return None
     order = free[np.lexsort((rng.random(len(free)), kinds[free], -common[kinds[free]]))]
-    if rng.random() < 0.5:  # also kinds that are rare
+    if mixed:
         order = rng.permutation(free)
     chosen = order[: min(number, len(order))]
     rows = np.arange(frame.height)

@@ -5,8 +5,10 @@ from a run of the same mechanism without noise. Nothing is taken from what the m
 the law that it claims: a report can fail, and cannot pass.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, sqrt
 
 import numpy as np
@@ -208,7 +210,8 @@ def _as_texts(names: Sequence[str]) -> list[pl.Expr]:
 def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> None:
     """Run on a pair of near data sets, or on one where none was made, and judge every part."""
     mechanism = inquiry.mechanism
-    sides = [inquiry.census, *([inquiry.pairs[0].other] if inquiry.pairs else [])]
+    run_pairs = _pairs_to_run(inquiry.pairs)
+    sides = [inquiry.census, *(pair.other for pair in run_pairs)]
     stated = [claims, *(mechanism.measured_noise(one, key=inquiry.key.bind("noise", 0)) for one in sides[1:])]
     truths = [_Truths(mechanism, one, some) for one, some in zip(sides, stated, strict=True)]
     numbers: list[list[dict[Hashable, float]]] = [[] for _ in sides]
@@ -218,9 +221,12 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
     unseen: dict[str, None] = {}
     vectors: list[Ints] = []  # all noise of each run on the first data set
     rows = 0
-    for number in range(wanted):
-        inquiry.say("runs", number, wanted)
-        if inquiry.clock.over and number:
+    drawn: Counter[tuple[str, float]] = Counter()  # by law
+    for number in range(max(min(inquiry.runs, MOST_RUNS), wanted)):
+        inquiry.say("runs", min(number, wanted), wanted)
+        if number and (
+            inquiry.clock.over or (number >= wanted and min(drawn.values(), default=WANTED) >= WANTED)
+        ):
             break
         for side, census in enumerate(sides):
             key = inquiry.key.bind("run", side, number)
@@ -238,6 +244,7 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
                 places, released, true = found
                 covered |= dict.fromkeys(places)
                 noise.append(released - true)
+                drawn[claim.kind, float(claim.parameter)] += len(true)
                 inquiry.seen.append(
                     SeenNoise(
                         name=claim.name,
@@ -257,12 +264,15 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
     if vectors and len({len(one) for one in vectors}) == 1:
         inquiry.tests.append(independence_test(np.array(vectors), alarm=FALSE_ALARM / 4))
     if inquiry.pairs:
-        made_runs = NumberRuns(inquiry.pairs[0], (numbers[0], numbers[1]))
+        made_runs = [NumberRuns(pair, (numbers[0], numbers[i + 1])) for i, pair in enumerate(run_pairs)]
         _judge_sensitivity(inquiry, claims, made_runs, list(covered), factors, reported=bool(reported))
+        nearest = len(
+            run_pairs
+        )  # what has no noise is seen best at a small distance, where the claim allows least
         tests = leaving_tests(
-            LeavingRuns(one=tuple(leaving[0]), other=tuple(leaving[1])),
+            LeavingRuns(one=tuple(leaving[0]), other=tuple(leaving[nearest])),
             inquiry.claimed,
-            lambda low, high: _loss_of_event(inquiry, low, high, inquiry.pairs[0].distance),
+            partial(_loss_of_event, inquiry, run_pairs[-1].distance),
             error=(1 - inquiry.confidence) / 2,
             alarm=FALSE_ALARM / 4,
         )
@@ -270,7 +280,13 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
     inquiry.tests.append(repeat_test(mechanism, inquiry.census, key=inquiry.key.bind("repeat")))
 
 
-def _loss_of_event(inquiry: NoiseInquiry, low: float, high: float, distance: int) -> float:
+def _pairs_to_run(pairs: Sequence[NearSets]) -> list[NearSets]:
+    """The first pair, which shows the noise best, and the nearest one."""
+    nearest = min(pairs, key=lambda pair: pair.distance, default=None)
+    return [] if nearest is None else [pairs[0], *([nearest] if nearest.distance < pairs[0].distance else [])]
+
+
+def _loss_of_event(inquiry: NoiseInquiry, distance: int, low: float, high: float) -> float:
     return inquiry.per_unit((renyi_loss if inquiry.zcdp else ratio_loss)(low, high), distance)
 
 
@@ -337,28 +353,28 @@ def _reports(inquiry: NoiseInquiry, names: set[str]) -> list[SeenNoise]:
 def _judge_sensitivity(
     inquiry: NoiseInquiry,
     claims: Sequence[MeasuredNoise],
-    runs: NumberRuns,
+    runs: Sequence[NumberRuns],
     covered: list[Hashable],
     factors: dict[str, Judged],
     *,
     reported: bool,
 ) -> None:
-    """Compute the loss of the shifts of many near pairs, and bound that of one pair from its runs alone."""
-    distance = runs.pair.distance
-    inquiry.tests.append(
-        neighbours_test(
-            runs,
-            inquiry.claimed,
-            lambda low, high: _loss_of_event(inquiry, low, high, distance),
-            unit="ρ²" if inquiry.zcdp else "ε",
-            error=(1 - inquiry.confidence) / 2,
-            alarm=FALSE_ALARM / 4,
+    """Compute the loss of the shifts of many near pairs, and bound that of some from their runs alone."""
+    for one in runs:
+        inquiry.tests.append(
+            neighbours_test(
+                one,
+                inquiry.claimed,
+                partial(_loss_of_event, inquiry, one.pair.distance),
+                unit="ρ²" if inquiry.zcdp else "ε",
+                error=(1 - inquiry.confidence) / (2 * len(runs)),
+                alarm=FALSE_ALARM / (4 * len(runs)),
+            )
         )
-    )
     kinds = {claim.kind for claim in claims}
     if not covered or kinds != {"gaussian" if inquiry.zcdp else "geometric"}:
         return
-    inquiry.tests.append(_shifts_test(inquiry, runs, covered, factors, reported=reported))
+    inquiry.tests.append(_shifts_test(inquiry, runs[0], covered, factors, reported=reported))
 
 
 def _shifts_test(
