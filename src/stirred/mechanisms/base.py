@@ -225,8 +225,15 @@ class Mechanism(ABC):
         key: Key,  # noqa: ARG002
         engine: Engine | None = None,  # noqa: ARG002
     ) -> Sequence[MeasuredNoise]:
-        """The noise of one run on an invented census, for audits alone; nothing where no noise of a known law is added."""
+        """The laws claimed for the noise of one run on an invented census, for audits alone; nothing where none is known.
+
+        An audit takes the noise itself from ``release`` and from true counts; see ``MeasuredNoise``.
+        """
         return ()
+
+    def without_noise(self) -> "Mechanism | None":
+        """The same mechanism with settings that add no noise, whose numbers audits subtract; None where there is none."""
+        return None
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:  # noqa: ARG002
         """Whether a table of these variables is known to be exact in every release."""

@@ -4,12 +4,13 @@ Two engines write different Parquet files (row groups, encodings, dictionaries) 
 names, types without dictionaries, and values in order; not how they were cut into batches.
 
 Audits compare contents, which have neither the order of rows nor identifiers: those of the exact law of a mechanism, those
-that runs release, and those of another data set.
+that runs release, and those of another data set. The order of the rows and every other text that leaves with a release
+are compared by themselves (``what_leaves``), because a law in fractions says nothing about them.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -125,6 +126,50 @@ def content(release: Release) -> Content:
     return shown(found)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """All that leaves with one release: its contents, the rows in their order, and the texts around them.
+
+    ``rows`` holds the texts of every row as released, by record type and table, without identifiers; ``texts`` holds
+    column names and types, identifiers, notes, checks, guards, settings, the promise and the ledger.
+    """
+
+    content: Content
+    columns: Mapping[str, Row]
+    rows: Mapping[str, tuple[Row, ...]]
+    texts: Mapping[str, str]
+
+
+def what_leaves(release: Release) -> Leaving:
+    """Take apart what a release gives away; ``internal`` and the keyed digest of the input are not published."""
+    columns: dict[str, Row] = {}
+    rows: dict[str, tuple[Row, ...]] = {}
+    texts: dict[str, str] = {
+        "notes": repr(release.notes),
+        "checks": repr(release.checks),
+        "guards": repr(release.guards),
+        "settings": repr((release.mechanism, dict(release.parameters), dict(release.settings))),
+        "promise": repr((str(release.specification), release.specification.notes)),
+        "ledger": repr(release.ledger),
+        "labels": repr(release.labels),
+        "names of records and tables": repr(([*release.microdata], [*release.tables])),
+    }
+    for name, data in (*release.microdata.items(), *release.tables.items()):
+        frame = frame_of(data if isinstance(data, pa.Table) else data.to_table())
+        hidden = [column for column in frame.columns if column in numbered(release.schema, name)]
+        kept = [column for column in frame.columns if column not in hidden]
+        columns[name] = tuple(kept)
+        rows[name] = tuple(
+            frame.select(pl.col(column).cast(pl.String).fill_null("") for column in kept).rows()
+        )
+        plain = plain_schema(data.schema)
+        texts[f"columns of {name}"] = repr([(field.name, str(field.type)) for field in plain])
+        texts[f"metadata of {name}"] = repr(data.schema.metadata)
+        if hidden:
+            texts[f"identifiers of {name}"] = repr(frame.select(hidden).rows())
+    return Leaving(content=content(release), columns=columns, rows=rows, texts=texts)
+
+
 def clamped_geometric(count: int, ratio: Fraction, low: int, high: int) -> dict[int, Fraction]:
     r"""The law of count + noise, moved into [low, high]: $\Pr(k) \propto q^{|k|}$, with the exact sums of both tails.
 
@@ -144,14 +189,22 @@ def _geometric_from(start: int, ratio: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredNoise:
-    """The noise that one query got in one run: published answers minus exact ones, beside the law that is claimed for it.
+    """The law that is claimed for the noise of one query, and where that noise stands in a release.
 
     ``parameter`` is σ² of a discrete Gaussian, or the scale of a two-sided geometric law. ``loss`` is what the account
-    spends on this query: ρ², or ε. Only an audit on an invented census may see it.
+    spends on this query: ρ², or ε. ``table``, ``column`` and ``rows`` name the released numbers that have this noise: an
+    audit subtracts the true numbers itself, from counts that it tabulates or from a run of ``without_noise``.
+    ``noise`` is what the mechanism reports: published answers minus exact ones. An audit believes it only where it is
+    false, as no report of a mechanism about itself shows that it keeps its promise. Without a table the only table of counts
+    is meant, if it has as many rows. Only an audit on an invented census may see any of this.
     """
 
     name: str
-    noise: NDArray[np.int64]
     kind: Literal["gaussian", "geometric"]
     parameter: Fraction
     loss: Fraction
+    noise: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    table: str = ""
+    column: str = "count"
+    rows: tuple[int, ...] | None = None  # of the table; None: all
+    record: str = ""  # the type of the records that it counts; the mechanism's own unless it is named

@@ -59,7 +59,8 @@ class Release:
     """What may be published, with its specification and the record of how it was made.
 
     ``tables`` are small (an Arrow table each); ``microdata`` may be larger than memory (an Arrow table, or a Parquet
-    dataset on disk), by record type. Rows stand in an order that does not depend on the confidential file. ``schema``
+    dataset on disk), by record type. Rows stand in an order that does not depend on the confidential file, and neither do
+    notes, names, checks and guards, except through invariants and what the records and tables show. ``schema``
     says what the variables are, and ``folder`` where the files of areas beside the spine lie: tables need both.
     ``internal`` is not part of what may be published: tables about the confidential records, for the office alone, which
     a run writes to the internal part of its packet and nowhere else.

@@ -67,14 +67,14 @@ SETTINGS = {"rows": "county", "columns": "tenure", "rho_squared": "1/20"}
 
 
 def test_wrong_sigma_cut_noise_and_second_noise() -> None:
-    sound = audit(ExactMargins(**SETTINGS), margins(), on_records=True)
+    sound = audit(ExactMargins(**SETTINGS), margins(), runs=2400, on_records=True)
     assert (sound.verdict, sound.unit) == ("pass", "rho_squared")
     assert sound.claimed == pytest.approx(0.05)
-    narrow = audit(NarrowNoise(**SETTINGS), margins(), on_records=True)
+    narrow = audit(NarrowNoise(**SETTINGS), margins(), runs=2400, on_records=True)
     assert failed(narrow) == {"noise of free cells"}
     assert narrow.observed_lower is not None
     assert narrow.observed_lower > 1.3 * 0.05
-    retry = audit(FreshOnRetry(**SETTINGS), margins(), on_records=True)
+    retry = audit(FreshOnRetry(**SETTINGS), margins(), runs=2400, on_records=True)
     assert "repeat" in failed(retry)
 
 
@@ -110,4 +110,4 @@ def test_sampled_bound_is_within_five_percent_of_the_exact_loss() -> None:
     found = audit(mechanism, square(4), runs=1_000_000, methods=("sampled",), on_records=True, seconds=None)
     assert found.observed_lower is not None
     assert 0.95 * 2.197225 < found.observed_lower <= 2.197225
-    assert found.verdict == "pass"
+    assert found.verdict == "unknown"  # one pair of 24 data sets was run

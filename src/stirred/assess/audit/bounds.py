@@ -7,6 +7,7 @@ outputs are judged, the error probability is divided among them (union bound).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from scipy import special
 from stirred.mechanisms.contents import Content
 
 Floats = NDArray[np.float64]
+ORDERS = (1.0001, 1.01, 1.05, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 9.0, 14.0, 20.0)  # of Rényi
 
 
 def at_least(hits: ArrayLike, runs: int, error: float) -> Floats:
@@ -43,7 +45,7 @@ def at_most(hits: ArrayLike, runs: int, error: float) -> Floats:
 class Draws:
     """How often each output was seen in some runs on one data set."""
 
-    counts: Mapping[Content, int]
+    counts: Mapping[Any, int]  # contents, or other things that runs show
     runs: int
 
 
@@ -51,7 +53,7 @@ class Draws:
 class DecidingEvent:
     """Some outputs that tell two data sets apart: likelier under the first, or under the second if ``swapped``."""
 
-    outputs: frozenset[Content]
+    outputs: frozenset[Any]
     swapped: bool
 
     def hits(self, draws: Draws) -> int:
@@ -86,12 +88,41 @@ def chosen_event(one: Draws, other: Draws, error: float) -> tuple[DecidingEvent,
     return best
 
 
-def loss_at_least(event: DecidingEvent, one: Draws, other: Draws, error: float) -> float:
-    """The lower bound on |ln P(event) / P'(event)| from fresh runs, right with probability 1 − error."""
+def event_limits(event: DecidingEvent, one: Draws, other: Draws, error: float) -> tuple[float, float]:
+    """Limits from fresh runs: the event is at least this likely under one data set, and at most that under the other."""
     first, second = (other, one) if event.swapped else (one, other)
     low = float(at_least(event.hits(first), first.runs, error / 2))
-    high = float(at_most(event.hits(second), second.runs, error / 2))
+    return low, float(at_most(event.hits(second), second.runs, error / 2))
+
+
+def loss_at_least(event: DecidingEvent, one: Draws, other: Draws, error: float) -> float:
+    """The lower bound on |ln P(event) / P'(event)| from fresh runs, right with probability 1 − error."""
+    return ratio_loss(*event_limits(event, one, other, error))
+
+
+def ratio_loss(low: float, high: float) -> float:
+    """The loss ε of an event that is at least this likely under one data set and at most that under the other."""
     return max(log(low / high), 0.0) if low > 0 else 0.0
+
+
+def renyi_loss(low: float, high: float) -> float:
+    r"""The loss ρ² that such an event shows: $\max_\alpha D_\alpha(p \| q) / \alpha$ of the two coins, both ways.
+
+    Whether the event occurs is computed from the release, so no divergence of it is larger than that of the release; at
+    every $\alpha$ a bound is valid, and the largest over a grid is taken.
+
+    >>> renyi_loss(0.5, 0.5), round(renyi_loss(0.9, 0.1), 3)
+    (0.0, 1.758)
+    """
+    if low <= high:
+        return 0.0
+    best = 0.0
+    for p, q in ((low, high), (high, low)):
+        for order in ORDERS:
+            terms = [a**order * b ** (1 - order) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0 and b > 0]
+            divergence = inf if (p > 0 and q == 0) or (p < 1 and q == 1) else log(sum(terms)) / (order - 1)
+            best = max(best, divergence / order)
+    return best
 
 
 def loss_at_most(one: Draws, other: Draws, outputs: Sequence[Content], error: float) -> float:

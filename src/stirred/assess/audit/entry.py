@@ -8,7 +8,7 @@ from stirred.assess.audit.datasets import alone
 from stirred.assess.audit.invented import few_records, invented_census
 from stirred.assess.audit.noise import audit_noise
 from stirred.assess.audit.ratio import audit_ratio
-from stirred.assess.audit.result import AuditResult
+from stirred.assess.audit.result import AuditResult, Part, decide
 from stirred.assess.audit.sampling import Clock
 from stirred.census import Census
 from stirred.chance import Key
@@ -50,6 +50,7 @@ def audit(
         small = _small(mechanism, pool, records=records, on_records=on_records)
         say("invent records", 2, 2)
         promise = mechanism.specification(small)
+        found: AuditResult | None = None
         if isinstance(promise.output_premetric, Multiplicative) and isinstance(
             promise.input_premetric, Hamming
         ):
@@ -57,11 +58,15 @@ def audit(
                 mechanism, small, promise, runs=runs, confidence=confidence, methods=methods, key=key,
                 clock=clock, say=say, shown=not on_records,
             )  # fmt: skip
-            if found.data_sets or found.claimed == inf:
-                return replace(found, left_out=_left_out(pool, small) if found.data_sets else ())
+            left_out = _left_out(pool, small) if found.data_sets else ()
+            found = _without(found, left_out)
+            if found.verdict != "unknown" or found.claimed == inf or left_out:
+                return found
+            if found.data_sets and ("sampled" not in methods or not mechanism.measured_noise(small, key=key)):
+                return found
         if not on_records:
             pool = invented_census(census, households=HOUSEHOLDS, seed=seed)
-        return audit_noise(
+        by_noise = audit_noise(
             mechanism,
             pool,
             runs=runs,
@@ -71,6 +76,7 @@ def audit(
             say=say,
             shown=not on_records,
         )
+        return by_noise if found is None or not found.data_sets else _joined(found, by_noise)
     except StirredError as error:
         return AuditResult(
             mechanism=mechanism.name,
@@ -90,6 +96,35 @@ def _small(mechanism: Mechanism, pool: Census, *, records: int, on_records: bool
     if record.linked_to:
         return pool
     return alone(pool, record.name) if on_records else few_records(mechanism, pool, records=records)
+
+
+def _without(found: AuditResult, left_out: tuple[str, ...]) -> AuditResult:
+    """The result, with the linked records that its data sets do not have as a part that was not tested."""
+    if not left_out:
+        return found
+    needed: tuple[Part, ...] = (*found.needed, "linked records")
+    verdict, reason = decide(found.tests, needed, inf if found.claimed is None else found.claimed)
+    return replace(found, left_out=left_out, needed=needed, verdict=verdict, reason=reason)
+
+
+def _joined(found: AuditResult, by_noise: AuditResult) -> AuditResult:
+    """What a small universe and the noise of a larger census show together: a law of noise covers every loss."""
+    tests = (*found.tests, *by_noise.tests)
+    claimed = inf if by_noise.claimed is None else by_noise.claimed
+    # a small universe that could not decide leaves nothing open that the parts of noise do not cover
+    judged = [test for test in found.tests if test.outcome != "unknown" or test.lower is not None]
+    kept = [replace(test, part="sensitivity") if test.part == "loss" else test for test in judged]
+    verdict, reason = decide([*kept, *by_noise.tests], by_noise.needed, claimed)
+    lowers = [test.lower for test in tests if test.lower is not None]
+    return replace(
+        by_noise,
+        tests=(*kept, *by_noise.tests),
+        verdict=verdict,
+        reason=reason,
+        observed_lower=max(lowers) if lowers else None,
+        data_sets=found.data_sets,
+        runs=max(found.runs, by_noise.runs),
+    )
 
 
 def _left_out(pool: Census, small: Census) -> tuple[str, ...]:

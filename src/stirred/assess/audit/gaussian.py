@@ -14,7 +14,6 @@ from scipy import special
 
 from stirred.assess.audit.bounds import at_least, at_most, chance_of_deviation
 from stirred.assess.audit.result import AuditTest
-from stirred.mechanisms.contents import MeasuredNoise
 
 Floats = NDArray[np.float64]
 FIRST = 5  # one noise of so many chooses the threshold
@@ -81,11 +80,21 @@ class NoiseGroup:
     noise: NDArray[np.int64]
 
 
-def grouped(measured: Sequence[MeasuredNoise]) -> list[NoiseGroup]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenNoise:
+    """The noise of one query in some runs, with its claimed law."""
+
+    name: str
+    kind: str
+    parameter: float
+    noise: NDArray[np.int64]
+
+
+def grouped(measured: Sequence[SeenNoise]) -> list[NoiseGroup]:
     """The noise of all runs, by claimed law."""
-    found: dict[tuple[str, float], list[MeasuredNoise]] = {}
+    found: dict[tuple[str, float], list[SeenNoise]] = {}
     for one in measured:
-        found.setdefault((one.kind, float(one.parameter)), []).append(one)
+        found.setdefault((one.kind, one.parameter), []).append(one)
     return [
         NoiseGroup(
             names=tuple(dict.fromkeys(one.name for one in some)),
@@ -103,6 +112,7 @@ class Judged:
     test: AuditTest
     least: float
     most: float
+    surely: float = 0.0  # as least, at the probability of a false alarm
 
 
 def judged(group: NoiseGroup, *, error: float, alarm: float) -> Judged:
@@ -112,7 +122,8 @@ def judged(group: NoiseGroup, *, error: float, alarm: float) -> Judged:
     name = "noise of " + ", ".join(group.names[:3]) + (", …" if len(group.names) > 3 else "")
     if len(training) < 20:
         told = f"only {len(group.noise)} draws were seen"
-        return Judged(test=AuditTest(name=name, outcome="unknown", finding=told), least=0.0, most=np.inf)
+        test = AuditTest(name=name, part="noise", outcome="unknown", finding=told)
+        return Judged(test=test, least=0.0, most=np.inf)
     shift = max(round(group.law.deviation), 1)
     threshold = _threshold(training, shift)
     hits, others = int((fresh >= threshold - shift).sum()), int((fresh >= threshold).sum())
@@ -122,6 +133,7 @@ def judged(group: NoiseGroup, *, error: float, alarm: float) -> Judged:
 
     least = _loss_factor(group.law, *sides(error), shift)
     p, q = sides(alarm / 2)
+    surely = _loss_factor(group.law, p, q, shift)
     allowed = group.law.power(q, shift)
     unlike = _unlike(fresh, group.law)
     most = _most(group, error)
@@ -137,9 +149,9 @@ def judged(group: NoiseGroup, *, error: float, alarm: float) -> Judged:
     failed = p > allowed or unlike < alarm / 2
     enough = most <= TOLERANCE
     outcome = AuditTest(
-        name=name, outcome="fail" if failed else "pass" if enough else "unknown", finding=told
+        name=name, part="noise", outcome="fail" if failed else "pass" if enough else "unknown", finding=told
     )
-    return Judged(test=outcome, least=least, most=most)
+    return Judged(test=outcome, least=least, most=most, surely=surely)
 
 
 def _threshold(training: NDArray[np.int64], shift: int) -> int:

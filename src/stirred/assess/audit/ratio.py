@@ -1,14 +1,16 @@
 """Audit a promise of pure DP: the exact loss of a small universe, and bounds from runs on a pair of its data sets."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 
-from stirred.assess.audit.bounds import Draws, chosen_event
+from stirred.assess.audit.bounds import Draws, chosen_event, ratio_loss
 from stirred.assess.audit.datasets import SmallUniverse, small_universe
 from stirred.assess.audit.exact import ExactLoss, exact_loss
+from stirred.assess.audit.leaving import compare_leaving
 from stirred.assess.audit.pairs import (
     PairDraws,
     PairOfSets,
@@ -18,8 +20,16 @@ from stirred.assess.audit.pairs import (
     paired_test,
     repeat_test,
 )
-from stirred.assess.audit.result import FALSE_ALARM, AuditResult, AuditTest, Outcome, WorstPair
-from stirred.assess.audit.sampling import Clock, draws
+from stirred.assess.audit.result import (
+    BY_LOSS,
+    FALSE_ALARM,
+    AuditResult,
+    AuditTest,
+    Part,
+    WorstPair,
+    decide,
+)
+from stirred.assess.audit.sampling import Clock, draws, ordered_copies
 from stirred.assess.risk import Baseline, RiskMeasure, named
 from stirred.census import Census
 from stirred.chance import Key
@@ -28,7 +38,13 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Specification
 
-TESTS = 6  # of one audit that can raise a false alarm
+TESTS = 10  # of one audit that can raise a false alarm
+SINGLE = (
+    24  # single releases of each data set whose order and texts are compared; more where they say too little
+)
+SINGLE_SHARE = 0.3  # of the time that is left, for these
+TRIAL_SHARE = 0.2
+COPIES = 2000  # whose order is compared, where one release has many
 TRIED = 6  # pairs that a few runs are made of, to choose the one that is audited
 TRIAL = 400  # runs for that choice, on each data set
 
@@ -47,6 +63,7 @@ class Inquiry:
     runs: int
     tests: list[AuditTest] = field(default_factory=list)
     made: PairDraws | None = None
+    needed: tuple[Part, ...] = BY_LOSS
 
     @property
     def claimed(self) -> float:
@@ -74,6 +91,8 @@ def audit_ratio(
     inquiry = Inquiry(mechanism, promise, universe, confidence, key, clock, say, runs)
     laws = _laws(inquiry) if "exact" in methods else None
     exact = None if laws is None else exact_loss(laws, universe.distances(), _ticks(say, "pairs", len(laws)))
+    if laws is not None:
+        inquiry.needed = ("loss", "law", *(part for part in BY_LOSS if part != "loss"))
     if exact is not None:
         _compare_exact(inquiry, exact)
     if {"sampled", "one-run"} & {*methods}:
@@ -126,13 +145,20 @@ def _sampled(
         one=universe.of(first), other=universe.of(second), distance=int(universe.distances()[first, second])
     )
     inquiry.tests.append(repeat_test(inquiry.mechanism, pair.one, key=inquiry.key.bind("repeat")))
+    _compare_all_that_leaves(
+        inquiry, pair, None if laws is None else (laws[first], laws[second]), error=error, alarm=alarm
+    )
     made = drawn(
         inquiry.mechanism, pair, key=inquiry.key, runs=inquiry.runs, clock=inquiry.clock, say=inquiry.say
     )
     inquiry.made = made
     if "sampled" in methods:
         support = _support(inquiry, made) if laws is None else list({o: None for law in laws for o in law})
-        inquiry.tests.append(paired_test(made, inquiry.claimed, error=error, alarm=alarm, support=support))
+        inquiry.tests.append(
+            paired_test(
+                made, inquiry.claimed, error=error, alarm=alarm, support=support, alone=len(universe) == 2
+            )
+        )
         if laws is not None:
             for number, seen in ((first, made.fresh[0]), (second, made.fresh[1])):
                 inquiry.tests.append(law_test(laws[number], seen, alarm=alarm))
@@ -148,6 +174,36 @@ def _sampled(
         )
         if test_of_one is not None:
             inquiry.tests.append(test_of_one)
+
+
+def _compare_all_that_leaves(
+    inquiry: Inquiry, pair: PairOfSets, laws: tuple[Law, Law] | None, *, error: float, alarm: float
+) -> None:
+    """Compare single releases of both data sets: their contents with the law, their order and texts with each other."""
+    copies = []
+    if not inquiry.clock.over:
+        wanted = min(COPIES, max(inquiry.runs, 2))
+        copies = ordered_copies(inquiry.mechanism, pair.one, key=inquiry.key, copies=wanted)
+    runs, tests = compare_leaving(
+        inquiry.mechanism,
+        pair.one,
+        pair.other,
+        inquiry.claimed,
+        lambda low, high: ratio_loss(low, high) / pair.distance,
+        key=inquiry.key,
+        runs=SINGLE,
+        clock=inquiry.clock.part(SINGLE_SHARE),
+        error=error,
+        alarm=alarm,
+        copies=copies,
+    )
+    inquiry.tests += tests
+    if laws is not None and copies:  # the runs that were compared with the law are copies in one release
+        for law, some in ((laws[0], runs.one), (laws[1], runs.other)):
+            seen = Draws(Counter(one.content for one in some), len(some))
+            found = law_test(law, seen, alarm=alarm)
+            if found.outcome == "fail":
+                inquiry.tests.append(found)
 
 
 def _support(inquiry: Inquiry, made: PairDraws) -> list[Content] | None:
@@ -171,12 +227,11 @@ def _pair(inquiry: Inquiry, exact: ExactLoss | None) -> tuple[int, int]:
     near = np.argsort(np.where(distances > 0, distances, np.iinfo(np.int64).max), kind="stable")
     tried = [int(number) for number in near[: min(TRIED, len(near) - 1)]]
     seen: dict[int, Draws] = {}
+    clock = inquiry.clock.part(TRIAL_SHARE)
     for number in [0, *tried]:
         own = inquiry.key.bind("trial", number)
         runs = min(TRIAL, max(inquiry.runs // 20, 20))
-        seen[number] = draws(
-            inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=inquiry.clock
-        )
+        seen[number] = draws(inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=clock)
     return 0, max(
         tried, key=lambda number: chosen_event(seen[0], seen[number], 0.05)[1] / int(distances[number])
     )
@@ -186,7 +241,7 @@ def _result(inquiry: Inquiry, exact: ExactLoss | None, *, shown: bool) -> AuditR
     claimed, tests = inquiry.claimed, tuple(inquiry.tests)
     lowers = [test.lower for test in tests if test.lower is not None]
     lower = max(lowers) if lowers else None
-    verdict, reason = _verdict(claimed, tests, exact)
+    verdict, reason = decide(tests, inquiry.needed, claimed)
     value = None if exact is None else float(exact.budget.upper(9))
     return AuditResult(
         mechanism=inquiry.mechanism.name,
@@ -199,6 +254,7 @@ def _result(inquiry: Inquiry, exact: ExactLoss | None, *, shown: bool) -> AuditR
         reason=reason,
         worst=_worst(inquiry.universe, exact) if exact is not None and shown else None,
         tests=tests,
+        needed=inquiry.needed,
         data_sets=len(inquiry.universe),
         runs=0 if inquiry.made is None else inquiry.made.runs,
         confidence=inquiry.confidence,
@@ -206,26 +262,6 @@ def _result(inquiry: Inquiry, exact: ExactLoss | None, *, shown: bool) -> AuditR
             inquiry.mechanism.name, claimed, lower, value, inquiry.confidence, reason, "epsilon", public=shown
         ),
     )
-
-
-def _verdict(claimed: float, tests: Sequence[AuditTest], exact: ExactLoss | None) -> tuple[Outcome, str]:
-    """Fail where one test fails; pass where a test that covers every output passes; else unknown."""
-    failed = [test for test in tests if test.outcome == "fail"]
-    if failed:
-        return "fail", failed[0].finding
-    if claimed == inf:
-        told = "no claim: the mechanism promises no finite loss"
-        return "unknown", told if exact is None else f"{told}; the exact loss is {exact.budget}"
-    covering = [test for test in tests if test.name in ("exact", "pair") and test.outcome == "pass"]
-    laws = [test for test in tests if test.name == "law"]
-    if covering and covering[0].name == "exact" and not laws:
-        return "pass", f"{covering[0].finding}; no run was compared with the stated law"
-    if covering and all(test.outcome == "pass" for test in laws):
-        return "pass", covering[0].finding
-    if covering:
-        return "unknown", f"{covering[0].finding}; too few runs were compared with the stated law"
-    findings = [test.finding for test in tests if test.name == "pair"]
-    return "unknown", findings[0] if findings else "nothing was found out in the time that was given"
 
 
 def _worst(universe: SmallUniverse, exact: ExactLoss) -> WorstPair | None:

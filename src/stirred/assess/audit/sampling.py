@@ -32,6 +32,12 @@ class Clock:
         """Whether the time is up."""
         return self.seconds is not None and monotonic() - self.began > self.seconds
 
+    def part(self, share: float) -> "Clock":
+        """A clock that ends after this share of the time that is left."""
+        if self.seconds is None:
+            return Clock(None)
+        return Clock(max(self.seconds - (monotonic() - self.began), 0.0) * share)
+
 
 def draws(
     mechanism: Mechanism, census: Census, *, key: Key, runs: int, clock: Clock, tick: Tick = lambda _: None
@@ -77,6 +83,27 @@ def by_copy(
     for one, count in zip(contents, counts.tolist(), strict=True):
         merged[one] += count
     return merged, contents, place
+
+
+def ordered_copies(mechanism: Mechanism, census: Census, *, key: Key, copies: int) -> list[tuple[Row, ...]]:
+    """The rows of each copy in the order in which one release of all copies has them; nothing where copies are not made."""
+    many = mechanism.replicated(census, copies)
+    if many is None:
+        return []
+    inner, copied, name = many
+    release = inner.release(copied, key=key.bind("ordered copies"))
+    record_type = next(iter(release.microdata))
+    frame = release.to_polars(record_type)
+    columns = [
+        one for one in frame.columns if one != name and one not in numbered(release.schema, record_type)
+    ]
+    texts = frame.select(
+        pl.col(name).cast(pl.String), *(pl.col(column).cast(pl.String).fill_null("") for column in columns)
+    )
+    found: dict[str, list[Row]] = {}
+    for number, *row in texts.rows():
+        found.setdefault(number, []).append(tuple(row))
+    return [tuple(rows) for rows in found.values()]
 
 
 def _distinct(

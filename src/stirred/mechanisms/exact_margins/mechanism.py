@@ -207,15 +207,19 @@ class ExactMargins(Mechanism):
     def measured_noise(
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
-        """The noise on the free cells of one run."""
+        """The law of the free cells: all but the last of each row and, with both margins, of each column."""
         table, rows, columns = self._table(engine.census(census) if engine else census)
-        shown = self.release(census, key=key, engine=engine).tables[f"{self.rows}-by-{self.columns}"]
-        noise = shown["count"].to_numpy().reshape(len(rows), len(columns)) - table
-        free = noise[: len(rows) - self.both, :-1].ravel()
-        spent = Fraction(str(self.rho_squared))
+        del key
+        free = np.arange(table.size).reshape(table.shape)[: len(rows) - self.both, : len(columns) - 1].ravel()
         return [
             MeasuredNoise(
-                name="free cells", noise=free, kind="gaussian", parameter=self.sigma_squared, loss=spent
+                name="free cells",
+                kind="gaussian",
+                parameter=self.sigma_squared,
+                loss=Fraction(str(self.rho_squared)),
+                table=f"{self.rows}-by-{self.columns}",
+                rows=tuple(free.tolist()),
+                record=self.record,
             )
         ]
 

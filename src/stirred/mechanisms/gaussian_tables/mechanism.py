@@ -18,6 +18,7 @@ from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.chains.earlier import earlier_promise
 from stirred.mechanisms.chains.tables import RecordTables, table_name
+from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
 from stirred.mechanisms.gaussian_tables.config import GaussianTablesConfig
@@ -200,6 +201,28 @@ class GaussianTables(RecordTables):
             ),
             by,
         )
+
+    def measured_noise(
+        self,
+        census: "Census",  # noqa: ARG002
+        *,
+        key: Key,  # noqa: ARG002
+        engine: Engine | None = None,  # noqa: ARG002
+    ) -> Sequence[MeasuredNoise]:
+        """The law of every cell of each table; of an earlier release's records no true counts are known."""
+        if self.given is not None:
+            return ()
+        return [
+            MeasuredNoise(
+                name=table_name(by),
+                kind="gaussian",
+                parameter=variance,
+                loss=1 / variance,
+                table=table_name(by),
+                record=self.record,
+            )
+            for by, variance in zip(self.tables, self.variances, strict=True)
+        ]
 
     def details(self) -> Mapping[str, object]:
         """The variance of each table's noise."""

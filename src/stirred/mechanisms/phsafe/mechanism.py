@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -269,19 +270,22 @@ class PHSafe(Mechanism):
     def measured_noise(
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
-        """The tables of this run minus those of one without noise; a key truncates the same persons in both."""
-        exact = replace(self, epsilon="inf", rho_squared=None)
-        runs = [one.release(census, key=key, engine=engine).tables for one in (self, exact)]
-        noisy, true = [{name: frame_of(table) for name, table in tables.items()} for tables in runs]
+        """The law of every measured table, and the rows of the released table that have its noise."""
+        tables = self.release(census, key=key, engine=engine).tables
         factor = statement.FACTORS[self.definition][self.neighbours]
         found = []
         for item in self._measured(self._columns(census)):
             if item.budget is None:
                 continue
-            both = [rows_of_measurement(tables[item.table.lower()], item) for tables in (noisy, true)]
-            noise = both[0]["count"].to_numpy() - both[1]["count"].to_numpy()
-            found.append(item.noise.measured(item.place, noise, item.budget * factor))
+            name = item.table.lower()
+            rows = rows_of_measurement(frame_of(tables[name]).with_row_index("row number"), item)
+            law = item.noise.measured(item.place, np.zeros(0, np.int64), item.budget * factor)
+            found.append(replace(law, table=name, rows=tuple(rows["row number"].to_list())))
         return found
+
+    def without_noise(self) -> Mechanism:
+        """The same tables with an infinite budget; a key truncates the same persons in both."""
+        return replace(self, epsilon="inf", rho_squared=None)
 
     def knobs(self) -> Sequence[Knob]:
         """The total budget, which all tables share in proportion."""

@@ -1,0 +1,323 @@
+"""Make pairs of data sets near each other, and see how far released numbers tell them apart.
+
+A pair differs in some records of the protected type, with equal invariants. Two things are computed of it. The shift: true
+numbers of one data set minus those of the other, held against the claimed noise; this is the loss, if the noise is as
+claimed. And a bound that believes nothing: many runs on both, a weighted sum of all released numbers that was learned on
+some of the runs, and the chance that it lies above a threshold on the others.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, sqrt
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred.assess.audit.bounds import at_least, at_most
+from stirred.assess.audit.datasets import blocks
+from stirred.assess.audit.result import AuditTest
+from stirred.census import Census
+from stirred.errors import StirredError
+from stirred.frames import collected, frame_of
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.contents import numbered
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.released import MEASURES
+from stirred.spec import Specification
+from stirred.spec.premetrics import RecordPremetric
+
+TARGET = 1.5  # √(2ρ²)·d or ε·d: as far apart as a claim of this size allows, runs say most about the loss
+TRAINING = 3  # one run of so many teaches the weights and the threshold
+SIGNIFICANT = 2.5  # deviations by which a number must differ in training to get a weight
+MOST_CHANGED = 64
+Floats = NDArray[np.float64]
+Numbers = Mapping[Hashable, float]
+Loss = Callable[[float, float], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearSets:
+    """Two data sets with equal invariants that differ in some records; their distance is at most ``distance``."""
+
+    one: Census
+    other: Census
+    distance: int
+    what: str
+
+
+def near_sets(
+    census: Census, promise: Specification, *, claimed_shift: float, seed: int, pairs: int
+) -> Iterator[NearSets]:
+    """Pairs of a census and a changed one: all variables of some records changed, or some variables exchanged.
+
+    ``claimed_shift`` is √(2ρ²) or ε: the smaller it is, the more records differ. Only a record's own variables change;
+    which household a person belongs to stays as it is.
+    """
+    premetric = promise.input_premetric.unrestricted
+    if not isinstance(premetric, RecordPremetric) or premetric.record_type not in census.schema.record_types:
+        return
+    record_type = premetric.record_type
+    whole = {
+        name: collected(census.scan(name, list(census.columns(name)))) for name in census.schema.record_types
+    }
+    frame = whole[record_type]
+    record = census.schema.record(record_type)
+    hidden = {*numbered(census.schema, record_type), record.weight}
+    own = [name for name in frame.columns if name not in hidden]
+    if not own or frame.height < 2:
+        return
+    margins = [margin for invariant in promise.multiverse for margin in invariant.needs()]
+    most = 1 if promise.input_premetric.neighbours_only else MOST_CHANGED
+    units = 1 if premetric.keeps_number else 2  # a changed record is one taken away and one added
+    wanted = min(max(ceil(TARGET / claimed_shift), 1) if claimed_shift > 0 else most, most)
+    rng = np.random.default_rng(seed)
+    kept = {str(invariant): invariant.realised(census) for invariant in promise.multiverse}
+    ways: list[tuple[str, list[str]]] = [("", own)]
+    ways += [
+        (", ".join(block), block)
+        for block in blocks(own, [m for m in margins if m.record_type == record_type], census.schema.spine)
+        if len(block) < len(own)
+    ]
+    made = 0
+    for attempt in range(4 * pairs):
+        if made >= pairs:
+            return
+        what, columns = ways[attempt % len(ways)]
+        number = 1 if attempt >= 2 * len(ways) else wanted
+        found = (
+            _changed(frame, own, number, rng, mixed=attempt >= len(ways))
+            if not what
+            else _exchanged(frame, columns, own, number, rng)
+        )
+        if found is None:
+            continue
+        changed, records = found
+        files = {**whole, record_type: changed}
+        other = Census(
+            schema=census.schema,
+            files={name: one.lazy() for name, one in files.items()},
+            folder=census.folder,
+        )
+        try:
+            if any(
+                not invariant.realised(other).equals(kept[str(invariant)]) for invariant in promise.multiverse
+            ):
+                continue
+        except StirredError:
+            continue
+        made += 1
+        told = f"{records} changed" if not what else f"{what} exchanged, {records} records differ"
+        yield NearSets(one=census, other=other, distance=records * units, what=told)
+
+
+def _changed(
+    frame: pl.DataFrame, own: list[str], number: int, rng: np.random.Generator, *, mixed: bool
+) -> tuple[pl.DataFrame, int] | None:
+    """Give some records the values of one other record: those of the commonest kind, so that shifts add up, or any."""
+    kinds = frame.select(pl.struct(own).rank("dense")).to_series().to_numpy()
+    common = np.bincount(kinds)
+    target = int(rng.integers(frame.height))
+    free = np.flatnonzero(kinds != kinds[target])
+    if not len(free):
+        return None
+    order = free[np.lexsort((rng.random(len(free)), kinds[free], -common[kinds[free]]))]
+    if mixed:
+        order = rng.permutation(free)
+    chosen = order[: min(number, len(order))]
+    rows = np.arange(frame.height)
+    rows[chosen] = target
+    return frame.with_columns(frame.select(own)[rows].get_columns()), len(chosen)
+
+
+def _exchanged(
+    frame: pl.DataFrame, columns: list[str], own: list[str], number: int, rng: np.random.Generator
+) -> tuple[pl.DataFrame, int] | None:
+    """Exchange some variables between pairs of records that differ in them and in others."""
+    rest = [name for name in own if name not in columns]
+    a = frame.select(pl.struct(columns).rank("dense")).to_series().to_numpy()
+    b = frame.select(pl.struct(rest).rank("dense")).to_series().to_numpy()
+    first = int(rng.integers(frame.height))
+    different = np.flatnonzero((a != a[first]) & (b != b[first]))
+    if not len(different):
+        return None
+    second = int(rng.choice(different))
+    ones = np.flatnonzero((a == a[first]) & (b == b[first]))
+    others = np.flatnonzero((a == a[second]) & (b == b[second]))
+    count = min(max(number // 2, 1), len(ones), len(others))
+    rows = np.arange(frame.height)
+    rows[ones[:count]], rows[others[:count]] = others[:count], ones[:count]
+    return frame.with_columns(frame.select(columns)[rows].get_columns()), 2 * count
+
+
+def numbers_of(mechanism: Mechanism, release: Release) -> dict[Hashable, float]:
+    """Every number of a release by its place: each cell of each table, and how many records have each value."""
+    found: dict[Hashable, float] = {}
+    for name, table in release.tables.items():
+        keys = key_columns(mechanism, release, name)
+        texts = (
+            list(zip(*(_texts(table, key) for key in keys), strict=True)) if keys else [()] * table.num_rows
+        )
+        for column in table.column_names:
+            if column not in keys and _is_number(table, column):
+                for key, value in zip(texts, table[column].to_pylist(), strict=True):
+                    found[name, column, key] = float(value) if value is not None else 0.0
+    for record_type in release.microdata:
+        frame = release.to_polars(record_type)
+        for column in frame.columns:
+            if column not in numbered(release.schema, record_type):
+                counts = frame.select(pl.col(column).cast(pl.String).fill_null("")).to_series().value_counts()
+                for value, count in counts.rows():
+                    found[record_type, column, value] = float(count)
+    return found
+
+
+def key_columns(mechanism: Mechanism, release: Release, name: str) -> list[str]:
+    """The variables of a table: those that the mechanism counts by, else the columns that hold no numbers."""
+    counted = mechanism.counted(release).get(name)
+    table = release.tables[name]
+    if counted is not None:
+        measures = [column for column in table.column_names if column not in counted]
+        if all(_is_number(table, column) for column in measures):
+            return list(counted)
+    return [
+        column for column in table.column_names if column not in MEASURES and not _is_number(table, column)
+    ]
+
+
+def _is_number(table: pa.Table, column: str) -> bool:
+    kind = table.schema.field(column).type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _texts(table: pa.Table, column: str) -> list[str]:
+    return (
+        frame_of(table.select([column]))
+        .select(pl.col(column).cast(pl.String).fill_null(""))
+        .to_series()
+        .to_list()
+    )
+
+
+@dataclass(slots=True)
+class NumberRuns:
+    """The released numbers of many runs on the two data sets of a pair."""
+
+    pair: NearSets
+    sides: tuple[list[dict[Hashable, float]], list[dict[Hashable, float]]] = field(
+        default_factory=lambda: ([], [])
+    )
+
+    @property
+    def fewest(self) -> int:
+        """The runs on the data set that has fewer."""
+        return min(len(side) for side in self.sides)
+
+    def matrices(self, places: Sequence[Hashable] | None = None) -> tuple[list[Hashable], Floats, Floats]:
+        """The numbers as one row for each run; 0 where a number was not released."""
+        if places is None:
+            places = list(dict.fromkeys(place for side in self.sides for run in side for place in run))
+        first, second = (
+            np.array([[run.get(place, 0.0) for place in places] for run in side]).reshape(-1, len(places))
+            for side in self.sides
+        )
+        return list(places), first, second
+
+
+def neighbours_test(
+    runs: NumberRuns, claimed: float, loss: Loss, *, unit: str, error: float, alarm: float
+) -> AuditTest:
+    """Bound the loss of a pair from below by one event of released numbers: nothing that the mechanism states is used."""
+    name = f"runs on neighbours ({runs.pair.what})"
+    start = runs.fewest // TRAINING
+    if start < 5:
+        told = f"only {runs.fewest} runs on each of two data sets ended in time"
+        return AuditTest(name=name, part="sensitivity", outcome="unknown", finding=told)
+    _, one, other = runs.matrices()
+    weights = _weights(one[:start], other[:start])
+    scores = [one @ weights, other @ weights]
+    event = _chosen_threshold(scores[0][:start], scores[1][:start], loss, error)
+    fresh = [score[start:] for score in scores]
+
+    def bound(risk: float) -> float:
+        if event is None:
+            return 0.0
+        threshold, upward, swapped = event
+        first, second = (fresh[1], fresh[0]) if swapped else (fresh[0], fresh[1])
+        hits, others = (
+            int(np.count_nonzero(score >= threshold if upward else score <= threshold))
+            for score in (first, second)
+        )
+        low = float(at_least(hits, len(first), risk / 2))
+        return loss(low, float(at_most(others, len(second), risk / 2)))
+
+    lower, sure = bound(error), bound(alarm)
+    told = (
+        f"{len(fresh[0])} and {len(fresh[1])} runs on two data sets at distance {runs.pair.distance} show a loss {unit} "
+        f"of at least {lower:.4f} per unit"
+    )
+    if sure > claimed:
+        told += ", above the claim"
+        return AuditTest(name=name, part="sensitivity", outcome="fail", finding=told, lower=lower, sure=sure)
+    return AuditTest(name=name, part="sensitivity", outcome="unknown", finding=told, lower=lower, sure=sure)
+
+
+def _weights(one: Floats, other: Floats) -> Floats:
+    """Weights of a sum that tells the training runs apart: the shift over the variance, of numbers that clearly differ."""
+    shift = other.mean(axis=0) - one.mean(axis=0)
+    variance = (one.var(axis=0) + other.var(axis=0)) / 2
+    floor = 1e-6 * max(float(np.abs(shift).max(initial=0.0)), 1e-12) ** 2  # of numbers without noise
+    score = np.abs(shift) / np.sqrt((variance + floor) * 2 / len(one))
+    kept = score >= min(SIGNIFICANT, float(score.max(initial=0.0)))
+    return np.where(kept, shift / (variance + floor), 0.0)
+
+
+def _chosen_threshold(
+    one: Floats, other: Floats, loss: Loss, error: float
+) -> tuple[float, bool, bool] | None:
+    """The threshold with the largest bound on training runs, whether the event lies above it, and which data set it fits."""
+    points = np.unique(np.quantile(np.concatenate([one, other]), np.linspace(0.01, 0.99, 60)))
+    best: tuple[float, tuple[float, bool, bool]] | None = None
+    for point in points.tolist():
+        for upward in (True, False):
+            for swapped in (True, False):
+                first, second = (other, one) if swapped else (one, other)
+                hits, others = (
+                    int(np.count_nonzero(score >= point if upward else score <= point))
+                    for score in (first, second)
+                )
+                low = float(at_least(hits, len(first), error / 2))
+                value = loss(low, float(at_most(others, len(second), error / 2)))
+                # without a bound on few runs: the smoothed difference of the two shares
+                value = value or 1e-6 * (hits / len(first) - others / len(second))
+                if best is None or value > best[0]:
+                    best = (value, (point, upward, swapped))
+    return best[1] if best is not None else None
+
+
+def shift_loss(kind: str, parameter: float, shift: Floats) -> float:
+    """The loss between two data sets whose true numbers differ by a shift, with noise of a law on each.
+
+    >>> shift_loss("gaussian", 2.0, np.array([1.0, -1.0])), shift_loss("geometric", 2.0, np.array([1.0, -1.0]))
+    (0.5, 1.0)
+    """
+    if kind == "gaussian":
+        return float((shift**2).sum()) / (2 * parameter)
+    return float(np.abs(shift).sum()) / parameter
+
+
+def follow_from(covered: Floats, others: Floats) -> bool | None:
+    """Whether numbers are sums of others with fixed weights in all runs; None where the runs are too few to say.
+
+    >>> rng = np.random.default_rng(1)
+    >>> noisy = rng.normal(size=(50, 3))
+    >>> follow_from(noisy, noisy.sum(axis=1, keepdims=True) + 2), follow_from(noisy, rng.normal(size=(50, 1)))
+    (True, False)
+    """
+    design = np.hstack([covered, np.ones((len(covered), 1))])
+    if len(design) < design.shape[1] + 10:
+        return None
+    solution, *_ = np.linalg.lstsq(design, others, rcond=None)
+    scale = max(sqrt(float((others**2).mean())), 1.0)
+    return bool(np.abs(design @ solution - others).max(initial=0.0) < 1e-6 * scale)
