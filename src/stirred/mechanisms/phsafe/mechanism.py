@@ -27,6 +27,7 @@ from stirred.mechanisms.phsafe.config import PHSafeConfig
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
 from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, regions, tabulated
 from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
+from stirred.mechanisms.phsafe.factors import FACTORS, JOINED, PromisedUnit
 from stirred.mechanisms.phsafe.measure import (
     DERIVED,
     MEASURES,
@@ -40,12 +41,11 @@ from stirred.mechanisms.phsafe.measure import (
 )
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.phsafe.proposal import propose
-from stirred.mechanisms.phsafe.statement import PromisedUnit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.spec import Specification
-from stirred.spec.algebra.conversions import PHSAFE, Conversion
+from stirred.spec.algebra.conversions import Conversion
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -62,7 +62,7 @@ class PHSafe(Mechanism):
 
     name: ClassVar[str] = "phsafe"
     Config: ClassVar[type[MechanismConfig]] = PHSafeConfig
-    conversion: ClassVar[Conversion | None] = PHSAFE
+    conversion: ClassVar[Conversion | None] = JOINED
     seconds_per_million: ClassVar[float] = 2.0
 
     preset: str = "sdhc-2020"
@@ -256,7 +256,7 @@ class PHSafe(Mechanism):
         exact = replace(self, epsilon="inf", rho_squared=None)
         runs = [one.release(census, key=key, engine=engine).tables for one in (self, exact)]
         noisy, true = [{name: frame_of(table) for name, table in tables.items()} for tables in runs]
-        factor = statement.FACTORS[self.definition][self.neighbours]
+        factor = FACTORS[self.definition][self.neighbours]
         found = []
         for item in self._measured(self._columns(census)):
             if item.budget is None:
