@@ -21,11 +21,14 @@ NAMES = [
     "dhc-2020",
     "topdown-2020",
     "ddhc-a-2020",
+    "ddhc-a-2020-proved",
     "ddhc-b-2020",
     "sdhc-2020",
     "sdhc-2020-proved",
+    "sdhc-2020-group-privacy",
     "das-2020",
     "das-2020-proved",
+    "das-2020-group-privacy",
     "das-2020-printed",
     "das-2010",
     "whatif-state",
@@ -58,7 +61,8 @@ PHSAFE = (
     + Fraction("0.00663")  # PH6
 )
 PUBLISHED = TOPDOWN + 4 * SAFETAB_P + 2 * SAFETAB_H + 2 * PHSAFE
-PROVED = TOPDOWN + 4 * SAFETAB_P + 2 * SAFETAB_H + 4 * PHSAFE
+GROUP_PRIVACY = TOPDOWN + 4 * SAFETAB_P + 2 * SAFETAB_H + 4 * PHSAFE
+PROVED = TOPDOWN + 2 * SAFETAB_P + 2 * SAFETAB_H + PHSAFE / 2  # Theorem 2 of each mechanism
 
 
 def epsilon(rho_squared: Fraction) -> Decimal:
@@ -138,13 +142,13 @@ def test_settings_of_safetab_and_phsafe_add_up() -> None:
 @pytest.mark.parametrize(
     ("name", "counted", "published", "proved", "printed"),
     [
-        ("ddhc-a-2020", SAFETAB_P, (4, "19.776"), (4, "19.776"), "19.776"),
+        ("ddhc-a-2020", SAFETAB_P, (4, "19.776"), (2, "9.888"), "19.776"),
         ("ddhc-b-2020", SAFETAB_H, (2, "17.790604"), (2, "17.790604"), "17.79"),
-        ("sdhc-2020", PHSAFE, (2, "2.514562"), (4, "5.029124"), "2.515"),
+        ("sdhc-2020", PHSAFE, (2, "2.514562"), (Fraction(1, 2), "0.6286405"), "2.515"),
     ],
 )
 def test_published_and_proved_factors(
-    name: str, counted: Fraction, published: tuple[int, str], proved: tuple[int, str], printed: str
+    name: str, counted: Fraction, published: tuple[int, str], proved: tuple[int | Fraction, str], printed: str
 ) -> None:
     entry = catalog.entry(name)
     assert entry.specification.rho_squared.fraction == counted * published[0] == Fraction(published[1])
@@ -156,7 +160,7 @@ def test_published_and_proved_factors(
     assert entry.product.as_printed().rho_squared == Fraction(printed)
     row = entry.row()
     assert (row["factor_published"], row["factor_proved"]) == (published[0], proved[0])
-    assert row["rho_squared_proved"] == float(proved[1])
+    assert row["rho_squared_proved"] == float(up(Decimal(proved[1]), 6))
 
 
 # The figures rounded up at five decimals, the simple ε; then one imputed copy.
@@ -165,7 +169,8 @@ def test_published_and_proved_factors(
     [
         ("das-2020-printed", Fraction("55.371"), "55.37100", "126.785", "221.48400", "364.311"),
         ("das-2020", PUBLISHED, "55.37504", "126.791", "221.50015", "364.332"),
-        ("das-2020-proved", PROVED, "57.88960", "130.909", "231.55839", "377.598"),
+        ("das-2020-group-privacy", GROUP_PRIVACY, "57.88960", "130.909", "231.55839", "377.598"),
+        ("das-2020-proved", PROVED, "43.60112", "106.972", "174.40446", "301.146"),
     ],
 )
 def test_the_whole_2020_das(
@@ -191,9 +196,11 @@ def test_the_whole_2020_das(
 def test_the_published_total_stands_beside_the_proved_one() -> None:
     row = catalog.entry("das-2020").row()
     assert row["rho_squared"] == float(up(PUBLISHED, 6)) == 55.375036
-    assert row["rho_squared_proved"] == float(up(PROVED, 6)) == 57.889598
+    assert row["rho_squared_proved"] == float(up(PROVED, 6)) == 43.601114
+    assert row["rho_squared_group_privacy"] == float(up(GROUP_PRIVACY, 6)) == 57.889598
     lines = catalog.entry("das-2020").card().variants
-    assert any("proved" in line.words and line.budget == "ρ² ≥ 57.8896" for line in lines)
+    assert any("theorems" in line.words and line.budget == "ρ² ≥ 43.6012" for line in lines)
+    assert any("group privacy" in line.words and line.budget == "ρ² ≥ 57.8896" for line in lines)
 
 
 def test_constant_two_counts_the_household_parts_fourfold() -> None:
@@ -204,11 +211,18 @@ def test_constant_two_counts_the_household_parts_fourfold() -> None:
     assert spec.rho_squared.fraction == total
     assert str(spec.rho_squared.upper(4)) == str(up(total, 4)) == "139.6169"
     assert str(up(reading(spec.rho_squared, DELTA).epsilon, 3)) == str(up(epsilon(total), 3)) == "253.016"
-    # the proved factor of S-DHC holds for a person who moves: that part is not multiplied again
-    proved = catalog["das-2020-proved"].per("person", link="free")
+    # group privacy holds for a person who moves: that part of S-DHC is not multiplied again
+    weaker = catalog["das-2020-group-privacy"].per("person", link="free")
     moving = persons + 4 * PHSAFE + 4 * (PL_UNITS + DHC_UNITS + 2 * SAFETAB_H)
-    assert proved.rho_squared.fraction == moving
+    assert weaker.rho_squared.fraction == moving
     assert str(up(moving, 4)) == "134.5878"
+    # Theorem 2 of PHSafe: 1/2 for a person who stays, 2 for one who moves; that of SafeTab-P: 2 for both
+    proved = catalog["das-2020-proved"].per("person", link="free")
+    moving = (
+        PL_PERSONS + DHC_PERSONS + 2 * SAFETAB_P + 2 * PHSAFE + 4 * (PL_UNITS + DHC_UNITS + 2 * SAFETAB_H)
+    )
+    assert proved.rho_squared.fraction == moving
+    assert str(up(moving, 4)) == "122.1852"
 
 
 def test_topdown_per_household_multiplies_rho_of_the_person_part() -> None:
@@ -218,7 +232,16 @@ def test_topdown_per_household_multiplies_rho_of_the_person_part() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pl-2020", "dhc-2020", "topdown-2020", "das-2020", "das-2020-proved", "das-2020-printed"]
+    "name",
+    [
+        "pl-2020",
+        "dhc-2020",
+        "topdown-2020",
+        "das-2020",
+        "das-2020-proved",
+        "das-2020-group-privacy",
+        "das-2020-printed",
+    ],
 )
 def test_dropping_any_one_invariant_gives_infinity(name: str) -> None:
     spec = catalog[name]
@@ -262,7 +285,13 @@ def test_the_pages_round_up() -> None:
     """Every budget and ε of the pages is the exact one, rounded up at its last digit."""
     rho = {
         name: catalog[name].rho_squared
-        for name in ("topdown-2020", "das-2020", "das-2020-proved", "das-2020-printed")
+        for name in (
+            "topdown-2020",
+            "das-2020",
+            "das-2020-proved",
+            "das-2020-group-privacy",
+            "das-2020-printed",
+        )
     }
     moving, copied = (catalog["das-2020"].per("person", **how) for how in ({"link": "free"}, {"copies": 2}))
     swaps = [
@@ -276,7 +305,10 @@ def test_the_pages_round_up() -> None:
         *(reading(budget, DELTA).epsilon for budget in rho.values()),
         *(spec.rho_squared.upper(9) for spec in (moving, copied)),
         *(reading(spec.rho_squared, DELTA).epsilon for spec in (moving, copied)),
-        catalog["das-2020-proved"].per("person", link="free").rho_squared.upper(9),
+        *(
+            catalog[name].per("person", link="free").rho_squared.upper(9)
+            for name in ("das-2020-proved", "das-2020-group-privacy")
+        ),
     ]
     specification_page = [rho["topdown-2020"].upper(9), min(swaps), max(swaps)]
     pages = {"reference/catalog.md": catalog_page, "explain/specification.md": specification_page}

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from stirred.catalog import releases
 from stirred.catalog.entries import UNKNOWN, CatalogEntry, Row, unstated_row
-from stirred.catalog.products import PRODUCTS, S_DHC, Product
+from stirred.catalog.products import DDHC_A, PRODUCTS, S_DHC, Product
 from stirred.catalog.published import (
     DELTA,
     LARGEST_2010,
@@ -31,8 +31,9 @@ _HOUSEHOLDS = (
 
 
 def _of_product(product: Product) -> CatalogEntry:
-    # no second figure is shown beside one that was not converted, or beside the proved one
-    proved = None if product.conversion is None or product.figure == "proved" else product.as_proved()
+    # no second figure is shown beside one that was not converted, or beside one that is proved
+    alone = product.conversion is None or product.figure != "published"
+    proved, weaker = (None, None) if alone else (product.as_proved(), product.by_group_privacy())
     return CatalogEntry(
         name=product.name,
         title=product.title,
@@ -42,6 +43,7 @@ def _of_product(product: Product) -> CatalogEntry:
         published=product.published,
         product=product,
         with_proof=None if proved is None else lambda: releases.product(proved),
+        by_group_privacy=None if weaker is None else lambda: releases.product(weaker),
     )
 
 
@@ -99,15 +101,31 @@ _SUMS = (
         parts=tuple(product.name for product in PRODUCTS),
         omits=UNSTATED,
         with_proof=releases.das_2020_proved,
+        by_group_privacy=releases.das_2020_by_group_privacy,
     ),
     CatalogEntry(
         name="das-2020-proved",
         title="The whole 2020 Disclosure Avoidance System, from the exact budgets and factors that are proved",
-        source=f"sum of the seven products, S-DHC times 4 instead of 2; {PAPER}, Table 4",
+        source=f"sum of the seven products, DDHC-A times 2 instead of 4, S-DHC times 1/2 instead of 2; {PAPER}, Table 4",
         conversion=_HOUSEHOLDS,
         make=lambda _: releases.das_2020_proved(),
         published="2021-08-12",
-        parts=(*(product.name for product in PRODUCTS[:-1]), "sdhc-2020-proved"),
+        parts=(
+            *(product.name for product in PRODUCTS[:4]),
+            "ddhc-a-2020-proved",
+            "ddhc-b-2020",
+            "sdhc-2020-proved",
+        ),
+        omits=UNSTATED,
+    ),
+    CatalogEntry(
+        name="das-2020-group-privacy",
+        title="The whole 2020 Disclosure Avoidance System, from the exact budgets and the guarantees of the code alone",
+        source=f"sum of the seven products, S-DHC times 4 instead of 2; {PAPER}, Table 4",
+        conversion=_HOUSEHOLDS,
+        make=lambda _: releases.das_2020_by_group_privacy(),
+        published="2021-08-12",
+        parts=(*(product.name for product in PRODUCTS[:-1]), "sdhc-2020-group-privacy"),
         omits=UNSTATED,
     ),
     CatalogEntry(
@@ -132,12 +150,14 @@ _SUMS = (
         published="2011-02-03",
     ),
 )
-_PRODUCTS = {product.name: _of_product(product) for product in (*PRODUCTS, S_DHC.as_proved())}
+_RESTATED = (DDHC_A.as_proved(), S_DHC.as_proved(), S_DHC.by_group_privacy())
+_PRODUCTS = {product.name: _of_product(product) for product in (*PRODUCTS, *_RESTATED)}
 _TOTALS = {entry.name: entry for entry in _SUMS}
 _ORDER = (
     *(*_PL, "pl-2020", *_DHC, "dhc-2020", "topdown-2020"),
-    *("ddhc-a-2020", "ddhc-b-2020", "sdhc-2020", "sdhc-2020-proved"),
-    *("das-2020", "das-2020-proved", "das-2020-printed", "das-2010"),
+    *("ddhc-a-2020", "ddhc-a-2020-proved", "ddhc-b-2020"),
+    *("sdhc-2020", "sdhc-2020-proved", "sdhc-2020-group-privacy"),
+    *("das-2020", "das-2020-proved", "das-2020-group-privacy", "das-2020-printed", "das-2010"),
 )
 
 

@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.catalog.assumptions import Assumption, variants
-from stirred.catalog.products import PRINTED, PRODUCTS, PROVED, Product
+from stirred.catalog.products import BY_GROUP_PRIVACY, PRINTED, PRODUCTS, PROVED, Product
 from stirred.catalog.published import DELTA, UNSTATED, Unstated
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.spec import Budget, NormalizedRenyi, OutputPremetric, Part, Specification, rho_squared_to_epsilon
-from stirred.spec.algebra.conversions import GIVEN
+from stirred.spec.algebra.conversions import GIVEN, GIVEN_THE_MECHANISM, Factor
 from stirred.spec.numbers.rounding import number
 
 if TYPE_CHECKING:  # a card needs templates and mpmath, which a comparison does not
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # a card needs templates and mpmath, which a comparison does 
 Row = dict[str, object]
 _TITLES = {
     (product.source, Budget.sqrt(product.rho_squared).exact): product.title
-    for product in (*PRODUCTS, *PROVED, *PRINTED)
+    for product in (*PRODUCTS, *BY_GROUP_PRIVACY, *PROVED, *PRINTED)
 }
 
 
@@ -28,7 +28,8 @@ _TITLES = {
 class CatalogEntry:
     """A name, a specification, and where it comes from; ``omits`` are releases that a total leaves out.
 
-    ``with_proof`` makes the same release from a factor that is proved, where the figure shown is a published one.
+    Where the figure shown is a published one, ``with_proof`` makes the same release from the factors that theorems about
+    the mechanisms prove, and ``by_group_privacy`` from those that follow from the guarantee of the code alone.
     """
 
     name: str
@@ -45,6 +46,7 @@ class CatalogEntry:
     omits: tuple[Unstated, ...] = ()
     product: Product | None = None
     with_proof: Callable[[], Specification] | None = field(default=None, repr=False)
+    by_group_privacy: Callable[[], Specification] | None = field(default=None, repr=False)
 
     @property
     def proved(self) -> Specification | None:
@@ -52,7 +54,7 @@ class CatalogEntry:
 
         >>> from stirred.catalog import catalog
         >>> print(catalog.entry("sdhc-2020").proved.rho_squared.exact)
-        1257281/250000
+        1257281/2000000
         """
         return None if self.with_proof is None else self.with_proof()
 
@@ -91,10 +93,18 @@ class CatalogEntry:
         proved = self.proved
         if proved is None or spec != self.specification:
             return ()
-        words = f"with a factor that is proved ({GIVEN}), per {proved.input_premetric.unit}, instead of the published one"
+        words = (
+            f"with factors that theorems about the mechanisms prove ({GIVEN_THE_MECHANISM}), "
+            f"per {proved.input_premetric.unit}, instead of the published ones"
+        )
         if proved.flavor == spec.flavor and proved.budget == spec.budget:
-            words = f"the published factor is also proved ({GIVEN})"
-        return (Assumption(words=words, specification=proved),)
+            words = f"the published factor is also proved ({GIVEN_THE_MECHANISM})"
+        found = (Assumption(words=words, specification=proved),)
+        weaker = None if self.by_group_privacy is None else self.by_group_privacy()
+        if weaker is None or weaker.budget == spec.budget:
+            return found
+        words = f"with group privacy in the place of published factors that have no proof ({GIVEN})"
+        return (*found, Assumption(words=words, specification=weaker))
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
@@ -127,6 +137,8 @@ class CatalogEntry:
         }
         if self.proved is not None:
             row |= _proved(self.proved, self.product)
+        if self.by_group_privacy is not None:
+            row["rho_squared_group_privacy"] = number(self.by_group_privacy().rho_squared.upper(6))
         if self.b is not None:
             row["b"] = self.b
             row["rates"] = [_at_rate(self.make(rate), rate) for rate in self.rates]
@@ -155,9 +167,14 @@ def _proved(spec: Specification, product: Product | None) -> Row:
     }
     if product is not None and product.conversion is not None:
         row["rho_squared_add_remove"] = Budget.of(product.counted).exact
-        row["factor_published"] = product.conversion.published.times
-        row["factor_proved"] = product.conversion.proved.times
+        row["factor_published"] = _number_of(product.conversion.published)
+        row["factor_proved"] = _number_of(product.conversion.proved)
     return row
+
+
+def _number_of(factor: Factor) -> float:
+    """A factor as a JSON number: all are whole, or a half."""
+    return int(factor.times) if factor.times == int(factor.times) else float(factor.times)
 
 
 def _budget(spec: Specification, delta: Fraction) -> Row:

@@ -5,7 +5,10 @@ from fractions import Fraction
 from typing import Literal
 
 from stirred.catalog.published import PAPER
-from stirred.spec.algebra.conversions import GIVEN, PHSAFE, SAFETAB_H, SAFETAB_P, Conversion
+from stirred.mechanisms.phsafe.factors import JOINED
+from stirred.mechanisms.safetab.factors import HOUSEHOLDS, PERSONS
+from stirred.spec.algebra.conversions import Conversion
+from stirred.spec.units import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +16,7 @@ class Product:
     """One published data product: its exact budget, its unit, how the figure was converted, and its source.
 
     >>> print(S_DHC.rho_squared, S_DHC.as_proved().rho_squared, S_DHC.as_printed().rho_squared)
-    1257281/500000 1257281/250000 503/200
+    1257281/500000 1257281/2000000 503/200
     """
 
     name: str
@@ -25,7 +28,8 @@ class Product:
     published: str  # the day of publication, ISO
     printed: Fraction  # the figure of the paper's tables, rounded
     conversion: Conversion | None = None  # None: the code counts changed records, nothing is converted
-    figure: Literal["published", "proved", "printed"] = "published"  # which of its figures is meant
+    figure: Literal["published", "bureau", "proved", "printed"] = "published"  # which of its figures is meant
+    link: Link = "free"  # of a person: whether the figure also holds for one who moves to another household
 
     @property
     def rho_squared(self) -> Fraction:
@@ -34,13 +38,12 @@ class Product:
             return self.printed
         if self.conversion is None:
             return self.counted
-        factor = self.conversion.proved if self.figure == "proved" else self.conversion.published
-        return self.counted * factor.times
+        return self.counted * self.conversion.factor(self.figure).times
 
     @property
     def status(self) -> Literal["published", "proved"]:
         """Whether the step from the code's guarantee to this figure is proved, or only published."""
-        return "proved" if self.figure == "proved" else "published"
+        return "proved" if self.figure in ("bureau", "proved") else "published"
 
     @property
     def conversion_words(self) -> str:
@@ -51,18 +54,28 @@ class Product:
         return self.conversion.words(self.counted, self.printed)
 
     def as_proved(self) -> "Product":
-        """The same product with the factor that has a proof; itself where nothing was converted."""
+        """The same product with the factor that a theorem about its mechanism proves; itself where nothing was converted."""
+        return self._by("proved", "proved", "with a factor that is proved")
+
+    def by_group_privacy(self) -> "Product":
+        """The same product with a factor that follows from the guarantee of the code alone."""
+        return self._by(
+            "bureau", "group-privacy", "with a factor that follows from the guarantee of the code alone"
+        )
+
+    def _by(self, figure: Literal["bureau", "proved"], name: str, words: str) -> "Product":
         if self.conversion is None:
             return self
-        proved = self.conversion.proved
+        by = self.conversion.factor(figure)
         settings, _, _ = self.source.partition("; ")
         return replace(
             self,
-            name=f"{self.name}-proved",
-            title=f"{self.title}, with a factor that is proved",
-            unit=proved.unit,
-            source=f"times {proved.times}, proved ({proved.because.partition(':')[0]}), {GIVEN}: {settings}",
-            figure="proved",
+            name=f"{self.name}-{name}",
+            title=f"{self.title}, {words}",
+            unit=by.unit,
+            link=by.link,
+            source=f"times {by.times}, proved ({by.theorem or by.because.partition(':')[0]}), {by.given}: {settings}",
+            figure=figure,
         )
 
     def as_printed(self) -> "Product":
@@ -124,7 +137,7 @@ DDHC_A = Product(
     unit="person",
     invariants="safetab",
     source=f"Census Bureau, SafeTab-P production settings (add/remove ρ² = 4.944); {PAPER}, Table 4",
-    conversion=SAFETAB_P,
+    conversion=PERSONS,
     published="2023-09-21",
     printed=Fraction("19.776"),
 )
@@ -135,7 +148,7 @@ DDHC_B = Product(
     unit="household",
     invariants="safetab",
     source=f"Census Bureau, SafeTab-H production settings (add/remove ρ² = 8.895302); {PAPER}, Table 4",
-    conversion=SAFETAB_H,
+    conversion=HOUSEHOLDS,
     published="2024-08-01",
     printed=Fraction("17.79"),
 )
@@ -146,12 +159,13 @@ S_DHC = Product(
     unit="household",
     invariants="phsafe",
     source=f"Census Bureau, PHSafe production settings (add/remove ρ² = 1.257281); {PAPER}, Table 4",
-    conversion=PHSAFE,
+    conversion=JOINED,
     published="2024-09-19",
     printed=Fraction("2.515"),
 )
 PRODUCTS = (PL_PERSONS, PL_UNITS, DHC_PERSONS, DHC_UNITS, DDHC_A, DDHC_B, S_DHC)
 PROVED = tuple(product.as_proved() for product in PRODUCTS)
+BY_GROUP_PRIVACY = tuple(product.by_group_privacy() for product in PRODUCTS)
 PRINTED_PL_AND_DHC = Fraction("15.29")  # the paper's rounded total of the four TopDown products
 _PRINTED_PERSONS = PL_PERSONS.printed + DHC_PERSONS.printed
 PRINTED = (

@@ -76,7 +76,7 @@ class Mechanism(ABC):
     seconds_per_million: ClassVar[float] = 10.0  # records, on two cores: for the estimate of plan check
     bytes_per_record: ClassVar[int] = 100
     conversion: ClassVar[Conversion | None] = (
-        None  # of a promise per record added or removed, where it has one
+        None  # the factors from a record added or removed to one changed, each with its theorem
     )
 
     @classmethod

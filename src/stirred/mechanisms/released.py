@@ -22,6 +22,7 @@ from stirred.mechanisms.released_parts import (
     frame_of,
 )
 
+PULL = b"stirred.pull"  # in a table's metadata: the chance that a record moved, where that alone pulled its counts
 MEASURES = ("count", "weighted", "estimate", "standard_error", "variance", "low", "high", "quote")
 
 

@@ -239,13 +239,14 @@ def _quotes(tables: Mapping[str, Tables]) -> Reply:
             if most
             else Phrase("report.first.quote.within")
         )
-        return _reply("quote", "accuracy", {"": (Phrase("report.first.quote.estimate"), words)})
+        named = {"": (_number([frame for one in tables.values() for frame in _frames(one)]), words)}
+        return _reply("quote", "accuracy", named)
     return _reply("quote", "accuracy", {name: answer for name, (answer, _) in found.items()})
 
 
 def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
-    """The estimate where there is one, with the share of counts outside their interval; counts are for adding up."""
-    found = [frame for frame in map(_frame, tables.values()) if frame is not None]
+    """The number to quote where tables have estimates, with the share of counts outside their interval."""
+    found = _frames(tables)
     if not tables:
         return (Phrase("report.first.quote.records"), Phrase("report.first.quote.records_words")), None
     if not found:
@@ -263,7 +264,24 @@ def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
         if share
         else Phrase("report.first.quote.within")
     )
-    return (Phrase("report.first.quote.estimate"), words), share
+    return (_number(found), words), share
+
+
+def _frames(tables: Tables) -> list[pl.DataFrame]:
+    """The tables that state how certain their numbers are."""
+    return [frame for frame in map(_frame, tables.values()) if frame is not None]
+
+
+def _number(frames: Sequence[pl.DataFrame]) -> Phrase:
+    """Which number is quoted: the estimate, or what the column ``quote`` names where some uncertain cells have the count."""
+    counted = any(
+        not frame.filter(
+            pl.col("standard_error") > 0, pl.col("quote").is_in(["count", "weighted"])
+        ).is_empty()
+        for frame in frames
+        if "quote" in frame.columns
+    )
+    return Phrase("report.first.quote.named" if counted else "report.first.quote.estimate")
 
 
 def _limits(specifications: Mapping[str, Specification]) -> list[str]:

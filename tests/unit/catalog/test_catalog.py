@@ -55,13 +55,14 @@ def test_another_delta_moves_every_reading_and_no_budget() -> None:
         for key in ("epsilon_simple", "epsilon_tight"):
             assert float(str(after[name][key])) > float(str(row[key]))
             moved += 1
-    assert moved == 28  # fourteen zCDP entries, two readings each
+    assert moved == 34  # seventeen zCDP entries, two readings each
 
 
 def test_no_epsilon_is_stored() -> None:
     """No published ε, nor any float, stands in the source of the catalog's figures."""
     room = Path(stirred.catalog.__file__).parent
     files = [room / "published.py", room / "products.py", room.parent / "spec" / "algebra" / "conversions.py"]
+    files += [room.parent / "mechanisms" / name / "factors.py" for name in ("safetab", "phsafe")]
     trees = [ast.parse(file.read_text()) for file in files]
     numbers = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     assert not [value for value in numbers if isinstance(value, float)]
@@ -77,7 +78,7 @@ def test_readings_are_rounded_up() -> None:
 
 
 def test_totals_that_leave_releases_out_say_so() -> None:
-    for name in ("das-2020", "das-2020-proved", "das-2020-printed"):
+    for name in ("das-2020", "das-2020-proved", "das-2020-group-privacy", "das-2020-printed"):
         row = catalog.entry(name).row()
         assert row["at_least"] is True
         assert len(row["omits"]) == 5  # type: ignore[arg-type]
@@ -123,7 +124,9 @@ def test_assumptions_of_the_2020_das() -> None:
 
 def test_every_line_of_a_total_says_at_least() -> None:
     lines = catalog.entry("das-2020").card().variants
-    assert len(lines) == 7  # the proved factor, constant 2, a copy, per household, three invariants
+    assert (
+        len(lines) == 8
+    )  # proved factors, group privacy, constant 2, a copy, per household, three invariants
     assert all("≥" in line.budget or "∞" in line.budget for line in lines)
 
 

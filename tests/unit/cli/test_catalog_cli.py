@@ -13,11 +13,11 @@ def test_json_has_all_entries(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     rows = {row["name"]: row for row in json.loads(out)["entries"]}
-    assert len(rows) == 21 + 5
+    assert len(rows) == 24 + 5
     assert rows["pl-persons-2020"]["exact"] == "293764/114921"
     assert rows["das-2020"]["at_least"] is True
     assert rows["ddhc-b-2020"]["exact"] == "4447651/250000"  # 2 × 8.895302, not the printed 17.79
-    assert rows["sdhc-2020"]["rho_squared_proved"] == 5.029124
+    assert rows["sdhc-2020"]["rho_squared_proved"] == 0.628641
     assert (rows["sdhc-2020"]["status"], rows["sdhc-2020-proved"]["status"]) == ("published", "proved")
     assert rows["topdown-2020"]["epsilon_simple"] == 52.825422
     assert [rate["rate"] for rate in rows["whatif-state"]["rates"]] == ["1/20", "1/2"]
@@ -39,6 +39,7 @@ def test_table_cuts_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (
         "≥ 126.7910",
         "≥ 57.8896",
+        "≥ 43.6012",
         "52.8255",
         "13,475,623",
         "19.3609",

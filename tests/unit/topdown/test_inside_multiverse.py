@@ -284,6 +284,7 @@ def test_the_preset_of_the_house_spends_nothing_on_what_is_free() -> None:
     published, ours = asked("pl94", None), asked("pl94-stirred", None)
     for theirs, own in zip(published, ours, strict=True):
         assert own.rho_squared == theirs.rho_squared
+        assert own.mode == theirs.mode == "gls"  # guided draws blocks to the mix of their block group
         assert inside(own) == Inside(own.rho_squared, {})
         assert (own.rules, own.histogram, own.record) == (theirs.rules, theirs.histogram, theirs.record)
     for level in ours[0].levels:

@@ -151,6 +151,7 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
         Decimal(dearest["epsilon"]) <= after < Decimal(dearest["epsilon"]) + Decimal("0.0001")
     )  # never rounded down
     assert "(mode guided)" in told["sentence"]
+    assert "erases enclaves; for voting-rights use ask for mode gls" in told["sentence"]
     made = load(tmp_path / "tuned-plan.toml")
     workload = made.mechanisms[0].workloads[0]
     assert workload.rho_squared == SMALL.rho_squared

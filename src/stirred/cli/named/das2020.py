@@ -87,11 +87,16 @@ def _promised(plan: "Plan", arguments: argparse.Namespace) -> int:
                 "unit": share.unit,
                 "counted": share.counted.exact,
                 "published": share.published.exact,
+                "group_privacy": share.bureau.exact,
                 "proved": share.proved.exact,
             }
             for share in promise.shares
         ]
-        whole = {"specification": str(promise.whole), "published": str(promise.published)}
+        whole = {
+            "specification": str(promise.whole),
+            "published": str(promise.published),
+            "group_privacy": str(promise.bureau),
+        }
         print_json({**whole, "products": shares})
         return 0
     shown = console()

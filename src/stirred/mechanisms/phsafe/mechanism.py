@@ -28,6 +28,7 @@ from stirred.mechanisms.phsafe.config import PHSafeConfig
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
 from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, regions, tabulated
 from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
+from stirred.mechanisms.phsafe.factors import FACTORS, JOINED, PromisedUnit
 from stirred.mechanisms.phsafe.measure import (
     DERIVED,
     MEASURES,
@@ -41,12 +42,11 @@ from stirred.mechanisms.phsafe.measure import (
 )
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.phsafe.proposal import propose
-from stirred.mechanisms.phsafe.statement import PromisedUnit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.spec import Specification
-from stirred.spec.algebra.conversions import PHSAFE, Conversion
+from stirred.spec.algebra.conversions import Conversion
 from stirred.spec.released import Views, largest_views, view_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PHSafe(Mechanism):
 
     name: ClassVar[str] = "phsafe"
     Config: ClassVar[type[MechanismConfig]] = PHSafeConfig
-    conversion: ClassVar[Conversion | None] = PHSAFE
+    conversion: ClassVar[Conversion | None] = JOINED
     seconds_per_million: ClassVar[float] = 2.0
 
     preset: str = "sdhc-2020"
@@ -272,7 +272,7 @@ class PHSafe(Mechanism):
     ) -> Sequence[MeasuredNoise]:
         """The law of every measured table, and the rows of the released table that have its noise."""
         tables = self.release(census, key=key, engine=engine).tables
-        factor = statement.FACTORS[self.definition][self.neighbours]
+        factor = FACTORS[self.definition][self.neighbours]
         found = []
         for item in self._measured(self._columns(census)):
             if item.budget is None:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.phsafe.amounts import MeasuredTable
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
 from stirred.mechanisms.phsafe.counting.tabulate import housing_units
 from stirred.mechanisms.phsafe.counting.variables import CensusColumns
+from stirred.mechanisms.phsafe.factors import FACTORS, PromisedUnit
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.spec import (
     AtLeast,
@@ -32,16 +33,10 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
-PromisedUnit = Literal["added-or-removed", "changed", "household"]
 UNITS: Final[Mapping[PromisedUnit, RecordPremetric]] = {
     "added-or-removed": SymmetricDifference("person"),
     "changed": Hamming("person", link="free"),
     "household": Hamming("household"),
-}
-# what a budget per person added or removed is multiplied by (proof.md, Theorem 2)
-FACTORS: Final[Mapping[Definition, Mapping[PromisedUnit, Fraction]]] = {
-    "zcdp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1, 2)},
-    "puredp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1)},
 }
 
 

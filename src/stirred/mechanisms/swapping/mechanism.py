@@ -18,7 +18,7 @@ from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismCo
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.released import finished
+from stirred.mechanisms.released import PULL, finished
 from stirred.mechanisms.swapping import statement
 from stirred.mechanisms.swapping.arguments import (
     held_by_tables,
@@ -348,7 +348,8 @@ class PermutationSwapping(Mechanism):
         asked, place = record_type or self.resolution, engine or Local()
         if not self.closed_form or self.resolution not in release.microdata:
             return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        return finished(tables.uncertain(self, release, by, asked, place, weight=weight), by)
+        made = finished(tables.uncertain(self, release, by, asked, place, weight=weight), by)
+        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL: str(self.rate)})
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Proposition 4: a table is exact when nothing in it moves, or all that stays is matched."""

@@ -1,6 +1,6 @@
 """How the promises of a plan's mechanisms add up to one, each restated per changed record where it counts added ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stirred.languages import Phrase
@@ -9,6 +9,8 @@ from stirred.spec import Budget, NormalizedRenyi, Specification, compose
 from stirred.spec.algebra.accounting import account
 from stirred.spec.algebra.conversions import Conversion, Figure
 from stirred.spec.algebra.statement import Part
+
+FIGURES: tuple[Figure, ...] = ("published", "bureau", "proved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,15 +22,17 @@ class Share:
     counted: Budget  # as it states its promise
     conversion: Conversion | None
     published: Budget  # in the unit of the whole, by the published factor
-    proved: Budget  # the same, by the factor that has a proof
+    bureau: Budget  # the same, by a factor that follows from the promise per record added or removed alone
+    proved: Budget  # the same, by the factor that a theorem about the mechanism proves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """The promise of a whole plan, by factors that are proved, and the figure that published factors would give."""
+    """The promise of a whole plan by factors that are proved, and what other factors would give."""
 
     whole: Specification
     published: Specification
+    bureau: Specification
     shares: tuple[Share, ...]
 
 
@@ -45,17 +49,19 @@ def composed(plan: Plan, parts: Sequence[Specification]) -> Composed:
         if again:
             notes = {note: None for n in (alone[0], *again) for note in parts[n].notes}
             whole = replace(whole, notes=tuple(notes))
-        return Composed(whole=whole, published=whole, shares=_shares(plan, parts, charged, whole, whole))
-    proved, published = (
-        compose([restated(plan, parts, n, figure) for n in alone]) for figure in ("proved", "published")
-    )
-    shares = _shares(plan, parts, charged, proved, published)
+        wholes = dict.fromkeys(FIGURES, whole)
+        return Composed(
+            whole=whole, published=whole, bureau=whole, shares=_shares(plan, parts, charged, wholes)
+        )
+    wholes = {figure: compose([restated(plan, parts, n, figure) for n in alone]) for figure in FIGURES}
+    shares = _shares(plan, parts, charged, wholes)
+    proved, published = wholes["proved"], wholes["published"]
     if compared(published) != compared(proved):
         figure = Phrase(
             "composed.note.published", budget=published.shown_budget, exact=compared(published).exact
         )
         proved = replace(proved, notes=tuple(sorted({*proved.notes, figure})))
-    return Composed(whole=proved, published=published, shares=shares)
+    return Composed(whole=proved, published=published, bureau=wholes["bureau"], shares=shares)
 
 
 def counted_once(plan: Plan, parts: Sequence[Specification]) -> list[int]:
@@ -96,8 +102,7 @@ def _shares(
     plan: Plan,
     parts: Sequence[Specification],
     charged: Sequence[int],
-    proved: Specification,
-    published: Specification,
+    wholes: Mapping[Figure, Specification],
 ) -> tuple[Share, ...]:
     return tuple(
         Share(
@@ -105,8 +110,9 @@ def _shares(
             unit=str(parts[n].input_premetric),
             counted=_own(plan, parts, n, parts[n], "proved", alone=True),
             conversion=plan.steps[n].mechanism.conversion,
-            published=_own(plan, parts, n, published, "published"),
-            proved=_own(plan, parts, n, proved, "proved"),
+            published=_own(plan, parts, n, wholes["published"], "published"),
+            bureau=_own(plan, parts, n, wholes["bureau"], "bureau"),
+            proved=_own(plan, parts, n, wholes["proved"], "proved"),
         )
         for n in charged
     )

@@ -23,7 +23,8 @@ class PlanPromise:
 
     parts: tuple[Specification, ...]
     whole: Specification
-    published: Specification  # by published factors where a proof is lacking; else the whole
+    published: Specification  # by published factors; the whole where no factor is needed
+    bureau: Specification  # by factors that follow from each promise per record added or removed alone
     shares: tuple[Share, ...]  # what each mechanism adds
     together: Together | None = None  # with the packets from outside the plan that it reads
 
@@ -63,6 +64,7 @@ def joined(plan: Plan, found: Sequence[Specification]) -> PlanPromise:
         parts=tuple(found),
         whole=replace(whole, notes=(*whole.notes, *notes)) if notes else whole,
         published=plan_alone.published,
+        bureau=plan_alone.bureau,
         shares=plan_alone.shares,
         together=read,
     )

@@ -7,7 +7,7 @@ import pyarrow as pa
 from stirred.assess.contradictions import Contradiction, contradictions
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing
-from stirred.publish.before.composition import compared
+from stirred.publish.before.composition import FIGURES, compared
 from stirred.publish.before.promise import PlanPromise
 from stirred.publish.plan.description import Plan
 from stirred.spec import NormalizedRenyi
@@ -21,7 +21,7 @@ def together(plan: Plan, promise: PlanPromise, tables: Mapping[str, pa.Table]) -
 
 
 def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
-    """One row for each product: its unit, its factor, and what it costs by published and by proved factors."""
+    """One row for each product: its unit, its factors, and what it costs by each of them."""
     whole, published = promise.whole, promise.published
     symbol = "ρ²" if isinstance(whole.output_premetric, NormalizedRenyi) else "ε"
     columns = [
@@ -30,6 +30,8 @@ def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
         Phrase("composed.counted", symbol=symbol),
         Phrase("composed.published_factor"),
         Phrase("composed.published", symbol=symbol),
+        Phrase("composed.bureau_factor"),
+        Phrase("composed.bureau", symbol=symbol),
         Phrase("composed.proved_factor"),
         Phrase("composed.proved", symbol=symbol),
     ]
@@ -38,10 +40,14 @@ def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
             share.label,
             share.unit,
             str(share.counted),
-            "1" if share.conversion is None else str(share.conversion.published.times),
-            str(share.published),
-            "1" if share.conversion is None else str(share.conversion.proved.times),
-            str(share.proved),
+            *(
+                text
+                for figure, budget in zip(FIGURES, (share.published, share.bureau, share.proved), strict=True)
+                for text in (
+                    "1" if share.conversion is None else str(share.conversion.factor(figure).times),
+                    str(budget),
+                )
+            ),
         )
         for share in promise.shares
     ]
@@ -49,7 +55,9 @@ def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
         *((step.label, plan.steps[step.source].label) for step in plan.steps if step.source is not None),
         *((item.name, plan.steps[item.source].label) for item in plan.retabulations),
     ]
-    rows += [(name, Phrase("composed.from", name=source), "0", "", "0", "", "0") for name, source in free]
+    rows += [
+        (name, Phrase("composed.from", name=source), "0", "", "0", "", "0", "", "0") for name, source in free
+    ]
     rows.append(
         (
             Phrase("composed.together"),
@@ -57,6 +65,8 @@ def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
             "",
             "",
             str(compared(published)),
+            "",
+            str(compared(promise.bureau)),
             "",
             str(compared(whole)),
         )

@@ -76,6 +76,7 @@ class PublishedCell:
             low=self.low,
             high=self.high,
             measure="weighted" if weighted else "count",
+            quote=self.quote,
         )
 
 

@@ -1,6 +1,16 @@
-"""Which number of a published table to quote; tables as they are published, with no negative estimate."""
+r"""Which number of a published table to quote; tables as they are published, with no negative estimate.
+
+A swap brings records from elsewhere into each cell: the count $C$ of a true number $T$ has the mean $T + q(m - T)$, with $q$
+the chance that a record moves and $m$ what the cell would hold if all records of a stratum were spread evenly. The estimate
+$E$ takes this pull back, so it has no bias, but its noise is $1/(1-q)$ times that of the count. With $s$ its standard error,
+$C - T = (E - T) - q(E - m)$ has the mean square $s^2 - 2qs^2 + \mathrm{E}[(E - C)^2]$: the count is nearer on average where
+the mean of $(E - C)^2$ is below $2qs^2$. All three numbers are public, and so is the rule, cell by cell: the count where
+$(E - C)^2 \le 2qs^2$.
+Measured: benchmarks/quoting.py, docs/benchmarks/accuracy.md.
+"""
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -11,11 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa  # a look-up, which makes no table, need not load it
 
 QUOTE = "quote"  # the column of a published table that names the number to quote
-RULE = "Quote the estimate with its interval; counts are for adding up."
+RULE = "Quote the number that the column quote names, with its interval; counts are for adding up."
 WHY = (
     "A count is the number of released records, so counts add up over tables and areas; but a method that moves or adds "
-    "records pulls counts towards the average. The estimate takes this pull back, and the interval is around the "
-    "estimate: a count may lie outside it."
+    "records pulls counts towards the average. The estimate takes this pull back, at the price of more noise, and the "
+    "interval is around the estimate: a count may lie outside it. In tables of a swap the column names the count where "
+    "count and estimate differ by so little that the noise is the larger part, and the estimate elsewhere; in other "
+    "tables it names the estimate."
 )
 METHOD_NAMES = {
     "topdown": "TopDown, by replicates",
@@ -50,24 +62,11 @@ estimate         the true number, estimated; never below 0
 standard_error   of the estimate; 0: the number is exact; inf: nothing certain is known beyond the margins
 variance         of the noise on the count, in tables that state it
 low, high        95 % interval of the true number; empty where the number is exact
-{QUOTE}            the column to quote: estimate, or count (weighted) where it is exact or nothing else is known; neither
+{QUOTE}            the column to quote: estimate; count (weighted) where it is exact, where nothing else is known, or where
+                 it is likely to be nearer to the true number; neither
 
 {INTERVALS}"""  # what tables/README.txt says
 WIDE = 20  # intervals at least this wide are shown in whole numbers: tenths would be false precision
-Quoted = Literal["count", "weighted", "estimate", "neither"]
-
-
-def quoted(
-    *, estimate: float | None, standard_error: float | None, measure: Literal["count", "weighted"] = "count"
-) -> Quoted:
-    """The column to quote of one cell: exact numbers as they are, uncertain ones as estimates.
-
-    >>> quoted(estimate=12.3, standard_error=1.5), quoted(estimate=12.0, standard_error=0.0)
-    ('estimate', 'count')
-    """
-    if estimate is None or standard_error is None or standard_error == 0:
-        return measure
-    return "neither" if standard_error == float("inf") else "estimate"
 
 
 def which_number(
@@ -78,8 +77,11 @@ def which_number(
     low: float | None = None,
     high: float | None = None,
     measure: Literal["count", "weighted"] = "count",
+    quote: str | None = None,
 ) -> str:
     """Which number of a cell to quote, and why, in one or two sentences; ``count`` is the number in column ``measure``.
+
+    ``quote`` is what the table's own column says; packets of earlier versions have none, and theirs was the estimate.
 
     >>> which_number(count=8, estimate=8.0, standard_error=0.0)
     'Quote 8: it is exact.'
@@ -88,15 +90,24 @@ def which_number(
 because the method pulls counts towards the average.
     >>> print(which_number(count=80, estimate=74.38, standard_error=9.0, low=56.2, high=92.1))
     Quote the estimate, 74 (56 to 93). The published count, 80, is for adding up.
+    >>> print(which_number(count=75, estimate=74.38, standard_error=9.0, low=56.2, high=92.1, quote="count"))
+    Quote the count, 75 (56 to 93). The estimate, 74, differs from it by less than its noise, so the count is likely to \
+be nearer.
     """
-    choice = quoted(estimate=estimate, standard_error=standard_error, measure=measure)
     name, number = ("count", f"{count:,.0f}") if measure == "count" else ("total", f"{count:,.1f}")
-    if choice == "neither":
+    if quote == "neither" or (quote is None and standard_error == float("inf")):
         return f"Quote no number for this cell alone; the published {name}, {number}, is for adding up."
-    if choice != "estimate":
-        if standard_error is None:
-            return f"Quote {number}; how certain it is, the release does not say."
+    if estimate is None or standard_error is None:
+        return f"Quote {number}; how certain it is, the release does not say."
+    if standard_error == 0:
         return f"Quote {number}: it is exact."
+    if quote == measure:
+        within = "" if low is None or high is None else f" ({_ends(low, high)})"
+        other = _told(estimate, low, high).partition(" ")[0]
+        return (
+            f"Quote the {name}, {number}{within}. The estimate, {other}, differs from it by less than its noise, so the "
+            f"{name} is likely to be nearer."
+        )
     first = (
         f"Quote the estimate, {_told(estimate, low, high)}. The published {name}, {number}, is for adding up"
     )
@@ -106,16 +117,20 @@ because the method pulls counts towards the average.
 
 
 def _told(estimate: float | None, low: float | None, high: float | None) -> str:
-    """An estimate with its interval, whole numbers where that is wide; the ends are rounded outwards."""
-    wide = low is not None and high is not None and high - low >= WIDE
-
-    def shown(number: float | None, rounding: str) -> str:
-        return f"{Decimal(repr(number)).quantize(Decimal(1 if wide else '0.1'), rounding):,}"
-
-    told = shown(estimate, ROUND_HALF_EVEN)
+    """An estimate with its interval, whole numbers where that is wide."""
     if low is None or high is None:
-        return told
-    return f"{told} ({shown(low, ROUND_FLOOR)} to {shown(high, ROUND_CEILING)})"
+        return _rounded(estimate, ROUND_HALF_EVEN, wide=False)
+    return f"{_rounded(estimate, ROUND_HALF_EVEN, wide=high - low >= WIDE)} ({_ends(low, high)})"
+
+
+def _ends(low: float, high: float) -> str:
+    """The ends of an interval, rounded outwards."""
+    wide = high - low >= WIDE
+    return f"{_rounded(low, ROUND_FLOOR, wide=wide)} to {_rounded(high, ROUND_CEILING, wide=wide)}"
+
+
+def _rounded(number: float | None, rounding: str, *, wide: bool) -> str:
+    return f"{Decimal(repr(number)).quantize(Decimal(1 if wide else '0.1'), rounding):,}"
 
 
 def which_numbers(table: "pa.Table") -> str:
@@ -128,10 +143,16 @@ def which_numbers(table: "pa.Table") -> str:
     if uncertain.is_empty():
         return "Every number of this table is exact."
     outside = uncertain.filter(~pl.col(measure).clip(lower_bound=0).is_between("low", "high")).height
-    if not outside:
-        return RULE
-    share = f"{outside:,} of {uncertain.height:,} uncertain cells"
-    return f"{RULE} In {share} the count lies outside the interval of the estimate."
+    counts = int((uncertain[QUOTE] == measure).sum()) if QUOTE in uncertain.columns else 0
+    words = [RULE]
+    if counts:
+        words.append(
+            f"That is the count in {counts:,} of {uncertain.height:,} uncertain cells, and else the estimate."
+        )
+    if outside:
+        share = f"{outside:,} of {uncertain.height:,} uncertain cells"
+        words.append(f"In {share} the count lies outside the interval of the estimate.")
+    return " ".join(words)
 
 
 def publishable(table: "pa.Table") -> "pa.Table":
@@ -144,6 +165,9 @@ def publishable(table: "pa.Table") -> "pa.Table":
     (0.0, None)
     >>> publishable(made)["quote"].to_pylist()
     ['estimate', 'count']
+    >>> from stirred.mechanisms.released import PULL  # records that moved with chance 1/2 pulled these counts
+    >>> publishable(made.replace_schema_metadata({PULL: "1/2"}))["quote"].to_pylist()
+    ['estimate', 'count']
     """
     measure = "weighted" if "weighted" in table.column_names else "count"
     if not {"estimate", "standard_error", "low", "high"} <= set(table.column_names):
@@ -154,16 +178,22 @@ def publishable(table: "pa.Table") -> "pa.Table":
     frame = pl.DataFrame(pl.from_arrow(table))
     error = pl.col("standard_error")
     exact = error.fill_null(float("nan")) == 0
-    frame = frame.with_columns(pl.col("estimate", "low", "high").clip(lower_bound=0.0))
+    from stirred.mechanisms.released import PULL  # it loads pyarrow, which a look-up need not
+
+    pull = float(Fraction((table.schema.metadata or {}).get(PULL, b"0").decode()))
+    nearer = (pl.col("estimate") - pl.col(measure)) ** 2 <= 2 * pull * error**2
     frame = frame.with_columns(
-        pl.when(~exact).then(pl.col("low", "high")),
         pl.when(exact | error.is_null())
         .then(pl.lit(measure))
         .when(error.is_infinite())
         .then(pl.lit("neither"))
+        .when(nearer if pull else pl.lit(False))
+        .then(pl.lit(measure))
         .otherwise(pl.lit("estimate"))
-        .alias(QUOTE),
+        .alias(QUOTE)
     )
+    frame = frame.with_columns(pl.col("estimate", "low", "high").clip(lower_bound=0.0))
+    frame = frame.with_columns(pl.when(~exact).then(pl.col("low", "high")))
     made = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     return _described(made.replace_schema_metadata(table.schema.metadata))
 

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from stirred.errors import InputError, StirredError
 from stirred.web.calculators.conversions import converted
 from stirred.web.calculators.curve import drawn, swap_curve
-from stirred.web.calculators.products import composed
+from stirred.web.calculators.products import FIGURES, composed
 from stirred.web.calculators.strata import EXAMPLE, strata_budget
 from stirred.web.jobs.commands import ShownCommand
 from stirred.web.pages import fragment, page
@@ -84,7 +84,7 @@ def products(request: Request) -> Response:
         python = (
             "from stirred.catalog.products import PRODUCTS\nfrom stirred.catalog.releases import total\n\n"
             f"chosen = {names}\n"
-            f"products = [product.as_{found.figure}() for product in PRODUCTS if product.name in chosen]\n"
+            f"products = [product.{FIGURES[found.figure].__name__}() for product in PRODUCTS if product.name in chosen]\n"
             'print(total(products, "the chosen products, composed").rho_squared.upper(5))'
         )
         return {"found": found, "python": python}

@@ -8,6 +8,8 @@ import pytest
 
 from stirred.catalog import catalog
 from stirred.catalog.products import DDHC_B, PRODUCTS, S_DHC, Product
+from stirred.mechanisms.phsafe.factors import JOINED
+from stirred.mechanisms.safetab.factors import HOUSEHOLDS, PERSONS
 from stirred.spec import (
     Budget,
     Domain,
@@ -19,7 +21,7 @@ from stirred.spec import (
     SymmetricDifference,
     compose,
 )
-from stirred.spec.algebra.conversions import PHSAFE, SAFETAB_H, SAFETAB_P, Conversion
+from stirred.spec.algebra.conversions import Conversion, Figure
 
 
 def understates(shown: Product) -> bool:
@@ -50,7 +52,7 @@ def test_disjoint_cells_double_the_squared_distance(s: int) -> None:
     records = [cells for cells in every((0, 1), repeat=6) if sum(cells) <= s]
     removed = max(sum(cells) for cells in records)
     changed = max(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x in records for y in records)
-    assert changed == SAFETAB_H.proved.times * removed
+    assert changed == HOUSEHOLDS.proved.times * removed == PERSONS.proved.times * removed
 
 
 def test_without_disjoint_cells_only_group_privacy_holds() -> None:
@@ -58,8 +60,18 @@ def test_without_disjoint_cells_only_group_privacy_holds() -> None:
     steps = [move for move in every(range(-3, 4), repeat=2) if sum(map(abs, move)) <= 3]
     one = max(a * a + b * b for a, b in steps)
     two = max((a + c) ** 2 + (b + d) ** 2 for a, b in steps for c, d in steps)
-    assert two == SAFETAB_P.proved.times * one
-    assert two > SAFETAB_H.proved.times * one
+    assert two == PERSONS.bureau.times * one == JOINED.bureau.times * one
+    assert two > HOUSEHOLDS.proved.times * one
+
+
+@pytest.mark.parametrize("tau", [1, 2, 6, 10])
+def test_one_household_costs_half_of_the_relation_of_the_code(tau: int) -> None:
+    """Every two contents of a household with at most τ counted persons in two cells, against noise for 2τ + 2."""
+    contents = [cells for cells in every(range(tau + 1), repeat=2) if sum(cells) <= tau]
+    moved = max(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x in contents for y in contents)
+    assert moved <= JOINED.proved.times * (2 * tau + 2) ** 2
+    assert JOINED.proved.times * 2**2 == 2  # a table of households: attained by one that changes its cell
+    assert JOINED.proved.link == "kept"  # who moves changes two households: 4 times as much
 
 
 def test_a_proved_figure_says_for_which_unit_and_given_what() -> None:
@@ -67,8 +79,13 @@ def test_a_proved_figure_says_for_which_unit_and_given_what() -> None:
         proved = catalog.entry(name).proved
         assert proved is not None
         assert proved.input_premetric == Hamming(unit)
-        assert "given the guarantee of the code, which is published" in proved.evidence.source
-    # PHSafe's code counts persons: for households only the published figure stands
+        assert (
+            "given that the production code counts and adds noise as it is documented"
+            in proved.evidence.source
+        )
+        assert "proof.md, Theorem 2" in proved.evidence.source
+    weaker = catalog["sdhc-2020-group-privacy"]
+    assert "given the guarantee of the code, which is published" in weaker.evidence.source
     assert catalog["sdhc-2020"].input_premetric == Hamming("household")
     assert catalog["sdhc-2020-proved"] == catalog.entry("sdhc-2020").proved
 
@@ -89,9 +106,10 @@ def test_the_card_shows_both_figures_with_their_marks() -> None:
     for words in (
         "published by others",
         "2.5146",
-        "with a factor that is proved",
+        "with factors that theorems about the mechanisms prove",
         "5.0292",
-        "times 4 per person",
+        "0.6287",
+        "times 1/2 per person who stays in the household",
     ):
         assert words in text
     assert "the published factor is also proved" in catalog.entry("ddhc-b-2020").card().text()
@@ -120,28 +138,33 @@ def counted(unit: str, rho_squared: Fraction) -> Specification:
 
 
 @pytest.mark.parametrize(
-    ("conversion", "unit", "published", "proved"),
-    [(SAFETAB_P, "person", 4, 4), (SAFETAB_H, "household", 2, 2), (PHSAFE, "person", 2, 4)],
+    ("conversion", "unit", "times"),
+    [
+        (PERSONS, "person", (4, 4, 2)),
+        (HOUSEHOLDS, "household", (2, 2, 2)),
+        (JOINED, "person", (2, 4, Fraction(1, 2))),
+    ],
 )
-def test_a_promise_is_restated_by_either_factor(
-    conversion: Conversion, unit: str, published: int, proved: int
+def test_a_promise_is_restated_by_each_factor(
+    conversion: Conversion, unit: str, times: tuple[Fraction, ...]
 ) -> None:
     spec = counted(unit, Fraction(3, 7))
-    shown = conversion.restated(spec, figure="published")
-    assert shown.rho_squared.fraction == Fraction(3, 7) * published
-    assert shown.evidence.status == "published"
-    sure = conversion.restated(spec)
-    assert sure.rho_squared.fraction == Fraction(3, 7) * proved
-    assert sure.evidence.status == "proved"
-    assert isinstance(sure.input_premetric, Hamming)
+    figures: tuple[Figure, ...] = ("published", "bureau", "proved")
+    for figure, factor in zip(figures, times, strict=True):
+        shown = conversion.restated(spec, figure=figure)
+        assert shown.rho_squared.fraction == Fraction(3, 7) * factor
+        assert shown.evidence.status == ("published" if figure == "published" else "proved")
+        assert isinstance(shown.input_premetric, Hamming)
+        assert shown.input_premetric.link == "kept"  # a move is two changes, whatever the factor covers
+    assert conversion.restated(spec) == conversion.restated(spec, figure="proved")
 
 
 def test_group_privacy_is_what_composition_does_alone() -> None:
     spec = counted("person", Fraction(3, 7))
-    assert spec.per(Hamming("person")).budget == SAFETAB_P.restated(spec).budget
+    assert spec.per(Hamming("person")).budget == PERSONS.restated(spec, figure="bureau").budget
 
 
 def test_pure_dp_is_left_to_composition() -> None:
     spec = replace(counted("household", Fraction(1)), output_premetric=Multiplicative())
-    assert SAFETAB_H.restated(spec) == spec
+    assert HOUSEHOLDS.restated(spec) == spec
     assert spec.per(Hamming("household")).budget.exact == "2"

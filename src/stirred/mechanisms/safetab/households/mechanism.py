@@ -20,6 +20,7 @@ from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.factors import HOUSEHOLDS
 from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
 from stirred.mechanisms.safetab.households import design, statement
 from stirred.mechanisms.safetab.households.cells import TypeAndTenure
@@ -42,7 +43,7 @@ from stirred.mechanisms.safetab.noise import CellNoise, Definition
 from stirred.mechanisms.safetab.regions import Regions, geographic, with_columns
 from stirred.mechanisms.safetab.settings import ETHNICITY, RACES
 from stirred.spec import Specification
-from stirred.spec.algebra.conversions import SAFETAB_H, Conversion
+from stirred.spec.algebra.conversions import Conversion
 from stirred.spec.released import Views, view_of
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class SafeTabH(Mechanism):
 
     name: ClassVar[str] = "safetab-h"
     Config: ClassVar[type[MechanismConfig]] = SafeTabHConfig
-    conversion: ClassVar[Conversion | None] = SAFETAB_H
+    conversion: ClassVar[Conversion | None] = HOUSEHOLDS
     seconds_per_million: ClassVar[float] = 10.0
     bytes_per_record: ClassVar[int] = 200
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from stirred.languages import Phrase
+from stirred.mechanisms.safetab.factors import HOUSEHOLDS
 from stirred.mechanisms.safetab.households.design import spent_by
 from stirred.mechanisms.safetab.households.presets import Place
 from stirred.mechanisms.safetab.noise import Definition
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 Compared = Literal["added-or-removed", "changed"]
 Known = Literal["housing-units", "none"]
 HOUSEHOLD = "household"
-CHANGED = 2  # a changed household leaves at most s cells and enters at most s others (proof.md, Theorem 2)
+CHANGED = (
+    HOUSEHOLDS.proved.times
+)  # what a budget is multiplied by for a changed household (proof.md, Theorem 2)
 
 
 def premetric(definition: Definition) -> OutputPremetric:

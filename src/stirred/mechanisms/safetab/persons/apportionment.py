@@ -69,7 +69,7 @@ class Apportionment:
             cut=None if line.kind.fine or not self.suppression else second.cut(self.suppression),
         )
 
-    def sampled(self, key: Key, factor: int) -> list[MeasuredNoise]:
+    def sampled(self, key: Key, factor: int | Fraction) -> list[MeasuredNoise]:
         """The noise of many counts of each stage of each line, for an audit; ``factor`` restates the budget."""
         shares = (("first look", self.first_stage), ("counts", 1 - self.first_stage))
         return [

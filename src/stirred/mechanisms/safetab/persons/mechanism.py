@@ -20,6 +20,7 @@ from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, R
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.factors import PERSONS
 from stirred.mechanisms.safetab.groups import GroupSet, Tally, group_counts
 from stirred.mechanisms.safetab.mapping import mappings
 from stirred.mechanisms.safetab.noise import Definition
@@ -41,7 +42,7 @@ from stirred.mechanisms.safetab.regions import (
 )
 from stirred.mechanisms.safetab.settings import ETHNICITY, RACES
 from stirred.spec import Specification
-from stirred.spec.algebra.conversions import SAFETAB_P, Conversion
+from stirred.spec.algebra.conversions import Conversion
 from stirred.spec.numbers.numerals import fraction_of
 from stirred.spec.released import Views, view_of
 
@@ -65,7 +66,7 @@ class SafeTabP(Mechanism):
     Config: ClassVar[type[MechanismConfig]] = SafeTabPConfig
     seconds_per_million: ClassVar[float] = 20.0
     bytes_per_record: ClassVar[int] = 200
-    conversion: ClassVar[Conversion | None] = SAFETAB_P
+    conversion: ClassVar[Conversion | None] = PERSONS
 
     preset: str = "ddhc-a-2020"
     codes: Path | str | None = None

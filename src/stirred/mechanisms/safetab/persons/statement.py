@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from stirred.languages import Phrase
 from stirred.mechanisms.proposal import root
+from stirred.mechanisms.safetab.factors import PERSONS
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.mechanisms.safetab.persons.apportionment import Apportionment
 from stirred.mechanisms.topdown.tree.leaves import tree_invariants
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
 Stated = Literal["housing-units", "none"]
 Compared = Literal["added-or-removed", "changed"]
-# What ρ² is multiplied by for a changed record: 2 by the proof of disjoint cells, 4 by group privacy, which was published.
-PROVED, PUBLISHED = 2, 4
+PROVED, PUBLISHED = (
+    PERSONS.proved.times,
+    PERSONS.published.times,
+)  # what ρ² is multiplied by for a changed record
 
 
 def housing_units(census: "Census", counted: str) -> tuple[Margin, ...]:

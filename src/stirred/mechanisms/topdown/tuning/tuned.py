@@ -220,7 +220,8 @@ def _sentence(
     leaf = f"{workload.levels[-1]}s"
     released = (
         f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was"
-        f" measured, which the goals allow for, and nearer in {leaf}, because no count is negative."
+        f" measured, which the goals allow for, and nearer in {leaf}, because no count is negative. Mode guided draws {leaf}"
+        f" to the mix of the areas above them and erases enclaves; for voting-rights use ask for mode gls."
         if mode == "guided"
         else f" The plan is estimated in mode {mode}, which does not hold the sums of the goals: released counts above"
         f" {leaf} may be further off. Mode guided holds them."
