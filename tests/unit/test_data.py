@@ -7,7 +7,7 @@ from shared_data import EXTRACTS
 
 def test_extracts_are_named_with_their_checksums_and_are_small() -> None:
     told = (EXTRACTS / "README.md").read_text(encoding="utf-8")
-    skipped = {".py", ".md", ".pyc"}
+    skipped = {".py", ".R", ".md", ".pyc"}
     files = [path for path in EXTRACTS.rglob("*") if path.is_file() and path.suffix not in skipped]
     for path in files:
         line = (

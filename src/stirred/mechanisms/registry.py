@@ -126,7 +126,7 @@ OWN = (
     Registration(
         name="targeted-swapping",
         target="stirred.mechanisms.targeted.mechanism:TargetedSwapping",
-        summary="swap risky households in pairs, as recordSwap does (no finite bound)",
+        summary="swap risky households in pairs, by the method of recordSwap (no finite bound)",
         settings="stirred.mechanisms.targeted.config:TargetedConfig",
         family="swap",
         method="targeted",

@@ -1,11 +1,13 @@
 """The designed noise against a generic solver, against closed forms, and at the edges where nothing can be designed."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.optimize import minimize
 
+from shared_data import EXTRACTS
 from stirred.errors import InputError
-from stirred.mechanisms.cell_key import designed
+from stirred.mechanisms.cell_key import CellKey, designed
 from stirred.mechanisms.cell_key.design import law
 
 
@@ -94,3 +96,44 @@ def test_a_chance_to_stay_that_contradicts_mono_is_refused() -> None:
 def test_what_cannot_be_designed_is_refused(wishes: dict[str, float]) -> None:
     with pytest.raises(InputError):
         designed(**wishes)  # type: ignore[arg-type]
+
+
+def test_laws_with_a_lowered_chance_to_stay_are_those_of_ptable() -> None:
+    """All 104 designs of tests/data/peers, computed once by ptable 1.0.0.9000; it rounds to 1e-8 and stops at 1e-7."""
+    laws = pl.read_csv(EXTRACTS / "peers" / "ptable_laws.csv", schema_overrides={"pstay": pl.Float64})
+    differ = 0
+    designs = list(laws.group_by(["D", "V", "js", "pstay", "mono"], maintain_order=True))
+    for (largest, variance, js, stay, mono), rows in designs:
+        wishes = {"js": js, "stay": stay, "mono": mono}
+        table = designed(largest, variance, lowered=True, **wishes)
+        for at, value, chance in rows.select("i", "v", "p").iter_rows():
+            row = table.rows[float(at)]
+            assert row.chances[row.values == value] == pytest.approx([chance], abs=1e-6)
+        assert {float(at) for at in rows["i"]} == {*table.rows} - {0.0}
+        if stay is not None:
+            try:
+                plain = designed(largest, variance, **wishes)
+                differ += any(
+                    np.abs(plain.rows[at].chances - table.rows[at].chances).max() > 1e-4 for at in table.rows
+                )
+            except InputError:
+                differ += 1
+    assert len(designs) == 104
+    assert differ == 76  # the two rules are not the same
+
+
+def test_the_rule_of_ptable_is_a_setting() -> None:
+    own = {
+        rule: CellKey(tables=[["a"]], D=3, V="2", pstay="0.7", pstay_rule=rule)
+        for rule in ("exact", "lowered")
+    }
+    stays = {
+        rule: row.chances[row.values == 0][0]
+        for rule, row in ((r, m.perturbation.rows[3.0]) for r, m in own.items())
+    }  # type: ignore[union-attr]
+    assert stays["exact"] == pytest.approx(0.7)
+    assert stays["lowered"] < 0.7
+    assert own["lowered"].parameters()["pstay_rule"] == "lowered"
+    assert "pstay_rule" not in own["exact"].parameters()
+    with pytest.raises(InputError, match="pstay_rule"):
+        CellKey(tables=[["a"]], pstay="0.7", pstay_rule="other")

@@ -12,7 +12,7 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key import CellKey, GridTable, IntervalTable
+from stirred.mechanisms.cell_key import CellKey, GridTable, IntervalTable, designed, write_intervals
 from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys
 from stirred.publish.run.saving import save
 
@@ -143,3 +143,20 @@ def test_a_table_in_a_file_is_told_by_its_digest_alone(tmp_path: Path) -> None:
     told = CellKey(tables=[["a"]], ptable=path).parameters()
     assert len(str(told["ptable"])) == 64
     assert not {"D", "V", "js"} & set(told)
+
+
+def test_a_perturbation_table_is_named_by_text_or_by_path(tmp_path: Path) -> None:
+    place = tmp_path / "ptable.csv"
+    write_intervals(designed(3, 1), place, separator=",")
+    rows = {"hid": list(range(90)), "county": ["a", "b", "c"] * 30}
+    schema = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "hid"}}}
+    census = Census.of(schema, {"household": rows})
+    made = [
+        CellKey(tables=[["county"]], ptable=name).release(census, key=Key.for_tests(1)).tables["county"]
+        for name in (str(place), place)
+    ]
+    assert made[0].equals(made[1])
+    other = CellKey(tables=[["county"]], magnitude_ptable=str(place))
+    assert "magnitude_V" not in other.parameters()
+    with pytest.raises(InputError, match="ptable"):
+        CellKey(tables=[["county"]], ptable=5)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stirred.census import Census, Problem, validate
 from stirred.errors import DataError
+from stirred.mechanisms.swapping.records.members import require_links, require_owners
 
 
 def found(census: Census) -> dict[tuple[str, str, str], int]:
@@ -294,3 +295,13 @@ def test_require_valid_names_the_worst_three_and_no_value() -> None:
     )
     assert "SECRET" not in repr(caught.value)
     Census.of({}, {"household": {"size": [1]}}).require_valid()
+
+
+def test_one_orphan_is_enough() -> None:
+    assert linked({"h": [1, 2], "size": [1, 1]}, [1, 2, 7]) == {
+        ("person", "h", "no household has this identifier (orphans)"): 1
+    }
+    with pytest.raises(DataError, match="1 records belong to no household"):
+        require_owners(1)
+    with pytest.raises(DataError, match="1 records belong to no household"):
+        require_links(1)

@@ -1,5 +1,6 @@
 """A key is secret, is bound to its run, and is sent nowhere by accident."""
 
+import os
 import pickle
 import stat
 from pathlib import Path
@@ -157,3 +158,17 @@ def test_anything_changed_in_the_run_gives_other_bits() -> None:
 def test_floats_are_refused() -> None:
     with pytest.raises(InputError, match="exact"):
         bernoulli(Key.for_tests(1).stream("a"), 0.05, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o610, 0o604, 0o602])
+def test_a_key_file_that_the_group_or_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "run.key"
+    before = os.umask(0)
+    try:
+        Key.fresh().save(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(mode)
+    with pytest.raises(PrivacyError, match="others may read"):
+        Key.load(path)

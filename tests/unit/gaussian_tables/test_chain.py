@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stirred.chance import Key
-from stirred.errors import PrivacyError
+from stirred.errors import PrivacyError, StirredError
 from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.publish import Packet, load, run
 from stirred.publish.before.promise import promise
@@ -141,3 +141,11 @@ def test_targeted_then_noise_promises_nothing_of_the_census(tmp_path: Path) -> N
     stated, _, _ = chained(tmp_path, TARGETED, f'{GAUSSIAN}\nwithout_guarantee = "as before"')
     assert not stated.budget.is_finite
     assert any("no rule carries that to the census" in note for note in stated.notes)
+
+
+@pytest.mark.parametrize("stability", ["0", "-1"])
+def test_a_stability_of_nothing_is_refused(tmp_path: Path, stability: str) -> None:
+    """With 0 the promise would be a budget of 0: that the noise protects without end."""
+    with pytest.raises(StirredError, match="no stability to state"):
+        chained(tmp_path, PSA, f'{GAUSSIAN}\nstability = "{stability}"')
+    assert not (tmp_path / "packet").exists()

@@ -201,3 +201,30 @@ def test_the_command_signs_and_verifies(
     assert main(["packet", "sign", packet, "--signer", str(office)]) == 0
     assert main(["packet", "verify", packet, "--signer", str(office.with_suffix(".pub"))]) == 0
     assert "signed by" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["extra.csv", "data/extra.parquet"])
+def test_a_file_that_is_not_listed_is_found_in_the_public_part(folder: Path, name: str) -> None:
+    (folder / name).write_text("secret")
+    assert states(folder) == {(name, "not listed")}
+    assert [(found.path, found.state) for found in verify(folder.parent)] == [
+        (f"public/{name}", "not listed")
+    ]
+    assert main(["packet", "verify", str(folder.parent)]) != 0
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o610, 0o604, 0o602])
+def test_a_signing_key_that_the_group_or_others_may_use_is_refused(
+    folder: Path, tmp_path: Path, mode: int
+) -> None:
+    office = tmp_path / "office.pem"
+    before = os.umask(0)
+    try:
+        new_signer(office)
+    finally:
+        os.umask(before)
+    assert office.stat().st_mode & 0o777 == 0o600
+    office.chmod(mode)
+    with pytest.raises(PrivacyError, match="others may read"):
+        sign(folder, office)
+    assert not is_signed(folder.parent)

@@ -118,3 +118,12 @@ def test_a_changed_log_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     kept.write_bytes(kept.read_bytes()[:-1] + b"\0")
     with pytest.raises(ForgedStateError):
         run(plan, tmp_path / "packet", key=KEY)
+
+
+def test_the_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+    plan = load(written(tmp_path, TARGETED))
+    inside = run(plan, tmp_path / "packet", key=KEY).folder / "internal"
+    files = [path for path in inside.rglob("*") if path.is_file()]
+    assert {"swaps.parquet", "figures.parquet"} <= {path.name for path in files}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert inside.stat().st_mode & 0o777 == 0o700

@@ -272,3 +272,22 @@ def test_the_lead_names_the_change_that_the_promise_is_about(premetric: RecordPr
         evidence=Evidence(status="proved", source="a test"),
     )
     assert words in str(sections.promise(spec).lead)
+
+
+def test_labels_of_charts_cannot_leave_their_script() -> None:
+    """A label of the census in a chart and in the table under it: no tag of it reaches the page."""
+    evil = "</script><script>alert(1)</script>"
+    chart = charts.bars("c", evil, evil, [{"area": evil, "error": 1.0}], category="area", value="error")
+    part = Section(title="t", lead="l", blocks=(chart,))
+    page = render(Report(title="t", subtitle="", audience="public", sections=(part,)))
+    assert "alert(1)" in page  # it is shown, as text
+    assert evil not in page
+    assert "<script>alert" not in page
+    ends = page.count("</script>")
+    plain = replace(
+        part,
+        blocks=(charts.bars("c", "t", "s", [{"area": "a", "error": 1.0}], category="area", value="error"),),
+    )
+    assert ends == render(Report(title="t", subtitle="", audience="public", sections=(plain,))).count(
+        "</script>"
+    )

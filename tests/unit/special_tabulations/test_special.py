@@ -174,3 +174,21 @@ def test_what_is_no_rule_is_refused() -> None:
             SpecialTabulations(tables=[["county"]], **settings)
     with pytest.raises(InputError):
         SpecialTabulations(tables=["county"], base=5)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"base": 3}, {"base": 10}, {"rounding": "fives"}, {"rounding": "graduated"}]
+)
+def test_the_standard_error_is_that_of_all_counts_behind_a_number(settings: dict[str, Any]) -> None:
+    """The root of the mean squared error over every count that is shown so, found by trying all counts."""
+    mechanism = SpecialTabulations(tables=[["county", "tenure"]], without_guarantee="a test", **settings)
+    counts = {("a", "own"): 6, ("a", "rent"): 31, ("b", "own"): 100, ("b", "rent"): 18}
+    release = mechanism.release(town(counts), key=Key.for_tests(1))
+    found = frame_of(mechanism.table(release, ["county", "tenure"]))
+    every = np.arange(400)
+    rounded = mechanism.rule.of(every)
+    for count, error in found.select("count", "standard_error").iter_rows():
+        behind = every[rounded == count]
+        assert error == pytest.approx(np.sqrt(np.mean((behind - count) ** 2.0)))
+    if settings == {"base": 3}:
+        assert found["standard_error"].to_list() == pytest.approx([(2 / 3) ** 0.5] * found.height)

@@ -39,6 +39,12 @@ class CellKeyConfig(MechanismConfig):
     pstay: Share | None = Field(
         default=None, description="the chance that a count stays as it is", examples=["0.5"]
     )
+    pstay_rule: Literal["exact", "lowered"] = Field(
+        default="exact",
+        description="exact: pstay is the chance itself; lowered: it is the start of ptable's rule, which takes pstay as the "
+        "least chance and lowers it by 0.05 until the variance is V",
+        examples=["lowered"],
+    )
     mono: bool = Field(
         default=True,
         description="whether noise nearer to 0 is never less likely, below 0",
@@ -53,8 +59,8 @@ class CellKeyConfig(MechanismConfig):
     )
     ties: Literal["below", "up-to"] = Field(
         default="below",
-        description="where a key belongs that equals the end of an interval: below (key < end, as cellKey computes) or "
-        "up-to (key ≤ end, as the handbook writes)",
+        description="where a key belongs that equals the end of an interval: below (key < end, as the code of cellKey "
+        "reads) or up-to (key ≤ end, as the handbook writes)",
         examples=["below"],
     )
     record_key: str | None = Field(
@@ -78,8 +84,14 @@ class CellKeyConfig(MechanismConfig):
     weight: str | None = Field(
         default=None,
         description="a variable that weights the records: each table is published weighted too, the perturbed count times "
-        "the mean weight of its cell",
+        "the mean weight of its cell, rounded to a multiple of weight_base",
         examples=["weight"],
+    )
+    weight_base: Exact = Field(
+        default="10",
+        description="weighted counts are rounded to multiples of this; at least D + 1 times the step of the weights (1 for "
+        "whole numbers), so that they do not tell true counts",
+        examples=["10"],
     )
     magnitudes: list[str] = Field(
         default=[],

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from stirred.errors import InputError
 
 Floats = NDArray[np.float64]
+STEPS_OF_PTABLE = 20
+LEAST_OF_PTABLE = 1e-8  # the smallest chance that ptable allows
 
 
 def law(values: Floats, variance: float, *, stay: float | None = None, mono: bool = True) -> Floats:
@@ -49,6 +51,31 @@ def law(values: Floats, variance: float, *, stay: float | None = None, mono: boo
         return chances
     found = np.empty_like(values)
     found[values != 0], found[values == 0] = chances, float(stay or 0)
+    return found
+
+
+def lowered_law(values: Floats, variance: float, *, start: float, mono: bool = True) -> Floats:
+    """Return the law that the package ptable designs: the chance of no noise is at least ``start``, lowered step by step.
+
+    Each step is the law of largest entropy with $p_0$ at or above a bound. While its variance, rounded to three decimals, is
+    not V, the bound falls by 0.05, at most 19 times. A count that cannot stay (1 to ``js``) has one step.
+
+    >>> [round(float(p), 4) for p in lowered_law(np.arange(-2.0, 3.0), 1.0, start=0.9)]
+    [0.05, 0.3, 0.3, 0.3, 0.05]
+    """
+    plain = law(values, variance, mono=mono)
+    zero = values == 0
+    if not zero.any():
+        return plain
+    bound, found = start, plain
+    for _ in range(STEPS_OF_PTABLE):
+        bound = max(bound, LEAST_OF_PTABLE)
+        if plain[zero][0] >= bound:  # the bound does not bind, nor does any lower one
+            return plain
+        found = law(values, variance, stay=bound, mono=mono)
+        if round(float(found @ values**2), 3) == variance:
+            break
+        bound -= 0.05
     return found
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Flow, Local, Progress
-from stirred.errors import InputError
+from stirred.errors import InputError, require_kind
 from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs
@@ -58,11 +58,12 @@ class CellKey(RecordTables):
 
     file_settings: ClassVar[tuple[str, ...]] = ("ptable", "given", "magnitude_ptable")
 
-    ptable: Path | None = None
+    ptable: Path | str | None = None
     D: int = 5
     V: Fraction | str | int = 3
     js: int = 0
     pstay: Fraction | str | None = None
+    pstay_rule: str = "exact"
     mono: bool = True
     digits: int = 8
     ties: str = "below"
@@ -70,6 +71,7 @@ class CellKey(RecordTables):
     threshold: int = 0
     period: int = 250
     weight: str | None = None
+    weight_base: Fraction | str | int = 10
     magnitudes: Sequence[str] = ()
     epsilon: Sequence[Fraction | str | int] = ("1",)
     p_large: Fraction | str = "0.05"
@@ -79,10 +81,29 @@ class CellKey(RecordTables):
     mu_c: Fraction | str | int = 0
     sensitive_below: int = 0
     magnitude_V: Fraction | str | int = 2  # noqa: N815 - as the literature writes it
-    magnitude_ptable: Path | None = None
+    magnitude_ptable: Path | str | None = None
 
     def __post_init__(self) -> None:
         RecordTables.__post_init__(self)
+        for name in ("ptable", "magnitude_ptable"):
+            given = getattr(self, name)
+            if given is not None:
+                require_kind(
+                    name, given, (str, Path), wanted="the path of a file", fix=f'{name}="ptable.csv"'
+                )
+                object.__setattr__(self, name, Path(given))
+        if self.pstay_rule not in ("exact", "lowered"):
+            raise InputError(
+                f"pstay_rule is {self.pstay_rule!r}",
+                why="there are two rules",
+                fix='pstay_rule="exact", or "lowered"',
+            )
+        if not Fraction(str(self.weight_base)) > 0:
+            raise InputError(
+                "weight_base is not above 0",
+                why="weighted counts are rounded to its multiples, so that they do not tell true counts",
+                fix='weight_base="10"',
+            )
         if self.weight in self.magnitudes:
             raise InputError(
                 f"{self.weight} is the weight and a magnitude",
@@ -106,8 +127,9 @@ class CellKey(RecordTables):
             return read_table(self.ptable, digits=self.digits, ties=self._ties, period=self.period)
         stay = None if self.pstay is None else number(self.pstay)
         return designed(
-            self.D, number(self.V), js=self.js, stay=stay, mono=self.mono, digits=self.digits, ties=self._ties
-        )
+            self.D, number(self.V), js=self.js, stay=stay, lowered=self.pstay_rule == "lowered", mono=self.mono,
+            digits=self.digits, ties=self._ties,
+        )  # fmt: skip
 
     @cached_property
     def magnitude_noise(self) -> MagnitudeNoise:
@@ -115,7 +137,7 @@ class CellKey(RecordTables):
         large = number(self.p_large)
         noise = MagnitudeNoise(
             table=magnitude_table(
-                self.magnitude_ptable,
+                None if self.magnitude_ptable is None else Path(self.magnitude_ptable),
                 self.D,
                 number(self.magnitude_V),
                 digits=self.digits,
@@ -141,14 +163,18 @@ class CellKey(RecordTables):
         """What the receipt says; of a perturbation table in a file only its digest, never its noise."""
         found = self.settings()
         if self.ptable is not None:
-            design = ("D", "V", "js", "pstay", "mono")
+            design = ("D", "V", "js", "pstay", "pstay_rule", "mono")
             found = {name: value for name, value in found.items() if name not in design}
-            found["ptable"] = hashlib.sha256(self.ptable.read_bytes()).hexdigest()
+            found["ptable"] = hashlib.sha256(Path(self.ptable).read_bytes()).hexdigest()
         if self.magnitude_ptable is not None:
             found.pop("magnitude_V")
-            found["magnitude_ptable"] = hashlib.sha256(self.magnitude_ptable.read_bytes()).hexdigest()
+            found["magnitude_ptable"] = hashlib.sha256(Path(self.magnitude_ptable).read_bytes()).hexdigest()
         if not self.magnitudes:
             found = {name: value for name, value in found.items() if name not in OF_MAGNITUDES}
+        if not self.weight:
+            found.pop("weight_base")
+        if self.pstay is None or self.pstay_rule == "exact":
+            found.pop("pstay_rule", None)
         return {name: value for name, value in found.items() if value is not None and name != "given"}
 
     def settings(self) -> dict[str, object]:
@@ -157,7 +183,7 @@ class CellKey(RecordTables):
         found["V"] = str(Fraction(str(self.V)))
         found["pstay"] = None if self.pstay is None else str(Fraction(str(self.pstay)))
         found["magnitudes"] = list(self.magnitudes)
-        for name in ("p_large", "p_small", "fp", "q", "mu_c", "magnitude_V"):
+        for name in ("p_large", "p_small", "fp", "q", "mu_c", "magnitude_V", "weight_base"):
             found[name] = None if found[name] is None else str(Fraction(str(found[name])))
         found["epsilon"] = [str(Fraction(str(weight))) for weight in self.epsilon]
         return found
@@ -325,7 +351,11 @@ class CellKey(RecordTables):
         shown = ShownCells.of(totalled(flow, kernel), by, self.perturbation, self.threshold)
         made = {name: shown.table()}
         if self.weight:
-            made[f"{self.weight}-of-{name}"] = self._certain(shown.weighted(self.perturbation))
+            base = Fraction(str(self.weight_base))
+            if self.given is None:  # released records have shown their own counts
+                shown.require_base(base, self.weight, self.perturbation.largest)
+            weighted = shown.weighted(self.perturbation, base)
+            made[f"{self.weight}-of-{name}"] = self._certain(weighted)
         for place, magnitude in enumerate(self.magnitudes):
             total = shown.total(place, kernel.largest(place), self.magnitude_noise, self.sensitive_below)
             made[f"{magnitude}-of-{name}"] = self._certain(total)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import DataError, InputError
-from stirred.mechanisms.cell_key.design import law
+from stirred.mechanisms.cell_key.design import law, lowered_law
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ class IntervalTable:
     """The decimal dialect: a row for each class of counts; counts above the largest class have its row.
 
     ``ties`` says where a key belongs that equals the end of an interval: "below" puts it into the next interval
-    (key < end, as cellKey computes), "up-to" into the one that ends there (key ≤ end, as the handbook writes).
+    (key < end, as the code of cellKey reads), "up-to" into the one that ends there (key ≤ end, as the handbook writes).
     """
 
     rows: Mapping[float, NoiseRow]  # by class; class 0 has the noise 0 alone
@@ -230,6 +230,7 @@ def designed(
     *,
     js: int = 0,
     stay: float | Sequence[float] | None = None,
+    lowered: bool = False,
     mono: bool = True,
     steps: int = 1,
     classes: Sequence[int] | None = None,
@@ -237,6 +238,8 @@ def designed(
     ties: Ties = "below",
 ) -> IntervalTable:
     """A table of the laws of largest entropy; with ``steps`` above 1 the noise has fractions, for magnitude tables.
+
+    ``stay`` is the chance of no noise; where it is ``lowered``, it is the start of ptable's rule (``lowered_law``).
 
     >>> designed(3, 1).rows[3.0].values.tolist()
     [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]
@@ -254,7 +257,12 @@ def designed(
         after = at + grid
         values = grid[(after == 0) | (after > js)] if steps == 1 else grid[after >= 0]
         asked = stay[min(place, len(stay) - 1)] if isinstance(stay, Sequence) else stay
-        rows[float(at)] = NoiseRow(values, _ends(law(values, variance, stay=asked, mono=mono)))
+        chances = (
+            lowered_law(values, variance, start=asked, mono=mono)
+            if lowered and asked is not None
+            else law(values, variance, stay=asked, mono=mono)
+        )
+        rows[float(at)] = NoiseRow(values, _ends(chances))
     return IntervalTable(rows, digits, ties)
 
 

@@ -116,6 +116,7 @@ def draw_selected(
     done = np.zeros(sizes.size, np.int64)
     buckets.pair(
         pairing, seekers[unique], level=0, must=True, quota_of=state, quota=most, done=done, cycle=cycle,
+        capped=True,
     )  # fmt: skip
     buckets.pair(
         pairing, seekers[~unique & (pairing.state == FREE)[seekers]], level=0, must=False,

@@ -195,11 +195,14 @@ def _pair(
     tier: NDArray[np.int8],
     begun: NDArray[np.bool_],
     failed: NDArray[np.bool_],
-    must: bool,
+    must: NDArray[np.bool_],
     cycle: int,
+    capped: bool,
 ) -> None:
     for seeker in seekers:
-        if state[seeker] != FREE or done[quota_of[seeker]] >= quota[quota_of[seeker]]:
+        if state[seeker] != FREE:
+            continue
+        if (capped or not must[seeker]) and done[quota_of[seeker]] >= quota[quota_of[seeker]]:
             continue
         found = -1
         for t in range(groups.shape[0]):
@@ -213,7 +216,7 @@ def _pair(
                 tier[seeker] = t
                 break
         if found < 0:
-            if must:
+            if must[seeker]:
                 failed[seeker] = True
                 state[seeker] = BLOCKED
             continue
@@ -288,14 +291,17 @@ class Buckets:
         seekers: Ints,
         *,
         level: int,
-        must: bool,
+        must: NDArray[np.bool_] | bool,
         quota_of: Ints,
         quota: Ints,
         done: Ints,
         cycle: int = 2,
+        capped: bool = False,
     ) -> None:
         """Swap each seeker, in order, with the best partner of the first tier that has one, up to a number by area.
 
+        Those who ``must`` be swapped count towards the number and are bound by it only where it is ``capped``; where they
+        find no partner, they are no partners later.
         With a ``cycle`` above 2 more records of the same tier are added to each pair, up to this number, and all take the
         place of the next.
         """
@@ -303,7 +309,7 @@ class Buckets:
         _pair(
             seekers, self.groups, self.own, quota_of, quota, done, self.lows, self.highs, self.heap, self.top,
             self.head, self.stop, self.items, self.area, self.rank, pairing.state, pairing.partner, pairing.tier,
-            pairing.begun, pairing.failed, must, cycle,
+            pairing.begun, pairing.failed, np.broadcast_to(must, len(self.own)).copy(), cycle, capped,
         )  # fmt: skip
         pairing.level[pairing.moved & ~before] = level
 

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.targeted.chances import Floats, Ints, by_risk, rounded, shared
-from stirred.mechanisms.targeted.donors import BLOCKED, FREE, Buckets, Pairing, Tier
-
-NO_LIMIT = 2**62
+from stirred.mechanisms.targeted.donors import FREE, Buckets, Pairing, Tier
 
 
 def draw_pairs(
@@ -35,28 +33,27 @@ def draw_pairs(
     pairing = Pairing.of(taking_part)
     tiers = [Tier(groups=np.where(taking_part, groups, -1), partners=taking_part) for groups in profiles]
     finest = areas[-1]
-    whole = np.zeros(ids.size, np.int64)
+    sizes = np.bincount(finest[taking_part], minlength=int(finest.max(initial=-1)) + 1)
     for level, (area, risk) in enumerate(zip(areas, risks, strict=True)):
         last = level == len(areas) - 1
         forced = (must == level) & (pairing.state == FREE)
         if not last and not forced.any():
             continue
-        order = by_risk(run, ("targeted", level), ids, risk)
-        buckets = Buckets.of(tiers, area, order)
-        buckets.pair(
-            pairing, order[forced[order]], level=level, must=True,
-            quota_of=whole, quota=np.full(1, NO_LIMIT), done=np.zeros(1, np.int64), cycle=cycle,
-        )  # fmt: skip
+        quota = np.zeros(sizes.size, np.int64)
         if last:
-            sizes = np.bincount(finest[taking_part], minlength=int(finest.max(initial=-1)) + 1)
             total = rounded(run.stream("targeted", "swaps"), int(taking_part.sum()) * rate / cycle)
             quota = shared(run.stream("targeted", "areas"), total, sizes)
-            done = np.bincount(finest[pairing.begun], minlength=sizes.size)
-            likely = order[(risk > 0)[order] & (pairing.state != BLOCKED)[order]]
-            buckets.pair(
-                pairing, likely, level=level, must=False,
-                quota_of=finest, quota=quota, done=done, cycle=cycle,
-            )  # fmt: skip
+        buckets = Buckets.of(tiers, area, by_risk(run, ("targeted", level), ids, risk))
+        # Seekers have keys of their own, as in recordSwap. With the partners' keys a household that has to move would find
+        # others like it gone before it, would take one that need not move, and more would move in all.
+        seekers = by_risk(run, ("targeted-seekers", level), ids, np.where(forced, 1.0, risk))
+        likely = last & (risk > 0) & (pairing.state == FREE)
+        seekers = seekers[(forced | likely)[seekers]]
+        # area by area, those who must move first: lexsort keeps the order of the keys among equals
+        buckets.pair(
+            pairing, seekers[np.lexsort((~forced[seekers], area[seekers]))], level=level, must=forced,
+            quota_of=finest, quota=quota, done=np.bincount(finest[pairing.begun], minlength=sizes.size), cycle=cycle,
+        )  # fmt: skip
     return pairing
 
 

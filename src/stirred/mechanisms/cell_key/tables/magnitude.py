@@ -1,9 +1,10 @@
 r"""Perturb a magnitude, such as a total of incomes: noise in proportion to its largest contributors.
 
 For a total x with the j-th largest contributor $x_j$ the noise is $\sum_j \delta_j\,\mathrm{sign}(v_j)(\mu_j + |v_j|)$ with
-$\delta_j = x_j\,m(x_j)\,\epsilon_j$ (Giessing and Tent 2019, as the package cellKey computes it). $v_j$ is looked up in a
-table with fractions at the class $|x|/|\delta_j|$, between two classes by linear interpolation, with the key of the cell,
-whose digits are rotated by j − 1. $\mu$ is extra noise of sensitive cells, on the largest contributor alone.
+$\delta_j = x_j\,m(x_j)\,\epsilon_j$ (Giessing and Tent 2019, after the code of the package cellKey, which was read and not
+run). $v_j$ is looked up in a table with fractions at the class $|x|/|\delta_j|$, between two classes by linear
+interpolation, with the key of the cell, whose digits are rotated by j − 1. $\mu$ is extra noise of sensitive cells, on
+the largest contributor alone.
 """
 
 from collections.abc import Sequence

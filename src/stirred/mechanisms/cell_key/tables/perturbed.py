@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from stirred.errors import PrivacyError
 from stirred.mechanisms.cell_key.perturbation import Floats, Perturbation, read_back
 from stirred.mechanisms.cell_key.tables.magnitude import MagnitudeNoise
 from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, WEIGHT
-from stirred.mechanisms.cell_key.tables.totals import UNITS, WEIGHT_UNITS, tops
+from stirred.mechanisms.cell_key.tables.totals import STEP, UNITS, WEIGHT_UNITS, tops
 from stirred.mechanisms.released import finished
 
 
@@ -35,19 +38,45 @@ class ShownCells:
         """The counts."""
         return finished(self._cells(), self.by)
 
-    def weighted(self, table: Perturbation) -> pa.Table:
-        """The counts times the mean weight of their cell, with the error of the count times this weight."""
-        mean = (self.cells[WEIGHT].cast(pl.Float64) / WEIGHT_UNITS / self.cells[COUNT]).to_numpy()
+    def weighted(self, table: Perturbation, base: Fraction) -> pa.Table:
+        """The counts times the mean weight of their cell, rounded to a multiple of ``base``; with error and interval.
+
+        Without the rounding a weighted count divided by its count would be a ratio of true numbers, whose denominator is the
+        true count. Error and interval are functions of the two published numbers: the mean weight is known to within half
+        a base, divided by the count.
+        """
+        count = self.counts.to_numpy().astype(np.float64)
+        unit = base * WEIGHT_UNITS
+        # exact, as the proof has it: c · w / n in bases, rounded half up
+        parts = zip(
+            self.counts.to_list(), self.cells[WEIGHT].to_list(), self.cells[COUNT].to_list(), strict=True
+        )
+        bases = [
+            (2 * c * w * unit.denominator + n * unit.numerator) // (2 * n * unit.numerator)
+            for c, w, n in parts
+        ]
+        half = float(base / 2)
+        shown = np.array([float(number * base) for number in bases], np.float64)
         error, low, high = read_back(table, self.counts.to_numpy())
-        shown = self.counts.to_numpy() * mean
         found = self._cells().with_columns(
             pl.Series(WEIGHT, shown),
             estimate=shown,
-            standard_error=error * mean,
-            low=low * mean,
-            high=high * mean,
+            standard_error=np.hypot(error * shown / count, half / 3**0.5),
+            low=low * np.maximum(shown - half, 0) / count,
+            high=high * (shown + half) / count,
         )
         return finished(found, self.by)
+
+    def require_base(self, base: Fraction, weight: str, largest: float) -> None:
+        """Raise an error unless every count that a shown count allows could have the same weighted count (proof.md)."""
+        step = Fraction(int(self.cells[STEP].max() or 0), WEIGHT_UNITS)  # type: ignore[arg-type]
+        if base < (ceil(largest) + 1) * step:
+            raise PrivacyError(
+                f"weight_base is too small for the variable {weight}",
+                why="its weights lie on a coarse grid: a weighted count divided by its count would tell true counts",
+                fix="weight_base must be at least (D + 1) times the step of the weights, "
+                "for example 10 times the smallest difference of two weights",
+            )
 
     def _cells(self) -> pl.DataFrame:
         return pl.DataFrame([*(self.cells[name] for name in self.by), self.counts])

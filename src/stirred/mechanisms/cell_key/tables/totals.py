@@ -18,6 +18,8 @@ WEIGHT_UNITS = (
 )  # weights are added in millionths, as whole numbers: a sum of floats would depend on the batches
 UNITS = 10**3  # magnitudes in thousandths
 MOST = float(1 << 62)
+# of a batch: its smallest weight, and the largest number that all differences of weights are multiples of
+LEAST, STEP = "__least_weight", "__weight_step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,11 @@ class TotalledCells:
         frame = frame.select(self.by).with_columns(columns) if self.by else pl.DataFrame(columns)
         made = [pl.len().cast(pl.Int64).alias(COUNT), key_sum(self.keys.modulus)]
         if self.weight:
-            made.append(pl.col(WEIGHT).sum())
+            least, step = _step_of(frame[WEIGHT])
+            made += [
+                pl.col(WEIGHT).sum(),
+                *(pl.lit(x, pl.Int64).alias(name) for x, name in ((least, LEAST), (step, STEP))),
+            ]
         for place in range(len(self.magnitudes)):
             made += [pl.col(f"__total{place}").sum(), *self._largest(place, pl.col(f"__total{place}"))]
         return plain(arrow_of(self._grouped(frame, made)))
@@ -62,7 +68,10 @@ class TotalledCells:
         made = [pl.col(COUNT).sum(), key_sum(self.keys.modulus)]
         if self.weight:
             _require_fits(parts[WEIGHT], self.weight)
-            made.append(pl.col(WEIGHT).sum())
+            full = parts.filter(pl.col(COUNT) > 0)
+            steps = np.concatenate([np.diff(np.sort(full[LEAST].to_numpy())), full[STEP].to_numpy()])
+            step = int(np.gcd.reduce(steps)) if steps.size else 0
+            made += [pl.col(WEIGHT).sum(), pl.lit(step, pl.Int64).alias(STEP)]
         for place, name in enumerate(self.magnitudes):
             _require_fits(parts[f"__total{place}"], name)
             together = pl.concat_list(self.largest(place)).explode()
@@ -99,6 +108,15 @@ class TotalledCells:
                 fix=f"publish gains and losses of {name} as two variables",
             )
         return found
+
+
+def _step_of(weights: pl.Series) -> tuple[int, int]:
+    """Return the smallest weight, and the largest number that all differences of weights are multiples of (0: all equal)."""
+    values = weights.to_numpy()
+    if not values.size:
+        return 0, 0
+    least = int(values.min())
+    return least, int(np.gcd.reduce(values - least))
 
 
 def totalled(flow: Flow, cells: TotalledCells) -> pl.DataFrame:
