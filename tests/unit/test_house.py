@@ -14,6 +14,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "on_demand",
     "errors",
+    "children",
     "languages",
     "extras",
     "file_names",
@@ -156,3 +157,32 @@ def test_one_noun_per_class() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named.setdefault(node.name, []).append(name)
     assert {noun: places for noun, places in named.items() if len(places) > 1} == {}
+
+
+PROCESSES = {"subprocess", "multiprocessing", "pty", "pexpect", "popen2", "webbrowser"}
+STARTS = {"fork", "forkpty", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}
+
+
+def starts_processes(source: str) -> set[str]:
+    """What a module names that starts a process."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] in PROCESSES}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.split(".")[0] in PROCESSES:
+                found.add(node.module)
+            found |= {a.name for a in node.names if a.name in STARTS | {"ProcessPoolExecutor"}}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            if node.attr in STARTS or node.attr.startswith(("exec", "spawn")):
+                found.add(f"os.{node.attr}")
+        elif isinstance(node, ast.Attribute) and node.attr == "create_subprocess_exec":
+            found.add(node.attr)
+    return found
+
+
+def test_one_place_starts_child_processes() -> None:
+    """It decides what they may import and know; see ``stirred.children``."""
+    found = {path.relative_to(ROOT).as_posix(): starts_processes(path.read_text()) for path in MODULES}
+    assert {name: names for name, names in found.items() if names} == {"children.py": {"subprocess"}}
+    assert starts_processes("import os, subprocess as s; os.execv('a', [])") == {"subprocess", "os.execv"}
