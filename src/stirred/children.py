@@ -15,12 +15,15 @@ from stirred.errors import InputError
 
 NOWHERE, PIPE = subprocess.DEVNULL, subprocess.PIPE
 Child = subprocess.Popen[bytes]
-# What a child may know of the settings of its parent. PYTHONSTARTUP, LD_PRELOAD, JAVA_TOOL_OPTIONS and the like are not here.
-KEPT_NAMES = frozenset(
-    "COLUMNS FORCE_COLOR HOME JAVA_HOME KRB5CCNAME KRB5_CONFIG LANG LANGUAGE LINES LOGNAME NO_COLOR PYTHONDONTWRITEBYTECODE "
-    "PYTHONHASHSEED PYTHONIOENCODING PYTHONNOUSERSITE PYTHONUTF8 RAYON_NUM_THREADS SHELL SOURCE_DATE_EPOCH SYSTEMROOT TEMP "
-    "TERM TMP TMPDIR TZ USER VIRTUAL_ENV YARN_CONF_DIR".split()
-)
+# What a child may know of the settings of its parent; PYTHONSTARTUP, LD_PRELOAD, JAVA_TOOL_OPTIONS are not among them.
+# fmt: off
+KEPT_NAMES = frozenset({
+    "COLUMNS", "FORCE_COLOR", "HOME", "JAVA_HOME", "KRB5CCNAME", "KRB5_CONFIG", "LANG", "LANGUAGE", "LINES",
+    "LOGNAME", "NO_COLOR", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING",
+    "PYTHONNOUSERSITE", "PYTHONUTF8", "RAYON_NUM_THREADS", "SHELL", "SOURCE_DATE_EPOCH", "SYSTEMROOT",
+    "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV", "YARN_CONF_DIR",
+})
+# fmt: on
 KEPT_PREFIXES = (
     "HADOOP_",
     "LC_",
@@ -91,7 +94,7 @@ def start_child(
 
 def python_command(module: str, *words: str) -> list[str]:
     """Return the command that runs a module of this installation, whatever lies in the working folder."""
-    return [os.path.abspath(sys.executable), "-P", "-m", module, *words]
+    return [str(Path(sys.executable).absolute()), "-P", "-m", module, *words]
 
 
 def ask_program(command: Sequence[str], *, seconds: float) -> str:

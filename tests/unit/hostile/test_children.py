@@ -10,7 +10,7 @@ import pytest
 
 from small_census import CENSUS, households
 from stirred.chance import Key
-from stirred.children import ask_program, child_environment, python_command, start_child
+from stirred.children import PIPE, ask_program, child_environment, python_command, start_child
 from stirred.errors import InputError
 from stirred.publish.demo.second import SecondProcess
 from stirred.web.jobs.line import JobLine
@@ -83,6 +83,15 @@ def test_a_job_of_the_workbench_executes_nothing_of_the_folder(planted: Path, tm
     assert executed(tmp_path) == []
 
 
+def test_what_the_second_process_imports_is_not_of_the_folder(planted: Path, tmp_path: Path) -> None:
+    child = start_child(python_command("stirred.publish.demo.second"), folder=planted, stderr=PIPE)
+    assert (
+        b"not enough values to unpack" in child.communicate()[1]
+    )  # all is imported, then it misses its words
+    assert executed(tmp_path) == []
+
+
+@pytest.mark.slow
 def test_the_second_process_of_the_demo_executes_nothing_of_the_folder(planted: Path, tmp_path: Path) -> None:
     (planted / "census.toml").write_text(CENSUS)
     (planted / "household.csv").write_text(households(40))
@@ -111,7 +120,7 @@ def test_a_child_knows_only_what_is_listed(tmp_path: Path, monkeypatch: pytest.M
         assert name not in child_environment({name: "x"})
     monkeypatch.setenv("STIRRED_MARK", "kept")
     monkeypatch.setenv("SOME_TOKEN", "secret")
-    command = python_command("platform")[:2] + ["-c", "import os, sys; print(dict(os.environ), sys.path[:1])"]
+    command = [*python_command("platform")[:2], "-c", "import os, sys; print(dict(os.environ), sys.path[:1])"]
     told = ask_program(command, seconds=60)
     assert "STIRRED_MARK" in told
     assert "SOME_TOKEN" not in told

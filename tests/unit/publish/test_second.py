@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -19,7 +18,7 @@ class Fake(SecondProcess):
         self, program: str, told: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            second, "python_command", lambda *_: [os.path.abspath(sys.executable), "-c", program]
+            second, "python_command", lambda *_: [str(Path(sys.executable).absolute()), "-c", program]
         )
         super().__init__(Path("a"), Path("b"), Path("c"), lambda *event: told.append(event))
 

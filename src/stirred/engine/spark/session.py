@@ -165,7 +165,7 @@ def java_command() -> str | None:
 def java_version(java: str) -> int:
     """The version of a Java, 0 if it is unknown."""
     # the limit is for a Java that hangs, not for a busy machine
-    return version_in(ask_program([os.path.abspath(java), "-version"], seconds=300))
+    return version_in(ask_program([str(Path(java).absolute()), "-version"], seconds=300))
 
 
 def version_in(words: str) -> int:
