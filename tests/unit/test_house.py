@@ -15,6 +15,7 @@ ORDER = [
     "on_demand",
     "errors",
     "children",
+    "closed_files",
     "languages",
     "extras",
     "file_names",

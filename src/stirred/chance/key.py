@@ -22,6 +22,7 @@ from stirred.chance.multiset import Column, MultisetDigest
 from stirred.chance.names import Part, encode
 from stirred.chance.stream import Stream
 from stirred.errors import InputError, PrivacyError, require_kind, require_path
+from stirred.toml_text import plain_text
 
 _HEADER: Final = "stirred-key-1 "
 
@@ -66,7 +67,7 @@ class Key:
         require_path("a key file", path, fix='Key.load("office.key")')
         place = Path(path)
         try:
-            text = place.read_text(encoding="ascii")
+            text = plain_text(place, encoding="ascii")
             mode = place.stat().st_mode
         except FileNotFoundError:
             raise InputError(
