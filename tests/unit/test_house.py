@@ -61,7 +61,7 @@ def test_imports_go_one_way(path: Path) -> None:
         return
     seen = {room(name) for name in imported(path)} - {"", home}
     if home == "spec":
-        assert seen <= {"errors", "languages"}
+        assert seen <= {"errors", "languages", "toml_text"}  # its files are read as all others are
         return
     allowed = set(ORDER) | {home} if home in TOP else set(ORDER[: ORDER.index(home)])
     allowed |= {"web"} if path.name == "serve.py" and home == "cli" else set()  # the command that starts it
@@ -187,3 +187,33 @@ def test_one_place_starts_child_processes() -> None:
     found = {path.relative_to(ROOT).as_posix(): starts_processes(path.read_text()) for path in MODULES}
     assert {name: names for name, names in found.items() if names} == {"children.py": {"subprocess"}}
     assert starts_processes("import os, subprocess as s; os.execv('a', [])") == {"subprocess", "os.execv"}
+
+
+# What parses a text without bounds, and the modules that do: of words that ship with the package, of lines that our own
+# processes write to each other, and of files that only the workbench or a sealed run has written.
+PARSERS = {"json.loads", "json.load", "tomllib.loads", "tomllib.load", "csv.DictReader", "csv.reader"}
+OWN_TEXTS = {
+    "toml_text.py",
+    "languages/catalog.py",
+    "assess/attack/reconstruction/areas.py",
+    "cli/spec/export.py",
+    "engine/spark/watch.py",
+    "mechanisms/topdown/run/subtrees/survey.py",
+    "publish/demo/second.py",
+    "publish/run/state.py",
+    "spec/files/document.py",
+    "web/jobs/job.py",
+    "web/jobs/progress.py",
+    "web/jobs/runner.py",
+    "web/workspace/folder.py",
+}
+
+
+def test_texts_of_any_origin_are_parsed_in_one_place() -> None:
+    """It bounds depth, keys and memory; see ``stirred.toml_text``."""
+    found = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in PARSERS:
+                found.add(path.relative_to(ROOT).as_posix())
+    assert found <= OWN_TEXTS, f"read with stirred.toml_text: {sorted(found - OWN_TEXTS)}"

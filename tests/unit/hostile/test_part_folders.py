@@ -132,10 +132,14 @@ def test_a_mark_that_was_left_alone_does_not_stop_another_run(town: Path) -> Non
 
 
 def test_a_result_is_whole_or_not_there(town: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), write_whole(town / "out", "test", closed=True) as folder:
-        (folder / "half").write_text("x")
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        raise KeyboardInterrupt
+    def stopped() -> None:
+        with write_whole(town / "out", "test", closed=True) as folder:
+            (folder / "half").write_text("x")
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
     assert not (town / "out").exists()
     assert not PartFolder(town / "out").path.exists()
 
