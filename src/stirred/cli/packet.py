@@ -96,11 +96,9 @@ def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> i
         return int(not good)
     for finding in findings:
         print(f"{finding.state}: {shown_line(finding.path)}", file=sys.stderr)
-    for part in unsigned if signer is not None else ():
-        print(
-            f"{part} is not signed by {shown_line(signer.name)}: no signature, or one of somebody else",
-            file=sys.stderr,
-        )
+    for part in unsigned:
+        named = "" if signer is None else shown_line(signer.name)
+        print(f"{part} is not signed by {named}: no signature, or one of somebody else", file=sys.stderr)
     if good:
         console().print("every file is as it was sealed")
         if signed:
