@@ -22,7 +22,6 @@ NEVER_PUBLISHED = {"noisy-key"}
 # what changes between the censuses, where it is not the places of all households of one state and size
 CHANGES = {
     "imputed-stay": "owners",  # the places of those who rent are exact
-    "special-tabulations": "places",  # rounding hides a smaller change
     "gaussian-tables": "places",  # only which areas have records is exact
     **dict.fromkeys(("phsafe", "safetab-p", "safetab-h", "topdown", "topdown-classic"), "persons"),
 }
