@@ -1,5 +1,7 @@
 # docker build -t stirred . && docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" stirred demo
-FROM python:3.12-slim
+# By its full version, not by digest: the digest could not be learned where this was written, and none is invented.
+# docker buildx imagetools inspect python:3.12.11-slim-bookworm shows it; then write …-bookworm@sha256:…
+FROM python:3.12.11-slim-bookworm
 WORKDIR /opt/stirred
 COPY tools/demo.txt tools/demo.txt
 RUN python -m pip install --no-cache-dir --require-hashes -r tools/demo.txt

@@ -22,6 +22,8 @@ from contract.registry import example
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.exact_margins import ExactMargins
+from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.mechanisms.swapping import NoisyKey, NoisyTables, NoVacuous, PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish.before.rehearse import rehearse
@@ -129,6 +131,14 @@ PAIRS: dict[str, tuple[Callable[[], Mechanism], Callable[[], Mechanism]]] = {
     "noisy tables": (
         lambda: NoisyTables(**SWAP, rate="1/2", tables=[["tract", "tenure"]], sigma_squared=9),
         lambda: NoisyTables(**SWAP, rate="1/2", tables=[["tract", "tenure"]], sigma_squared=10),
+    ),
+    "gaussian tables": (
+        lambda: GaussianTables(record="household", tables=[["county"], ["tract"]], rho_squared="1"),
+        lambda: GaussianTables(record="household", tables=[["county"], ["tract"]], rho_squared="2"),
+    ),
+    "exact margins": (
+        lambda: ExactMargins(rows="county", columns="tenure", both=True, rho_squared="1"),
+        lambda: ExactMargins(rows="county", columns="tenure", both=True, rho_squared="2"),
     ),
     "topdown": (lambda: TopDown(rho_squared="1"), lambda: TopDown(rho_squared="2")),
     "topdown, closed form": (

@@ -29,6 +29,7 @@ from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import look_up
 from stirred.publish.packet.signature import new_signer, sign, signed_by
+from stirred.publish.run.part import PartFolder
 from stirred.publish.run.state import Unfinished
 from stirred.spec.files import dumps
 from stirred.spec.files import load as load_specification
@@ -230,7 +231,7 @@ class Targets:
         name = chance.choice(list(self.left))
         try:
             self._disturb(self.part, name, chance, self.left)
-            unfinished = Unfinished(self.part)
+            unfinished = Unfinished(PartFolder(self.work / "again"))
             unfinished.begin(self.plan, seeds.KEY, self.census)
             unfinished.clear(["data"])
             place = self.part / "public" / "data"

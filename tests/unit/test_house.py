@@ -14,6 +14,8 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "on_demand",
     "errors",
+    "children",
+    "closed_files",
     "languages",
     "extras",
     "file_names",
@@ -59,7 +61,7 @@ def test_imports_go_one_way(path: Path) -> None:
         return
     seen = {room(name) for name in imported(path)} - {"", home}
     if home == "spec":
-        assert seen <= {"errors", "languages"}
+        assert seen <= {"errors", "languages", "toml_text"}  # its files are read as all others are
         return
     allowed = set(ORDER) | {home} if home in TOP else set(ORDER[: ORDER.index(home)])
     allowed |= {"web"} if path.name == "serve.py" and home == "cli" else set()  # the command that starts it
@@ -156,3 +158,62 @@ def test_one_noun_per_class() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named.setdefault(node.name, []).append(name)
     assert {noun: places for noun, places in named.items() if len(places) > 1} == {}
+
+
+PROCESSES = {"subprocess", "multiprocessing", "pty", "pexpect", "popen2", "webbrowser"}
+STARTS = {"fork", "forkpty", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}
+
+
+def starts_processes(source: str) -> set[str]:
+    """What a module names that starts a process."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] in PROCESSES}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.split(".")[0] in PROCESSES:
+                found.add(node.module)
+            found |= {a.name for a in node.names if a.name in STARTS | {"ProcessPoolExecutor"}}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            if node.attr in STARTS or node.attr.startswith(("exec", "spawn")):
+                found.add(f"os.{node.attr}")
+        elif isinstance(node, ast.Attribute) and node.attr == "create_subprocess_exec":
+            found.add(node.attr)
+    return found
+
+
+def test_one_place_starts_child_processes() -> None:
+    """It decides what they may import and know; see ``stirred.children``."""
+    found = {path.relative_to(ROOT).as_posix(): starts_processes(path.read_text()) for path in MODULES}
+    assert {name: names for name, names in found.items() if names} == {"children.py": {"subprocess"}}
+    assert starts_processes("import os, subprocess as s; os.execv('a', [])") == {"subprocess", "os.execv"}
+
+
+# What parses a text without bounds, and the modules that do: of words that ship with the package, of lines that our own
+# processes write to each other, and of files that only the workbench or a sealed run has written.
+PARSERS = {"json.loads", "json.load", "tomllib.loads", "tomllib.load", "csv.DictReader", "csv.reader"}
+OWN_TEXTS = {
+    "toml_text.py",
+    "languages/catalog.py",
+    "assess/attack/reconstruction/areas.py",
+    "cli/spec/export.py",
+    "engine/spark/watch.py",
+    "mechanisms/topdown/run/subtrees/survey.py",
+    "publish/demo/second.py",
+    "publish/run/state.py",
+    "spec/files/document.py",
+    "web/jobs/job.py",
+    "web/jobs/progress.py",
+    "web/jobs/runner.py",
+    "web/workspace/folder.py",
+}
+
+
+def test_texts_of_any_origin_are_parsed_in_one_place() -> None:
+    """It bounds depth, keys and memory; see ``stirred.toml_text``."""
+    found = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in PARSERS:
+                found.add(path.relative_to(ROOT).as_posix())
+    assert found <= OWN_TEXTS, f"read with stirred.toml_text: {sorted(found - OWN_TEXTS)}"

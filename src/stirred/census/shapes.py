@@ -1,6 +1,5 @@
 """Borders of areas for maps: read from GeoJSON or a GeoPackage, drawn on a small grid so that a page stays small."""
 
-import json
 import math
 import sqlite3
 import struct
@@ -10,9 +9,11 @@ from pathlib import Path
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import InputError, did_you_mean
+from stirred.toml_text import json_of, plain_text
 
 Point = tuple[float, float]
 Polygon = list[list[Point]]  # the outer ring, then holes
+MOST_NUMBERS = 20_000_000  # coordinates and their lists in a file of polygons
 GRID = 700  # steps of the longer side: about the pixels of a map on a page
 
 
@@ -65,7 +66,7 @@ def _key(names: Iterable[str], key: str, file: str) -> None:
 
 
 def _geojson(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = json_of(plain_text(path), most_values=MOST_NUMBERS)
     for feature in document["features"]:
         properties = feature["properties"] or {}
         _key(properties, key, path.name)

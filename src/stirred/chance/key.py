@@ -22,8 +22,11 @@ from stirred.chance.multiset import Column, MultisetDigest
 from stirred.chance.names import Part, encode
 from stirred.chance.stream import Stream
 from stirred.errors import InputError, PrivacyError, require_kind, require_path
+from stirred.toml_text import plain_text
 
-_HEADER: Final = "stirred-key-1 "
+KEY_HEADER: Final = "stirred-key-1 "
+FEWEST_BYTES: Final = 8  # different ones in a secret; 32 random bytes have fewer with probability below 1e-35
+TEST_SEEDS: Final = range(-100, 10_000)  # of keys for tests that are told from private ones
 
 
 class Key:
@@ -45,6 +48,12 @@ class Key:
         )
         if len(secret) != 32:
             raise InputError("a key has 32 bytes", why=f"{len(secret)} were given", fix="Key.fresh()")
+        if private and len(set(secret)) < FEWEST_BYTES:
+            raise PrivacyError(
+                "this key is no secret",
+                why=f"its 32 bytes have only {len(set(secret))} different values: it was written by hand, or is empty",
+                fix="Key.fresh() draws one from the operating system",
+            )
         self._secret = secret
         self._bound = bound
         self.private = private
@@ -58,7 +67,7 @@ class Key:
     def for_tests(cls, seed: int) -> "Key":
         """A key that anyone can guess; releases made with it are marked as not private."""
         require_kind("the seed of a test key", seed, int, wanted="a whole number", fix="Key.for_tests(1)")
-        return cls(hashlib.sha256(b"stirred test key" + encode((seed,))).digest(), private=False)
+        return cls(_test_secret(seed), private=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Key":
@@ -66,7 +75,7 @@ class Key:
         require_path("a key file", path, fix='Key.load("office.key")')
         place = Path(path)
         try:
-            text = place.read_text(encoding="ascii")
+            text = plain_text(place, encoding="ascii")
             mode = place.stat().st_mode
         except FileNotFoundError:
             raise InputError(
@@ -82,13 +91,19 @@ class Key:
                 why="whoever has the key can compute the noise of a release",
                 fix="chmod 600 the file, or make a new key",
             )
-        kind, _, digits = text.strip().removeprefix(_HEADER).partition(" ")
+        kind, _, digits = text.strip().removeprefix(KEY_HEADER).partition(" ")
         try:
             secret = bytes.fromhex(digits)
         except ValueError:
             raise _not_a_key(place) from None
-        if not text.startswith(_HEADER) or kind not in {"private", "tests"} or len(secret) != 32:
+        if not text.startswith(KEY_HEADER) or kind not in {"private", "tests"} or len(secret) != 32:
             raise _not_a_key(place)
+        if kind == "private" and any(_test_secret(seed) == secret for seed in TEST_SEEDS):
+            raise PrivacyError(
+                f"{place} holds a key for tests that is called private",
+                why="anyone can guess it, and with it the noise of a release",
+                fix="make a key: Key.fresh().save(path); for a rehearsal save Key.for_tests(1) as it is",
+            )
         return cls(secret, private=kind == "private")
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -110,7 +125,7 @@ class Key:
             ) from None
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(f"{_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
+                file.write(f"{KEY_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
         except OSError:  # a full disk: half a key would be taken for the key of an earlier run
             place.unlink(missing_ok=True)
             raise
@@ -216,6 +231,10 @@ def whole(ids: NDArray[Any]) -> NDArray[np.uint64]:
             fix="number the records or cells first: equal numbers mean equal noise",
         )
     return array.astype(np.uint64, copy=False)
+
+
+def _test_secret(seed: int) -> bytes:
+    return hashlib.sha256(b"stirred test key" + encode((seed,))).digest()
 
 
 @cache

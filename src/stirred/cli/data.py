@@ -23,6 +23,7 @@ from pathlib import Path
 
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars
+from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
 
 PRESETS = ("demo", "state", "nation", "massachusetts-1940")
@@ -109,7 +110,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         )
     text = document.toml()
     if arguments.out is not None:
-        arguments.out.write_text(text, encoding="utf-8")
+        write_closed_text(arguments.out, text)  # its codes and ranges come from the records
     if arguments.json:
         print_json(
             {

@@ -4,7 +4,7 @@ stirred packet verify packet/            every file against its checksum; a chan
 stirred packet verify copy/ --public     also refuse a copy that still holds the internal part
 stirred packet verify p/ --signer o.pub  also whether the owner of this public key signed it
 stirred packet new-signer office.pem     make a signing key, and its public half office.pub
-stirred packet sign packet/ --signer office.pem   sign the public part
+stirred packet sign packet/ --signer office.pem   sign the public part, and the internal one where there is one
 stirred packet compare a/ b/ --out x.html   one report on two or more packets, side by side
 stirred packet contents a/ [b/]          what records and tables say (SHA-256), whoever wrote the files; two: do they agree
 """
@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stirred.cli.terminal.output import console, print_json, shown
+from stirred.cli.terminal.output import console, print_json, shown_line
 from stirred.errors import InputError
 
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify.add_argument("--json", action="store_true", help="print one JSON document")
     signer = verbs.add_parser("new-signer", help="make a signing key (Ed25519, PEM) and its public half")
     signer.add_argument("file", type=Path, help="the private key to write, such as office.pem")
-    sign = verbs.add_parser("sign", help="sign the public part of a packet")
+    sign = verbs.add_parser("sign", help="sign the parts of a packet")
     sign.add_argument("packet", type=Path, help="the packet, or a copy of its public part")
     sign.add_argument("--signer", type=Path, required=True, metavar="FILE", help="the private signing key")
     compare = verbs.add_parser("compare", help="two or more packets side by side, as one report")
@@ -81,25 +81,32 @@ def _told(arguments: argparse.Namespace, document: dict[str, str], text: str) ->
 def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> int:
     """Exit 0 when every file is as sealed and, with a signer, the seal is theirs."""
     from stirred.publish.packet.checksums import verify
-    from stirred.publish.packet.signature import is_signed, signed_by
+    from stirred.publish.packet.signature import is_signed, sealed_parts, unsigned_parts
 
-    signed = None if signer is None else signed_by(packet, signer)
+    parts = [name for name, _ in sealed_parts(packet)]
+    unsigned = [] if signer is None else unsigned_parts(packet, signer)
+    signed = None if signer is None else not unsigned
     findings = verify(packet, public=public)
     good = not findings and signed is not False
     if json:
         listed = [{"path": f.path, "state": f.state} for f in findings]
-        print_json({"packet": str(packet), "good": good, "signed": signed, "findings": listed})
+        print_json(
+            {"packet": str(packet), "good": good, "signed": signed, "unsigned": unsigned, "findings": listed}
+        )
         return int(not good)
     for finding in findings:
-        print(f"{finding.state}: {shown(finding.path)}", file=sys.stderr)
-    if signed is False and signer is not None:
-        print(f"not signed by {signer.name}: no signature, or one of somebody else", file=sys.stderr)
+        print(f"{finding.state}: {shown_line(finding.path)}", file=sys.stderr)
+    for part in unsigned:
+        named = "" if signer is None else shown_line(signer.name)
+        print(f"{part} is not signed by {named}: no signature, or one of somebody else", file=sys.stderr)
     if good:
         console().print("every file is as it was sealed")
         if signed:
-            console().print("signed by the owner of this key")
+            console().print(f"signed by the owner of this key: {', '.join(parts)}")
         elif is_signed(packet):
-            console().print("it has a signature; whose, tells --signer office.pub")
+            console().print(
+                "a signature lies there that was not checked: whether it is one, and whose, tells --signer office.pub"
+            )
         else:
             console().print("unsigned: whoever changes a file can seal it again")
     return int(not good)
@@ -124,7 +131,7 @@ def _contents(folders: list[Path], *, json: bool) -> int:
     shown = console()
     for name in names:
         digests = list(dict.fromkeys(one.get(name, "not there") for one in told))
-        shown.print(f"{name}: " + " ≠ ".join(digests))
+        shown.print(f"{shown_line(name)}: " + " ≠ ".join(digests))
     if len(folders) == 2:
         shown.print("they say the same" if not apart else f"{len(apart)} differ: {', '.join(apart)}")
     return int(bool(apart))

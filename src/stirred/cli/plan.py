@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from stirred.cli.stand_in import add_stand_in, chosen_stand_in
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars
+from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ def _record(arguments: argparse.Namespace) -> int:
     plan = load(arguments.plan)
     text = decision_record(plan, explain(plan, trial=False))
     if arguments.out:
-        Path(arguments.out).write_text(text, encoding="utf-8")
+        write_closed_text(Path(arguments.out), text)  # it states numbers that were counted in the census
     if arguments.json:
         print_json({"file": arguments.out, "text": text})
     elif arguments.out:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stirred.arrow import pads, pc
 from stirred.engine.plain import plain_schema, streamed
-from stirred.frames import frame_of
+from stirred.frames import arrow_of, frame_of
 from stirred.mechanisms.release import Release
 
 if TYPE_CHECKING:
@@ -46,6 +46,19 @@ def digest(data: "pa.Table | pads.Dataset") -> str:
             for chunk in column.chunks:
                 told.add(chunk)
     return hashlib.sha256(b"".join(told.digest() for told in columns)).hexdigest()
+
+
+def table_digest(counts: "pl.DataFrame | pa.Table") -> str:
+    """Return the digest of a table of counts with its labels, which are compared as texts.
+
+    >>> one = pl.DataFrame({"county": [1, 2], "count": [5, 7]})
+    >>> table_digest(one) == table_digest(one.with_columns(pl.lit("9").alias("county")))
+    False
+    """
+    frame = counts if isinstance(counts, pl.DataFrame) else frame_of(counts)
+    names = [name for name in frame.columns if name != "count"]
+    plain = frame.select(pl.col(names).cast(pl.String), pl.col("count").cast(pl.Int64))
+    return digest(arrow_of(plain))
 
 
 def contents(release: Release) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from slow.kills.cluster import StandaloneCluster
 from slow.kills.harness import Starter, Trial, by_job, histogram
-from slow.kills.jobs import LOCAL, SPARK, Job
+from slow.kills.jobs import BUREAU, LOCAL, SPARK, Job
 
 
 def kill(
@@ -85,7 +85,9 @@ def main() -> int:
     parser.add_argument("--job", action="append", help="only jobs with this in their name")
     parser.add_argument("--spark", action="store_true", help="on a standalone cluster: drivers and workers")
     asked = parser.parse_args()
-    jobs = tuple(job for job in LOCAL if not asked.job or any(word in job.name for word in asked.job))
+    jobs = tuple(
+        job for job in (*LOCAL, *BUREAU) if not asked.job or any(word in job.name for word in asked.job)
+    )
     if asked.spark:
         trials = kill_on_spark(asked.out, kills=asked.kills, seed=asked.seed)
     else:

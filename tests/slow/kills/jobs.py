@@ -1,6 +1,7 @@
 """The plans that are killed: swap with persons, TopDown, and tables only, each on a census whose identifiers are markers."""
 
 import random
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pyarrow.parquet as pq
 import small_town
 
 MARK = "ZQ7391"  # in every identifier and in the column memo, which no plan releases
-CENSUS = small_town.CENSUS.replace(".csv", ".FORMAT")
+SEX = 'sex = {levels = ["f", "m"]}'
+CENSUS = small_town.CENSUS.replace(".csv", ".FORMAT").replace(SEX, SEX + '\nage = "0..99"')
 SWAP = """title = "Town"
 census = "census.toml"
 [[mechanism]]
@@ -78,6 +80,33 @@ state = { detailed = 1 }
 county = { total = "1/2", detailed = "1/2" }
 block = { total = "1/2", detailed = "1/2" }
 """
+PHSAFE = """title = "Town, persons by household"
+census = "census.toml"
+[[mechanism]]
+name = "phsafe"
+tau = { PH1_num = 2 }
+"""
+SAFETAB = """title = "Town, detailed groups"
+census = "census.toml"
+[[mechanism]]
+name = "safetab-p"
+preset = ""
+codes = "codes"
+races = ["tenure"]
+ethnicity = ""
+sexes = ["f", "m"]
+suppression = "0.9"
+budget = { STATE-1 = "1", COUNTY-1 = "1" }
+thresholds = { STATE-1 = "20,40,9999", COUNTY-1 = "20,40,9999" }
+"""
+# as das2020 has them: records and two kinds of noisy tables, whose promises compose
+PRODUCTS = (
+    TOPDOWN[: TOPDOWN.index("[[table]]")]
+    + PHSAFE[PHSAFE.index("[[mechanism]]") :]
+    + SAFETAB[SAFETAB.index("[[mechanism]]") :]
+    + TOPDOWN[TOPDOWN.index("[[table]]") :]
+)
+LISTS = Path(__file__).resolve().parents[2] / "contract" / "code_lists"
 ENOUGH, LITTLE = "4 GB", "60 KB"
 
 
@@ -97,6 +126,10 @@ class Job:
         town(folder, households, self.suffix)
         (folder / "plan.toml").write_text(self.plan)
         (folder / "workload.toml").write_text(WORKLOAD)
+        (folder / "codes").mkdir()
+        for path in LISTS.iterdir():  # their codes are levels of tenure
+            text = re.sub(r"\bown\b", "owned", re.sub(r"\brent\b", "rented", path.read_text()))
+            (folder / "codes" / path.name).write_text(text)
 
 
 LOCAL = (
@@ -106,6 +139,13 @@ LOCAL = (
     Job(name="topdown in memory", plan=TOPDOWN, flags=("--memory", ENOUGH)),
     Job(name="tables in parts", plan=TABLES, flags=("--memory", LITTLE), tables_alone=True),
     Job(name="tables in memory", plan=TABLES, flags=("--memory", ENOUGH), tables_alone=True),
+)
+BUREAU = (
+    Job(name="phsafe in parts", plan=PHSAFE, flags=("--memory", LITTLE)),
+    Job(name="phsafe in memory", plan=PHSAFE, flags=("--memory", ENOUGH)),
+    Job(name="safetab in parts", plan=SAFETAB, flags=("--memory", LITTLE)),
+    Job(name="safetab in memory", plan=SAFETAB, flags=("--memory", ENOUGH)),
+    Job(name="three products in memory", plan=PRODUCTS, flags=("--memory", ENOUGH)),
 )
 SPARK = (
     Job(name="swap on Spark", plan=SWAP, suffix="parquet"),
@@ -119,7 +159,7 @@ def town(folder: Path, households: int, suffix: str) -> None:
     rng = random.Random(7)
     homes, people = (
         ["household_id,state,county,block,size,tenure,memo"],
-        ["person_id,household_id,sex,memo"],
+        ["person_id,household_id,sex,age,memo"],
     )
     for number in range(households):
         county, size = rng.randrange(3), 1 + min(rng.randrange(6), rng.randrange(6))
@@ -127,7 +167,8 @@ def town(folder: Path, households: int, suffix: str) -> None:
         home = f"{MARK}-{number:06}"
         homes.append(f"{home},s,c{county},c{county}b{rng.randrange(8)},{size},{tenure},{MARK}-memo")
         people += [
-            f"{MARK}-{number:06}-{i},{home},{'fm'[rng.random() < 0.5]},{MARK}-memo" for i in range(size)
+            f"{MARK}-{number:06}-{i},{home},{'fm'[rng.random() < 0.5]},{(number + 7 * i) % 90},{MARK}-memo"
+            for i in range(size)
         ]
     for name, lines in (("household", homes), ("person", people)):
         path = folder / f"{name}.csv"

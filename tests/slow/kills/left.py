@@ -17,9 +17,7 @@ NOISE = 0.98  # a sealed file is not smaller than this share of itself when it i
 def faults(folder: Path, out: Path, scratch: Path) -> Iterator[str]:
     """Everything that somebody who finds the disk could read, or that another user could open."""
     part = out.with_name(out.name + ".part")
-    if (
-        part.exists() and (part / "state").exists()
-    ):  # without its state it is a packet that lacks only its name
+    if part.exists():
         yield from _open(part, part.name)
     for name in (".log", ".lock", ".key"):
         beside = out.with_name(out.name + name)

@@ -6,7 +6,7 @@ import pytest
 
 from slow.kills.__main__ import kill, kill_on_spark
 from slow.kills.harness import Trial
-from slow.kills.jobs import LOCAL, SPARK, Job
+from slow.kills.jobs import BUREAU, LOCAL, SPARK, Job
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +21,10 @@ def sound(trials: list[Trial], jobs: tuple[Job, ...], number: int) -> None:
 
 def test_killed_runs_end_as_undisturbed_ones(tmp_path: Path) -> None:
     sound(kill(LOCAL, tmp_path / "kills", kills=24, seed=1), LOCAL, 24)
+
+
+def test_killed_products_of_the_bureau_end_as_undisturbed_ones(tmp_path: Path) -> None:
+    sound(kill(BUREAU, tmp_path / "kills", kills=20, seed=3), BUREAU, 20)
 
 
 @pytest.mark.spark("own")

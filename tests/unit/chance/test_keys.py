@@ -172,3 +172,24 @@ def test_a_key_file_that_the_group_or_others_may_use_is_refused(tmp_path: Path, 
     path.chmod(mode)
     with pytest.raises(PrivacyError, match="others may read"):
         Key.load(path)
+
+
+@pytest.mark.parametrize("secret", [bytes(32), b"\xff" * 32, b"secret" * 5 + b"se"])
+def test_a_key_that_is_no_secret_is_not_private(secret: bytes, tmp_path: Path) -> None:
+    with pytest.raises(PrivacyError, match="no secret"):
+        Key(secret)
+    place = tmp_path / "k"
+    place.write_text(f"stirred-key-1 private {secret.hex()}\n")
+    place.chmod(0o600)
+    with pytest.raises(PrivacyError, match="no secret"):
+        Key.load(place)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5, 4242, -3])
+def test_a_key_for_tests_that_is_called_private_is_refused(seed: int, tmp_path: Path) -> None:
+    place = tmp_path / "k"
+    Key.for_tests(seed).save(place)
+    assert not Key.load(place).private
+    place.write_text(place.read_text().replace("tests", "private"))
+    with pytest.raises(PrivacyError, match="called private"):
+        Key.load(place)

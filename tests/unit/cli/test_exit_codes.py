@@ -275,9 +275,9 @@ def file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("state/run", cut),
-        ("state/run", emptied),
-        ("state/run", folder),
+        ("run", cut),
+        ("run", emptied),
+        ("run", folder),
         ("state/data.json", emptied),
         ("state/data.json", folder),
         ("state/data.json.seal", emptied),

@@ -1,5 +1,7 @@
 """Packets that were changed, resealed or filled with something else are found out; the seal of an office is its own."""
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError, StirredError
 from stirred.publish.packet import walk
@@ -228,3 +231,94 @@ def test_a_signing_key_that_the_group_or_others_may_use_is_refused(
     with pytest.raises(PrivacyError, match="others may read"):
         sign(folder, office)
     assert not is_signed(folder.parent)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x85", "\u2028", "\t", "\x1b[1A"])
+def test_a_name_cannot_forge_a_line(end: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / f"a{end}every file is as it was sealed").write_text("")
+    (folder / f"b{end}every file is as it was sealed").mkdir()
+    assert {found.state for found in check(folder)} == {"a name with control characters"}
+    assert main(["packet", "verify", str(folder.parent)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    lines = told.err.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("a name with control characters: public/") for line in lines)
+
+
+@pytest.fixture
+def whole(folder: Path, tmp_path: Path) -> Path:
+    """A packet with an internal part, signed by an office."""
+    inside = folder.parent / "internal"
+    inside.mkdir(mode=0o700)
+    (inside / "metrics.csv").write_text("a\n1\n")
+    seal(inside)
+    new_signer(tmp_path / "office.pem")
+    sign(folder.parent, tmp_path / "office.pem")
+    return folder.parent
+
+
+def test_a_signature_covers_the_internal_part_too(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["packet", "verify", str(whole), "--signer", str(tmp_path / "office.pub")]
+    assert main(command) == 0
+    assert "public, internal" in capsys.readouterr().out
+    (whole / "internal" / "metrics.csv").write_text("a\n2\n")
+    seal(whole / "internal")
+    assert not verify(whole), "the checksums alone do not notice"
+    assert main(command) == 1
+    told = capsys.readouterr()
+    assert "signed by the owner" not in told.out
+    assert "internal is not signed by office.pub" in told.err
+    (whole / "internal" / "checksums.sig").unlink()
+    assert main(command) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"anything", b"x" * 65])
+def test_not_any_bytes_are_a_signature(
+    content: bytes, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "checksums.sig").write_bytes(content)
+    assert states(folder) == {("checksums.sig", "not a signature")}
+    assert not is_signed(folder)
+    (folder / "checksums.sig").write_bytes(b"x" * 64)  # of this length they may be one
+    assert main(["packet", "verify", str(folder)]) == 0
+    assert "was not checked" in capsys.readouterr().out
+
+
+def test_a_copy_with_a_key_is_not_public(folder: Path, tmp_path: Path) -> None:
+    packet = folder.parent
+    assert not verify(packet, public=True)
+    Key.fresh().save(packet / "office.key")
+    with pytest.raises(PrivacyError, match="not public"):
+        verify(packet, public=True)
+    (packet / "office.key").rename(folder / "notes.txt")
+    for _ in range(2):
+        with pytest.raises(PrivacyError, match="1 of its files hold a secret key"):
+            verify(packet, public=True)
+        with pytest.raises(PrivacyError, match="1 of its files hold a secret key"):
+            verify(folder, public=True)
+        assert verify(packet)
+        seal(folder)  # listed, it is a key all the same
+    (folder / "notes.txt").unlink()
+    new_signer(folder / "office.pem")
+    seal(folder)
+    with pytest.raises(PrivacyError, match="hold a secret key"):
+        verify(folder, public=True)
+
+
+def test_another_plan_than_the_receipt_names(folder: Path) -> None:
+    (folder / "plan.toml").write_text('title = "t"\n')
+    digest = hashlib.sha256((folder / "plan.toml").read_bytes()).hexdigest()
+    (folder / "receipt.json").write_text(json.dumps({"plan_sha256": digest}))
+    seal(folder)
+    assert not verify(folder.parent)
+    (folder / "plan.toml").write_text('title = "another"\n')
+    seal(folder)
+    found = [(one.path, one.state) for one in verify(folder.parent)]
+    assert found == [("public/plan.toml", "not the plan that the receipt names")]
+    assert verify(folder, public=True)
+    (folder / "receipt.json").write_text("[" * 10_000)
+    seal(folder)
+    assert [one.state for one in verify(folder)] == ["not a receipt"]

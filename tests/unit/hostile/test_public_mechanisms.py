@@ -34,6 +34,7 @@ from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
 from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.run import digest
 from stirred.publish import load, run
@@ -74,6 +75,17 @@ VARIANTS = {
     "swapping-near-places": SWAP + 'preference = "3"\n' + TABLE,
     "swapping-unit-matching": SWAP + 'loose = ["size"]\nalpha = "1/2"\n' + TABLE,
     "swapping-noisy-tables": SWAP + 'tables = [["county", "tenure"]]\nsigma_squared = "4"\n' + TABLE,
+}
+WITHOUT = 'without_guarantee = "a test"\n'
+PAIRWISE = {
+    "targeted-swapping": (
+        'hierarchy = ["county", "tract"]\nsimilar = [["state", "size"]]\nswaprate = "1/3"\n'
+        'risk_variables = ["size", "tenure"]\n' + WITHOUT + TABLE
+    ),
+    "swapping-2010": (
+        'swap = ["county", "tract"]\nrate = "1/3"\nequal = ["size"]\nrace = ["tenure"]\n'
+        'unique = ["tenure", "size"]\n' + WITHOUT + TABLE
+    ),
 }
 MARGINS = 'rows = "county"\ncolumns = "tenure"\nrho_squared = "1/2"\n' + TABLE
 NOISY = 'tables = [["county", "tenure"], ["tract"]]\nrho_squared = "1/2"\n'
@@ -160,7 +172,12 @@ def same_moves(patch: pytest.MonkeyPatch, kind: type[PermutationSwapping], moves
         del self, digest
         return key.bind("the same in both")
 
+    def logged(self: Any, frame: Frame, run: Key, engine: Engine) -> Any:
+        return swapped(self, frame, run, engine), {}
+
     patch.setattr(kind, "swapped", swapped)
+    if issubclass(kind, PairwiseSwapping):
+        patch.setattr(kind, "logged", logged)
     patch.setattr(kind, "bound", bound)
 
 
@@ -174,14 +191,15 @@ def exchanged(name: str) -> np.ndarray:
     return moved
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", [*VARIANTS, *PAIRWISE])
 def test_every_swap_with_the_same_release_has_the_same_bytes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     kind, moved, order = find(name), exchanged(name), np.arange(ROWS)
     assert issubclass(kind, PermutationSwapping)
-    one = town(tmp_path / "one", name, VARIANTS[name], tract=TRACT, order=order)
-    other = town(tmp_path / "other", name, VARIANTS[name], tract=TRACT[moved], order=order)
+    settings = (VARIANTS | PAIRWISE)[name]
+    one = town(tmp_path / "one", name, settings, tract=TRACT, order=order)
+    other = town(tmp_path / "other", name, settings, tract=TRACT[moved], order=order)
     same_moves(monkeypatch, kind, order)
     here = released(one)
     request.getfixturevalue("elsewhere")
@@ -382,12 +400,11 @@ def test_every_mechanism_is_here() -> None:
     unbounded = {
         "swapping-noisy-key",
         "cell-key",
-        "targeted-swapping",
-        "swapping-2010",
         "special-tabulations",
     }
     here = {
         *VARIANTS,
+        *PAIRWISE,
         "exact-margins",
         "gaussian-tables",
         "topdown",

@@ -25,3 +25,16 @@ def test_every_version_is_pinned_with_a_hash() -> None:
         versions = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
         assert versions
         assert all(re.match(r"\S+==\S+ .*--hash=sha256:[0-9a-f]{64}", line) for line in versions), name
+
+
+def test_actions_and_images_do_not_float() -> None:
+    """An action is one commit; an image is one full version, or a digest."""
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    actions = re.findall(r"uses: (\S+)", workflow)
+    assert len(actions) >= 5
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action) for action in actions), actions
+    images = re.findall(r"container: (\S+)", workflow)
+    images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    assert len(images) == 2
+    full = r"\w+:\d+\.\d+(\.\d+)?-slim(-\w+)?(@sha256:[0-9a-f]{64})?"
+    assert all(re.fullmatch(full, image) for image in images), images

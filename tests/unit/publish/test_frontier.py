@@ -1,10 +1,12 @@
 """Families of releases: their members, one small frontier, and packets assessed together by the command line."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from modes import open_to_others
 from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
@@ -89,7 +91,12 @@ def test_a_frontier_and_its_packets_side_by_side(folder: Path, capsys: pytest.Ca
     text = text[: text.index('[[mechanism]]\nname = "topdown"')] + PLAN[table:]
     (folder / "plan.toml").write_text(text)
     words = ["frontier", str(folder / "plan.toml"), "--areas", "2", "--json"]
-    assert main([*words, "--out", str(folder / "out")]) == 0
+    before = os.umask(0o022)
+    try:
+        assert main([*words, "--out", str(folder / "out")]) == 0
+    finally:
+        os.umask(before)
+    assert open_to_others(folder / "out") == []
     told = json.loads(capsys.readouterr().out)
     assert [point["method"] for point in told["points"]] == ["PSA", "cell-key"]
     assert told["points"][1]["guarantee"] == "no finite budget (proved)"

@@ -148,6 +148,7 @@ def test_a_command_is_refused(name: str, folder: Path, capsys: pytest.CaptureFix
     (folder / "there").mkdir()
     (folder / "file.part").write_text("")
     (folder / "begun.part" / "state").mkdir(parents=True)
+    (folder / "begun.part" / "run").write_text("of an interrupted run")
     (folder / "demo" / "swap-5.part").mkdir(parents=True)
     before = listed(folder)
     assert main(words) == 2

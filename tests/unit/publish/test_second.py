@@ -2,7 +2,6 @@
 
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,11 +17,8 @@ class Fake(SecondProcess):
     def __init__(
         self, program: str, told: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        real = subprocess.Popen
         monkeypatch.setattr(
-            second.subprocess,
-            "Popen",
-            lambda words, **options: real([sys.executable, "-c", program], **options),
+            second, "python_command", lambda *_: [str(Path(sys.executable).absolute()), "-c", program]
         )
         super().__init__(Path("a"), Path("b"), Path("c"), lambda *event: told.append(event))
 

@@ -36,7 +36,7 @@ from stirred.census.codebook.toml import (
 from stirred.census.codebook.toml import VariableModel as Model
 from stirred.census.codebook.toml import span as parse_span
 from stirred.errors import SchemaError, did_you_mean
-from stirred.toml_text import TomlError, plain_text, toml_of
+from stirred.toml_text import CsvTable, TomlError, plain_text, toml_of
 
 
 def load(path: Path) -> Schema:
@@ -289,18 +289,21 @@ def _codes(
         text = plain_text(path, encoding="utf-8-sig")
         sample = text.partition("\n")[0]
         lines = io.StringIO(text, newline="")
-        rows = list(csv.DictReader(lines, delimiter=next((c for c in "|;\t" if c in sample), ",")))
-        if any(None in row or None in row.values() for row in rows):
-            raise csv.Error  # a line with more or fewer fields than the header
+        table = CsvTable(lines, delimiter=next((c for c in "|;\t" if c in sample), ","))
+        header = table.header
+        code = source.code or (header[0] if header else "")
+        label = source.label or (header[1] if len(header) > 1 and not source.code else "")
+        rows = []
+        for row in table.rows():
+            if None in row or None in row.values():
+                raise csv.Error  # a line with more or fewer fields than the header
+            rows.append({name: row.get(name, "") for name in (code, label)})
     except (OSError, UnicodeDecodeError, csv.Error):
         raise SchemaError(
             f"cannot read the codes of {name}",
             why=f"no readable file {source.file}",
             fix="check the path, relative to census.toml, and save the file as UTF-8",
         ) from None
-    header = list(rows[0]) if rows else []
-    code = source.code or (header[0] if header else "")
-    label = source.label or (header[1] if len(header) > 1 and not source.code else "")
     for wanted in filter(None, (code, label)):
         if wanted not in header:
             raise SchemaError(

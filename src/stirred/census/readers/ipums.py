@@ -15,6 +15,7 @@ from stirred.census.readers import delimited
 from stirred.census.readers.paths import resolve
 from stirred.errors import DataError, SchemaError
 from stirred.extras import optional
+from stirred.toml_text import require_plain
 
 LINE = "\x00line"
 
@@ -43,10 +44,12 @@ def codebook(source: Source, folder: Path) -> Any:
     data = Path(source.files[0])
     name = source.ddi or str(data.with_name(data.name.split(".")[0] + ".xml"))
     path = folder / name
-    if not path.is_file():
+    try:
+        require_plain(path)
+    except OSError:
         raise SchemaError(
             f"no codebook {name}", why="an IPUMS extract is read with its DDI file", fix='add ddi = "….xml"'
-        )
+        ) from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter(

@@ -15,7 +15,6 @@ from stirred.cli.assessing.assess import add_attack_arguments, settings_of
 from stirred.cli.terminal.keys import key_for
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.progress import bars
-from stirred.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Release, attack, draw."""
     from stirred.publish import load
+    from stirred.publish.before.refusals import require_room
     from stirred.publish.compare.assessed import DoubtSettings
     from stirred.publish.compare.assessed_report import common_headline
     from stirred.publish.frontier.drawing import common_errors, document, draw_frontier, guarantee
@@ -39,10 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.report.risk import written
 
     out, plan = Path(arguments.out), load(arguments.plan)
-    if out.exists():
-        raise InputError(
-            f"{out.name} exists already", why="results are never overwritten", fix="choose another --out"
-        )
+    require_room(out)
     require_tables(plan)
     members = family(plan, rates=arguments.rates, rho_squared=arguments.rho)
     settings = DoubtSettings(**settings_of(arguments))  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ A swap of the catalog is also named with its rate: ``whatif-state-size@1/2``.
 """
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from stirred.spec.card import Card
 from stirred.spec.numbers.numerals import fraction_of
 from stirred.spec.numbers.rounding import number
+from stirred.toml_text import json_of, plain_text
 
 Json = dict[str, object]
 
@@ -126,7 +126,7 @@ def _one(source: str, rate: str | None) -> NamedSpecification:
 def _title(public: Path) -> str:
     """The title of a packet, from its receipt; empty where it has none."""
     try:
-        document = json.loads((public / "receipt.json").read_text(encoding="utf-8"))
+        document = json_of(plain_text(public / "receipt.json"))
     except (OSError, ValueError):
         return ""
     return str(document.get("title", "")) if isinstance(document, dict) else ""

@@ -28,6 +28,15 @@ def shown(text: str) -> str:
     )
 
 
+def shown_line(text: str) -> str:
+    """A text that stays in its line: line ends, which would forge lines of what is printed, are written out too.
+
+    >>> shown_line("a\\nchanged: b\\u2028c")
+    'a\\\\nchanged: b\\\\u2028c'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class PlainConsole:
     """Standard output for people: texts are printed as they are, without control characters."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stirred.cli.process.pipes import settled
+from stirred.closed_files import append_closed
 
 if TYPE_CHECKING:
     from stirred.engine import Progress as ProgressEvents
@@ -90,9 +91,7 @@ def _line_a_step(*, late: bool = False) -> "ProgressEvents":
 def logged(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvents]":
     """Write each step to a JSON-lines log beside the packet; it holds times, and no value of a record."""
     began = last = time.monotonic()
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
-    ) as file:
+    with os.fdopen(append_closed(path), "a", encoding="utf-8") as file:
 
         def report(step: str, done: int, total: int) -> None:
             nonlocal last

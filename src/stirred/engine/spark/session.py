@@ -6,12 +6,12 @@ SQL settings are changed in a session of our own; the user's session is not chan
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stirred.children import ask_program
 from stirred.engine.plain import ROWS
 from stirred.errors import InputError, MissingExtraError, StirredError
 
@@ -110,6 +110,8 @@ def defaults(master: str | None) -> dict[str, str]:
         # one thread in a kernel: Spark runs one task for each core
         name = f"{library}_THREADS" if library == "POLARS_MAX" else f"{library}_NUM_THREADS"
         chosen[f"spark.executorEnv.{name}"] = "1"
+    # the Python of a task is started with -m, in whatever folder its executor has
+    chosen["spark.executorEnv.PYTHONSAFEPATH"] = "1"
     if master is None and not {"PYSPARK_GATEWAY_PORT", "SPARK_CONF_DIR"} & os.environ.keys():
         master = "local[*]"  # neither spark-submit nor a configuration names a master
     if master is not None:
@@ -162,11 +164,8 @@ def java_command() -> str | None:
 
 def java_version(java: str) -> int:
     """The version of a Java, 0 if it is unknown."""
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=300, check=False)
-    except (OSError, subprocess.TimeoutExpired):  # the limit is for a Java that hangs, not for a busy machine
-        return 0
-    return version_in(said.stderr + said.stdout)
+    # the limit is for a Java that hangs, not for a busy machine
+    return version_in(ask_program([str(Path(java).absolute()), "-version"], seconds=300))
 
 
 def version_in(words: str) -> int:

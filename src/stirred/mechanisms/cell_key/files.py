@@ -17,6 +17,7 @@ from stirred.mechanisms.cell_key.perturbation import (
     NoiseRow,
     Ties,
 )
+from stirred.toml_text import MAX_LINE, CsvTable, require_plain
 
 GRID = ("pcv", "ckey", "pvalue")
 OLD_NAMES = {"p_ij": "p", "p_ij_ub": "p_int_ub"}  # of tau-ARGUS before 2019
@@ -99,10 +100,11 @@ def _rows(path: Path) -> Sequence[Mapping[str, str]]:
         if path.suffix == ".parquet":
             frame = pl.read_parquet(path)
             return [dict(zip(frame.columns, map(str, row), strict=True)) for row in frame.iter_rows()]
+        require_plain(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
+            first = file.readline(MAX_LINE)
             file.seek(0)
-            found = csv.DictReader(file, delimiter=";" if ";" in first else ",")
+            found = CsvTable(file, delimiter=";" if ";" in first else ",").rows()
             return [
                 {
                     OLD_NAMES.get(str(name).strip(), str(name).strip()): str(value)
@@ -116,7 +118,7 @@ def _rows(path: Path) -> Sequence[Mapping[str, str]]:
             why="the file does not exist",
             fix="name an existing file, or design one with D and V",
         ) from None
-    except (UnicodeDecodeError, csv.Error, pl.exceptions.PolarsError):
+    except (OSError, UnicodeDecodeError, csv.Error, pl.exceptions.PolarsError):
         raise DataError(
             f"{path.name} cannot be read as a table",
             why="it is neither CSV in UTF-8 nor Parquet",

@@ -23,7 +23,7 @@ from stirred.errors import BudgetError, DataError, InputError, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
-from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise, table_digest
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
 from stirred.mechanisms.proposal import Proposal
@@ -133,16 +133,16 @@ class ExactMargins(Mechanism):
         census = engine.census(census) if engine else census
         promise = self.specification(census)
         table, rows, columns = self._table(census)
-        own = key.bind(self.name, repr(sorted(self.parameters().items())), key.digest(table.tobytes()))
+        counted = _grid({self.rows: rows, self.columns: columns}, table)
+        # with the labels: the same key never gives one noise to two data sets, also where an area has another name
+        own = key.bind(
+            self.name, repr(sorted(self.parameters().items())), key.digest(table_digest(counted).encode())
+        )
         noisy = table + lattice_noise(table.shape, self.sigma_squared, own, both=self.both)
         checks = [_same(table_words(self.record, self.rows), noisy.sum(axis=1), table.sum(axis=1))]
         if self.both:
             checks.append(_same(table_words(self.record, self.columns), noisy.sum(axis=0), table.sum(axis=0)))
-        grid = pa.table({
-            self.rows: pa.array(np.repeat(np.array(rows, object), len(columns))),
-            self.columns: pa.array(np.tile(np.array(columns, object), len(rows))),
-            "count": noisy.ravel(),
-        })  # fmt: skip
+        grid = _grid({self.rows: rows, self.columns: columns}, noisy)
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
@@ -268,6 +268,16 @@ class ExactMargins(Mechanism):
         for row, column, count in counts.select(self.rows, self.columns, "count").iter_rows():
             table[rows.index(row), columns.index(column)] = count
         return table, rows, columns
+
+
+def _grid(labels: Mapping[str, Sequence[object]], counts: Ints) -> pa.Table:
+    """Return a table of counts in long form: one line for each row and column."""
+    (row_name, rows), (column_name, columns) = labels.items()
+    return pa.table({
+        row_name: pa.array(np.repeat(np.array(rows, object), len(columns))),
+        column_name: pa.array(np.tile(np.array(columns, object), len(rows))),
+        "count": counts.ravel(),
+    })  # fmt: skip
 
 
 def lattice_noise(shape: tuple[int, ...], sigma_squared: Fraction, key: Key, *, both: bool) -> Ints:

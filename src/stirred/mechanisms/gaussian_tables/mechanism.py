@@ -18,7 +18,7 @@ from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.chains.earlier import earlier_promise
 from stirred.mechanisms.chains.tables import RecordTables, table_name
-from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.contents import MeasuredNoise, table_digest
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
 from stirred.mechanisms.gaussian_tables.config import GaussianTablesConfig
@@ -145,8 +145,8 @@ class GaussianTables(RecordTables):
         """Every table with noise in every cell; counts may be negative."""
         census = self.admitted(census, key, engine)
         cells = [self._cells(census, by) for by in self.tables]
-        # the digest of all counts: the same key never gives one noise to two data sets
-        digest = key.digest(*(one.frame["count"].to_numpy().tobytes() for one in cells))
+        # the digest of all counts with their labels: the same key never gives one noise to two data sets
+        digest = key.digest(*(table_digest(one.frame).encode() for one in cells))
         own = key.bind(self.name, repr(sorted(self.parameters().items())), digest)
         made = {
             table_name(one.by): finished(one.noisy(variance, own), one.by)

@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from stirred.errors import DataError, InputError
+from stirred.toml_text import CsvTable, require_plain
 
 RACES = "race-characteristic-iterations.txt"
 ETHNICITIES = "ethnicity-characteristic-iterations.txt"
@@ -166,22 +167,29 @@ def _kept(folder: Path, _files: tuple[tuple[int, int], ...]) -> CodeLists:
 def _rows(path: Path) -> Iterator[dict[str, str]]:
     wanted = COLUMNS[path.name]
     try:
+        require_plain(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE)
-            missing = [name for name in wanted if name not in (table.fieldnames or ())]
+            table = CsvTable(file, delimiter="|", quoting=csv.QUOTE_NONE)
+            missing = [name for name in wanted if name not in table.header]
             if missing:
                 raise DataError(
                     f"{path.name} lacks {', '.join(missing)}",
                     why="its first line must name the columns, with | between them",
                     fix=f"first line: {'|'.join(wanted)}",
                 )
-            for row in table:
+            for row in table.rows():
                 yield {name: (row[name] or "").strip() for name in wanted}
     except FileNotFoundError:
         raise InputError(
             f"the folder of code lists has no {path.name}",
             why=f"the lists are four files: {', '.join(COLUMNS)}",
             fix="name the folder that holds all four with --codes",
+        ) from None
+    except (OSError, csv.Error):
+        raise DataError(
+            f"{path.name} cannot be read",
+            why="it is no text file with | between fields, or its lines are longer than those of any code list",
+            fix="give the file as the Bureau publishes it",
         ) from None
     except UnicodeDecodeError:
         raise DataError(

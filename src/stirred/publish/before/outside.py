@@ -1,6 +1,5 @@
 """Releases from outside a plan that its mechanisms read as public: what their packets promise, added to the plan's own."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from stirred.publish.plan.description import Plan
 from stirred.spec import Budget, NormalizedRenyi, Specification, compose
 from stirred.spec.algebra.accounting import account
 from stirred.spec.files import load
+from stirred.toml_text import json_of, plain_text
 
 SPECIFICATION, RECEIPT = "spec.json", "receipt.json"
 ABOVE = 4  # folders between a packet and a file of one of its mechanisms
@@ -75,7 +75,7 @@ def _promised(packet: Path) -> Specification:
     """The promise of a packet, per changed record where its mechanism has a factor for that."""
     promise = load(packet / SPECIFICATION)
     try:
-        told = json.loads((packet / RECEIPT).read_text(encoding="utf-8"))
+        told = json_of(plain_text(packet / RECEIPT))
         names = [str(made["name"]) for made in told["mechanisms"]]
     except FileNotFoundError:
         names = []

@@ -13,6 +13,7 @@ from stirred.mechanisms.base import Mechanism, Release
 from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, Questions, TablePlan
 from stirred.publish.plan.totals import public_totals, require_totals
+from stirred.publish.run.part import PartFolder
 from stirred.spec import Specification
 
 
@@ -60,7 +61,8 @@ def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
 
 def require_room(out: Path) -> None:
     """A packet is written to a new folder in a folder that can be written to."""
-    if out.exists():
+    if os.path.lexists(out):
+        PartFolder(out).remove_empty()
         raise InputError(
             f"{out.name} exists already",
             why="a packet is never overwritten",
@@ -72,13 +74,7 @@ def require_room(out: Path) -> None:
             why="its folder does not exist or cannot be written to",
             fix="make the folder first, or choose another --out",
         )
-    part = out.with_name(out.name + ".part")
-    if part.exists() and not part.is_dir():
-        raise InputError(
-            f"{part.name} is in the way",
-            why="the packet is made in a folder of this name, and a file has it",
-            fix=f"move the file {part.name} away, or choose another --out",
-        )
+    PartFolder(out).require_own()
 
 
 def require_finite(specification: Specification, reason: str = "") -> None:

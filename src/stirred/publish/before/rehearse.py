@@ -10,6 +10,7 @@ from stirred.assess.utility.replicates import Replicate, replicate_errors
 from stirred.assess.utility.tables import TablePair
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.closed_files import closed_file
 from stirred.engine import Progress
 from stirred.errors import PlanError
 from stirred.frames import arrow_of, collected
@@ -94,7 +95,6 @@ def _replicates(frames: Sequence[pl.DataFrame], table: TablePlan) -> list[Replic
 
 
 def write_rehearsal(frame: pl.DataFrame, out: Path) -> None:
-    """As CSV, whole or not at all."""
-    temporary = out.with_name(f"{out.name}.part")
-    frame.write_csv(temporary)
-    temporary.replace(out)
+    """Write errors as CSV, whole or not at all; closed to others, because the stand-in may be the census itself."""
+    with closed_file(out) as place:
+        frame.write_csv(place)

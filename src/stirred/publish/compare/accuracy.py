@@ -7,7 +7,6 @@ geometric noise of scale $2m/\varepsilon$ the published total is $\varepsilon$-D
 invariants, and adds $\varepsilon$ to the budget of the release.
 """
 
-import shutil
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +22,7 @@ from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import MEASURES
 from stirred.publish.packet.receipt import write_json
+from stirred.publish.run.part import write_whole
 from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Specification
 from stirred.spec.files import load, save
 
@@ -103,16 +103,13 @@ def publish_accuracy(
         )
         noise = int(discrete_laplace(run.stream("total error"), scale, 1)[0])
         found.append(Accuracy(table=name, cells=frame.height, total=error + noise, scale=scale))
-    temporary = out.with_name(out.name + ".part")
-    shutil.rmtree(temporary, ignore_errors=True)  # of an interrupted run
-    temporary.mkdir()
-    write_json(
-        temporary / "accuracy.json",
-        {"epsilon_per_table": str(epsilon), "tables": [a.document() for a in found]},
-    )
-    save(whole, temporary / "spec.json")
-    seal(temporary)
-    temporary.replace(out)
+    with write_whole(out, "accuracy", closed=False) as folder:  # it has noise, and may be published
+        write_json(
+            folder / "accuracy.json",
+            {"epsilon_per_table": str(epsilon), "tables": [a.document() for a in found]},
+        )
+        save(whole, folder / "spec.json")
+        seal(folder)
     return found, whole
 
 

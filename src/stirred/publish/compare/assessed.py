@@ -27,6 +27,7 @@ from stirred.publish.packet.released import releases_of
 from stirred.publish.plan.reading import parse
 from stirred.spec import Specification
 from stirred.spec.files import load
+from stirred.toml_text import plain_text
 
 if TYPE_CHECKING:
     from stirred.assess.universe import UniverseResult
@@ -212,9 +213,7 @@ def _undone(
 
 def _audited(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditResult, ...]:
     """The audit of every mechanism of a packet, on records that are invented from the schema."""
-    plan = parse(
-        (packet.public / "plan.toml").read_text(encoding="utf-8"), folder=how.folder or packet.public
-    )
+    plan = parse(plain_text(packet.public / "plan.toml"), folder=how.folder or packet.public)
     return tuple(
         audit(step.mechanism, truth, runs=how.runs, seconds=how.seconds, seed=how.seed)
         for step in plan.steps

@@ -1,6 +1,7 @@
 """Many packets held against one truth, in files and in one internal report."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from stirred.errors import InputError
 from stirred.extras import absent
 from stirred.file_names import file_name
 from stirred.publish.compare.assessed import AssessedPacket, Doubt
+from stirred.publish.run.part import write_whole
 from stirred.report import Report, Section, charts, render, risk, utility_sections
 from stirred.report.document import Block, table
 
@@ -74,12 +76,17 @@ def _width(measures: Iterable[RiskMeasure]) -> float:
 
 def write_assessments(found: Sequence[AssessedPacket], out: Path, *, private: bool) -> Path:
     """A folder with assessment.json, metrics.csv, risk.csv, the tables behind them, and a report if charts can be drawn."""
-    part = out.with_name(f"{out.name}.part")
-    if out.exists() or part.exists():
+    if os.path.lexists(out):
         raise InputError(
             f"{out.name} exists already", why="results are never overwritten", fix="choose another --out"
         )
-    (part / "tables").mkdir(parents=True)
+    with write_whole(out, "assessment", closed=True) as folder:
+        _write_assessments(found, folder, private=private)
+    return out
+
+
+def _write_assessments(found: Sequence[AssessedPacket], part: Path, *, private: bool) -> None:
+    (part / "tables").mkdir()
     document = {"internal": True, "packets": [one.as_json() for one in found]}
     (part / "assessment.json").write_text(
         json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
@@ -93,8 +100,6 @@ def write_assessments(found: Sequence[AssessedPacket], out: Path, *, private: bo
             rows.write_parquet(part / "tables" / f"{number}-{file_name(name)}.parquet")
     if absent("report") is None:
         (part / "report.html").write_text(render(assessed_report(found, private=private)), encoding="utf-8")
-    part.rename(out)
-    return out
 
 
 def risks(found: Sequence[AssessedPacket]) -> pl.DataFrame:

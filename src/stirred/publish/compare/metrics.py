@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 
 from stirred.assess.assessment import assess_tables
 from stirred.census import Census
+from stirred.closed_files import closed_file
 from stirred.errors import InputError, MissingExtraError
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import MEASURES
@@ -24,22 +25,21 @@ def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:
 
 def write_metrics(metrics: pl.DataFrame, out: Path) -> None:
     """CSV or XLSX by the name of the file; written whole or not at all."""
-    temporary = out.with_name(f"{out.name}.part")
-    if out.suffix == ".csv":
-        metrics.write_csv(temporary)
-    elif out.suffix == ".xlsx":
+    if out.suffix not in (".csv", ".xlsx"):
+        raise InputError(
+            f"metrics cannot be written to {out.name}",
+            why="the ending of its name is neither .csv nor .xlsx",
+            fix="name the file .csv or .xlsx",
+        )
+    with closed_file(out) as place:
+        if out.suffix == ".csv":
+            metrics.write_csv(place)
+            return
         try:
-            metrics.write_excel(temporary, worksheet="Detailed Summary Metrics")
+            metrics.write_excel(place, worksheet="Detailed Summary Metrics")
         except ModuleNotFoundError:
             raise MissingExtraError(
                 "a workbook cannot be written",
                 why="it needs a package that is not installed",
                 fix="pip install 'stirred[xlsx]'",
             ) from None
-    else:
-        raise InputError(
-            f"metrics cannot be written to {out.name}",
-            why="the ending of its name is neither .csv nor .xlsx",
-            fix="name the file .csv or .xlsx",
-        )
-    temporary.replace(out)

@@ -5,7 +5,6 @@ The process starts before the census exists: it imports libraries and compiles m
 
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from threading import Thread
 from types import FrameType, TracebackType
 
 from stirred.chance import Key
+from stirred.children import PIPE, python_command, start_child
 from stirred.compiled import compile_slowest
 from stirred.engine import Progress
 from stirred.publish.plan.reading import load
@@ -26,10 +26,9 @@ class SecondProcess:
 
     def __init__(self, plan: Path, out: Path, key_file: Path, progress: Progress) -> None:
         self._progress = progress
-        words = [sys.executable, "-m", "stirred.publish.demo.second", str(plan), str(out), str(key_file)]
-        self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        words = [str(path.absolute()) for path in (plan, out, key_file)]
+        command = python_command("stirred.publish.demo.second", *words)
+        self._process = start_child(command, folder=out.parent, stdin=PIPE, stdout=PIPE)
         self._reader = Thread(target=self._forward, daemon=True)
         self._reader.start()
 
@@ -59,7 +58,7 @@ class SecondProcess:
         if pipe is None or pipe.closed:
             return
         try:
-            pipe.write(text)
+            pipe.write(text.encode())
             pipe.close()
         except BrokenPipeError:  # it has ended already, and its exit code says how
             pass

@@ -8,6 +8,7 @@ from stirred.assess.assessment import Assessment, TableAssessment
 from stirred.assess.risk import RiskMeasure
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.closed_files import make_closed_folder
 from stirred.engine import Progress, silent
 from stirred.errors import InputError
 from stirred.extras import require
@@ -22,12 +23,15 @@ from stirred.publish.compare.assessed_report import (
 from stirred.publish.frontier.family import Member, fitting
 from stirred.publish.packet.folder import Packet
 from stirred.publish.run.execute import run
+from stirred.publish.run.inputs import input_identity
+from stirred.publish.run.part import PartFolder
 from stirred.report import Report, Section, charts, render
 from stirred.report.document import Note, table
 from stirred.report.risk import written
 from stirred.spec import Specification
 from stirred.spec.invariants.brief import brief
 
+PACKETS = "packets"
 ONLY: tuple[Doubt, ...] = ("utility", "attack")
 
 
@@ -43,13 +47,17 @@ def draw_frontier(
 ) -> list[AssessedPacket]:
     """Release and assess all members into ``out``; what an interrupted run finished is taken up from ``out.part``."""
     require("report", why="the frontier is a chart")
-    say, part = progress or silent, out.with_name(f"{out.name}.part")
-    (part / "packets").mkdir(parents=True, exist_ok=True)
+    say, unfinished = progress or silent, PartFolder(out)
+    asked = [f"{member.name} {member.plan.digest}".encode() for member in members]
+    unfinished.begin(key.digest(b"frontier", input_identity(truth, key, []), *asked).hex())
+    unfinished.clear(PACKETS)
+    part = unfinished.path
+    make_closed_folder(part / PACKETS)
     folders = file_names([member.name for member in members])
     found = []
     for number, member in enumerate(members):
         say("releases", number, len(members))
-        folder = part / "packets" / folders[member.name]
+        folder = part / PACKETS / folders[member.name]
         packet = Packet(folder)
         if not folder.exists():
             packet = run(fitting(member, folder).plan, folder, key=key, internal=False)
@@ -60,7 +68,7 @@ def draw_frontier(
     risks(found).write_csv(part / "risk.csv")
     text = json.dumps(document(members, found), indent=1, ensure_ascii=False)
     (part / "frontier.json").write_text(text + "\n", encoding="utf-8")
-    part.rename(out)
+    unfinished.complete(closed=True)
     return found
 
 

@@ -14,9 +14,14 @@ from pathlib import Path
 
 from stirred.errors import InputError, PrivacyError
 from stirred.publish.packet.walk import entries
+from stirred.toml_text import json_of, plain_text
 
 CHECKSUMS, SIGNATURE = "checksums.txt", "checksums.sig"
 PUBLIC, INTERNAL = "public", "internal"
+SIGNATURE_BYTES = 64
+KEY_LOOK = 1 << 16  # bytes in which a key is looked for
+KEY_MARKS = (b"stirred-key-1 ", b"PRIVATE KEY-----")
+KEY_INSIDE = "a secret key: whoever has it can undo the noise or sign for the office"
 LONGEST_LIST = 64 << 20  # bytes
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\\\x00-\x1f]+)")
 
@@ -62,17 +67,35 @@ def check(folder: Path) -> list[Discrepancy]:
     digests = dict(listed)
     seen: set[str] = set()
     for entry in entries(folder):
-        if entry.name == CHECKSUMS or (entry.name == SIGNATURE and not entry.fault):
+        if entry.name == CHECKSUMS:
+            continue
+        if entry.name == SIGNATURE and not entry.fault:
+            if not has_signature_form(entry.path):
+                findings.append(Discrepancy(path=entry.name, state="not a signature"))
             continue
         seen.add(entry.name)
         if entry.fault:
             findings.append(Discrepancy(path=entry.name, state=entry.fault))
         elif entry.name not in digests:
             findings.append(Discrepancy(path=entry.name, state="not listed"))
+        elif holds_key(entry.path):
+            findings.append(Discrepancy(path=entry.name, state=KEY_INSIDE))
         elif sha256(entry.path) != digests[entry.name]:
             findings.append(Discrepancy(path=entry.name, state="changed"))
     findings += [Discrepancy(path=name, state="missing") for name in digests.keys() - seen]
     return sorted(findings, key=lambda finding: (finding.path, finding.state))
+
+
+def has_signature_form(path: Path) -> bool:
+    """Whether a plain file has the length of an Ed25519 signature; whose it is, only a public key tells."""
+    return not path.is_symlink() and path.is_file() and path.stat().st_size == SIGNATURE_BYTES
+
+
+def holds_key(path: Path) -> bool:
+    """Whether a plain file begins with a key of a run, or with a private key to sign with."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        begin = file.read(KEY_LOOK)
+    return any(mark in begin for mark in KEY_MARKS)
 
 
 def listed_bytes(folder: Path) -> bytes:
@@ -127,10 +150,18 @@ def verify(packet: Path, *, public: bool = False) -> list[Discrepancy]:
                 why="it still holds the internal part, computed with the confidential data",
                 fix=f"copy only the folder {PUBLIC}/ of the packet",
             )
-        return check(folder)
+        beside = [path.name for path in packet.iterdir()] if folder != packet else []
+        keys = [entry for entry in entries(folder) if not entry.fault and holds_key(entry.path)]
+        if keys or any(name != PUBLIC for name in beside):
+            raise PrivacyError(
+                "this copy is not public",
+                why=f"{len(keys):,} of its files hold a secret key, and {max(len(beside) - 1, 0):,} lie beside it",
+                fix=f"copy only the folder {PUBLIC}/ of the packet, as stirred run wrote it",
+            )
+        return [*check(folder), *_other_plan(folder)]
     parts = [part for part in (PUBLIC, INTERNAL) if _is_folder(packet / part)]
     if not parts:
-        return check(packet)
+        return [*check(packet), *_other_plan(packet)]
     findings = [
         Discrepancy(path=entry, state="not listed")
         for entry in sorted(path.name for path in packet.iterdir())
@@ -138,7 +169,25 @@ def verify(packet: Path, *, public: bool = False) -> list[Discrepancy]:
     ]
     for part in parts:
         findings += [Discrepancy(path=f"{part}/{f.path}", state=f.state) for f in check(packet / part)]
+    if PUBLIC in parts:
+        told = _other_plan(packet / PUBLIC)
+        findings += [Discrepancy(path=f"{PUBLIC}/{f.path}", state=f.state) for f in told]
     return findings
+
+
+def _other_plan(folder: Path) -> list[Discrepancy]:
+    """Compare the plan with the receipt, which states its SHA-256: who seals a packet again may forget one of them."""
+    plan, told = folder / "plan.toml", folder / "receipt.json"
+    if told.is_symlink() or plan.is_symlink() or not told.is_file() or not plan.is_file():
+        return []
+    try:
+        document = json_of(plain_text(told))
+    except (OSError, ValueError):
+        return [Discrepancy(path=told.name, state="not a receipt")]
+    stated = document.get("plan_sha256") if isinstance(document, dict) else None
+    if stated is None or stated == sha256(plan):
+        return []
+    return [Discrepancy(path=plan.name, state="not the plan that the receipt names")]
 
 
 def public_part(packet: Path) -> Path:

@@ -1,6 +1,5 @@
 """A packet: a release on disk, in a public part that may be copied anywhere and an internal part that may not."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, require_path
 from stirred.publish.packet.checksums import PUBLIC
-from stirred.toml_text import plain_text
+from stirred.toml_text import json_of, plain_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -169,8 +168,8 @@ class Packet:
 
     def _json(self, name: str) -> dict[str, object]:
         try:
-            document = json.loads(plain_text(self.public / name))
-        except (OSError, ValueError, RecursionError):
+            document = json_of(plain_text(self.public / name))
+        except (OSError, ValueError):
             raise InputError(
                 "this is no packet",
                 why=f"{name} is missing or damaged",

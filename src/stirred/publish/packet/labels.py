@@ -7,6 +7,7 @@ from pathlib import Path
 from stirred.census.codebook.labels import code_of, labels_of
 from stirred.census.codebook.schema import Schema
 from stirred.publish.packet.checksums import public_part
+from stirred.toml_text import json_of, plain_text
 
 LABELS = "labels.json"
 
@@ -32,7 +33,7 @@ def write_labels(public: Path, schema: Schema, more: Sequence[Labels] = ()) -> N
 def read_labels(packet: Path) -> dict[str, dict[str, str]]:
     """Variable → code → label over all record types; a code that two record types label differently has no label."""
     try:
-        document = json.loads((public_part(packet) / LABELS).read_text(encoding="utf-8"))
+        document = json_of(plain_text(public_part(packet) / LABELS))
     except (OSError, ValueError):
         return {}  # an earlier version wrote the packet, or its codebook has no labels
     found: dict[str, dict[str, str]] = {}

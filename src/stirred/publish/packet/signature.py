@@ -1,7 +1,7 @@
 """Signatures of packets (Ed25519, RFC 8032): who sealed a packet, which checksums alone do not prove.
 
-The signature covers the bytes of ``checksums.txt`` of the public part, and so every file that is listed there. It is
-the raw one, so that it can be checked without Stirred:
+A signature covers the bytes of ``checksums.txt`` of one part, and so every file that is listed there; the internal part
+has one of its own. It is the raw one, so that it can be checked without Stirred:
 ``openssl pkeyutl -verify -pubin -inkey office.pub -rawin -in checksums.txt -sigfile checksums.sig``.
 """
 
@@ -19,8 +19,17 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from stirred.closed_files import FILE_MODE
 from stirred.errors import InputError, PrivacyError
-from stirred.publish.packet.checksums import SIGNATURE, check, listed_bytes, public_part
+from stirred.publish.packet.checksums import (
+    INTERNAL,
+    PUBLIC,
+    SIGNATURE,
+    check,
+    has_signature_form,
+    listed_bytes,
+    public_part,
+)
 
 LONGEST_KEY = 1 << 14  # bytes
 MAKE = "make one: stirred packet new-signer office.pem"
@@ -40,10 +49,19 @@ def new_signer(path: Path) -> Path:
     return public
 
 
+def sealed_parts(packet: Path) -> list[tuple[str, Path]]:
+    """Return the parts that have a list of checksums, by name: the public one, and the internal one where there is one."""
+    inside = packet / INTERNAL
+    found = [(PUBLIC, public_part(packet))]
+    if inside.is_dir() and not inside.is_symlink():
+        found.append((INTERNAL, inside))
+    return found
+
+
 def sign(packet: Path, signer: Path) -> Path:
-    """Sign the public part of a packet, which must be as it was sealed; returns the file with the signature."""
-    folder = public_part(packet)
-    findings = check(folder)
+    """Sign every part of a packet, each of which must be as it was sealed; return the signature of the public part."""
+    parts = sealed_parts(packet)
+    findings = [finding for _, folder in parts for finding in check(folder)]
     if findings:
         raise PrivacyError(
             "the packet is not as it was sealed",
@@ -51,30 +69,38 @@ def sign(packet: Path, signer: Path) -> Path:
             fix="see them: stirred packet verify; sign the packet that stirred run wrote",
         )
     key = _private(signer)
-    place = folder / SIGNATURE
-    temporary = folder / f"{SIGNATURE}.part"
-    temporary.write_bytes(key.sign(listed_bytes(folder)))
-    temporary.replace(place)
-    return place
+    for name, folder in parts:
+        temporary = folder / f"{SIGNATURE}.part"
+        temporary.write_bytes(key.sign(listed_bytes(folder)))
+        if name == INTERNAL:
+            temporary.chmod(FILE_MODE)
+        temporary.replace(folder / SIGNATURE)
+    return parts[0][1] / SIGNATURE
 
 
 def is_signed(packet: Path) -> bool:
-    """Whether the public part has a signature, by whomever."""
-    return os.path.lexists(public_part(packet) / SIGNATURE)
+    """Whether the public part has a file that may be a signature; only a public key tells whether it is one."""
+    return has_signature_form(public_part(packet) / SIGNATURE)
 
 
 def signed_by(packet: Path, signer: Path) -> bool:
-    """Whether the owner of a public key signed the list of checksums; the files are compared by ``verify``."""
-    folder = public_part(packet)
-    place = folder / SIGNATURE
+    """Whether the owner of a public key signed the checksums of every part; the files are compared by ``verify``."""
+    return not unsigned_parts(packet, signer)
+
+
+def unsigned_parts(packet: Path, signer: Path) -> list[str]:
+    """Return the names of the parts whose checksums the owner of a public key did not sign."""
     key = _public(signer)
-    if place.is_symlink() or not place.is_file() or place.stat().st_size != 64:
-        return False
-    try:
-        key.verify(place.read_bytes(), listed_bytes(folder))
-    except InvalidSignature:
-        return False
-    return True
+    found = []
+    for name, folder in sealed_parts(packet):
+        place, listed = folder / SIGNATURE, listed_bytes(folder)
+        try:
+            if not has_signature_form(place):
+                raise InvalidSignature
+            key.verify(place.read_bytes(), listed)
+        except InvalidSignature:
+            found.append(name)
+    return found
 
 
 def _private(path: Path) -> Ed25519PrivateKey:

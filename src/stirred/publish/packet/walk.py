@@ -13,6 +13,9 @@ DEEPEST = 16  # folders in folders
 SPARSE = 1 << 20  # bytes from which a file that occupies almost nothing on disk is refused
 
 
+CONTROL = "a name with control characters"
+
+
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
     """One entry: its name below the folder, and why it cannot be a file of a packet ("" where it can)."""
@@ -45,6 +48,8 @@ def _below(folder: Path, above: str, depth: int) -> Iterator[FolderEntry]:
                     if number > MOST:
                         raise _too_large()
                     yield inner
+                if not entry.name.isprintable():
+                    yield FolderEntry(name, path, CONTROL)
             else:
                 yield FolderEntry(name, path, _fault(path, mode))
 
@@ -54,6 +59,8 @@ def _fault(path: Path, mode: int) -> str:
         return "a link"
     if not stat.S_ISREG(mode):
         return "not a plain file"
+    if not path.name.isprintable():  # a line feed in a name would forge a line of what is printed about it
+        return CONTROL
     told = path.lstat()
     # a sparse file of a terabyte would take hours to read and holds nothing
     if told.st_size > SPARSE and told.st_blocks * 512 * 64 < told.st_size:

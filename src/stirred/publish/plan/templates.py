@@ -1,6 +1,5 @@
 """Commented plans to start from, written from the settings of the mechanism."""
 
-import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -8,6 +7,7 @@ from pydantic.fields import FieldInfo
 
 from stirred.mechanisms.config import toml
 from stirred.publish.plan.models import PLACEHOLDERS, PlanConfig
+from stirred.toml_text import toml_of
 
 if TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism
@@ -101,7 +101,7 @@ def _value(field: FieldInfo, answer: str) -> object:
     example = _example(field)
     if isinstance(example, str):
         return answer
-    return answer.replace(",", " ").split() if _is_words(example) else tomllib.loads(f"v = {answer}")["v"]
+    return answer.replace(",", " ").split() if _is_words(example) else toml_of(f"v = {answer}")["v"]
 
 
 def _is_words(value: object) -> TypeGuard[list[str]]:

@@ -21,6 +21,7 @@ from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import load
 from stirred.publish.plan.totals import public_totals
 from stirred.publish.run.lock import locked
+from stirred.publish.run.part import PartFolder
 from stirred.publish.run.state import Unfinished
 from stirred.publish.run.tabulate import tabulated
 from stirred.publish.run.weights import recalibrated
@@ -60,7 +61,7 @@ def _run(
     report("promise", 0, 1)
     ready = prepared or prepare(plan, out, engine, progress=report)
     report("promise", 1, 1)
-    unfinished = Unfinished(out.with_name(out.name + ".part"))
+    unfinished = Unfinished(PartFolder(out))
     unfinished.begin(plan, key, ready.census)
     try:
         unfinished.clear(data_folder(plan, number) for number in range(len(plan.steps)))
@@ -83,7 +84,7 @@ def _run(
     except StirredError:  # a refusal, however late; an interrupted run is kept, to be taken up
         unfinished.remove()
         raise
-    unfinished.complete(out)
+    unfinished.complete()
     return Packet(out)
 
 

@@ -11,8 +11,6 @@ from stirred.arrow import pads
 from stirred.engine.local.released import write_released
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Release
-from stirred.publish.packet.checksums import INTERNAL, PUBLIC
-from stirred.publish.packet.walk import entries
 
 OWN = "mechanism"  # the folder of what a mechanism adds to the records
 
@@ -55,17 +53,6 @@ def store_internal(release: Release, folder: Path) -> None:
     for name, table in release.internal.items():
         folder.mkdir(parents=True, exist_ok=True)
         write_released(table, path_in(folder, names[name], ".parquet"))
-
-
-def named(part: Path, out: Path) -> None:
-    """Give a packet its name: its public part is open as the system's mask says, its internal part is not."""
-    inside = part / INTERNAL
-    if inside.is_dir():
-        for entry in entries(inside):
-            entry.path.chmod(0o600)
-        inside.chmod(0o700)
-    part.chmod((part / PUBLIC).stat().st_mode & 0o777)
-    part.replace(out)
 
 
 def table_bytes(table: pa.Table) -> bytes:

@@ -1,8 +1,5 @@
 """A release that was made in Python, as the packet that its plan would give."""
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from stirred.engine import Engine, Local, silent
@@ -14,8 +11,9 @@ from stirred.publish.before.refusals import require_finite, require_kept, requir
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.writing import CENSUS, plan_of_release
-from stirred.publish.run.files import located, named, store
+from stirred.publish.run.files import located, store
 from stirred.publish.run.lock import locked
+from stirred.publish.run.part import write_whole
 from stirred.publish.run.writer import Content, data_folder, write
 
 
@@ -48,10 +46,8 @@ def save(
     schema = schema_of(release)
     plan = plan_of_release(release, release.folder or Path(), census=census, title=title)
     promise = joined(plan, [release.specification])
-    part = out.with_name(out.name + ".part")
-    place = part / PUBLIC / data_folder(plan, 0)
-    with locked(out), _removed(part):
-        part.mkdir(mode=0o700)
+    with locked(out), write_whole(out, "save", closed=False) as part:
+        place = part / PUBLIC / data_folder(plan, 0)
         place.parent.mkdir()
         store(release, place)
         content = Content(
@@ -63,15 +59,4 @@ def save(
             promise=promise,
         )
         write(content, part, progress=silent, internal=internal)
-        named(part, out)
     return Packet(out)
-
-
-@contextmanager
-def _removed(part: Path) -> Iterator[None]:
-    """Begin without what an earlier call left in the folder, and leave nothing."""
-    shutil.rmtree(part, ignore_errors=True)
-    try:
-        yield
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

@@ -4,6 +4,7 @@ A step is finished when its folder has its final name. All noise is a function o
 gives the packet of an undisturbed one.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -21,8 +22,9 @@ import pyarrow.parquet as pq
 from stirred.arrow import pads
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder, digest_of, forged, keep_mark, mark_of
+from stirred.chance.authentic import AuthenticFolder, digest_of, forged
 from stirred.chance.cipher import keystream
+from stirred.closed_files import make_closed_folder
 from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, Guard, Mechanism, Release
@@ -30,8 +32,9 @@ from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.receipt import guard_lines, json_bytes
 from stirred.publish.packet.walk import entries
 from stirred.publish.plan.description import Plan
-from stirred.publish.run.files import OWN, located, move, named, table_bytes, table_of
+from stirred.publish.run.files import OWN, located, move, table_bytes, table_of
 from stirred.publish.run.inputs import input_identity
+from stirred.publish.run.part import PartFolder, delete
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
 from stirred.spec.files.parts import part_from_json, part_to_json
 from stirred.spec.ledger import Entry
@@ -41,9 +44,14 @@ log = logging.getLogger("stirred.run")
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A run in its folder ``OUT.part``."""
+    """A run in its folder ``OUT.part``, which carries the identity of the run as its mark."""
 
-    part: Path
+    folder: PartFolder
+
+    @property
+    def part(self) -> Path:
+        """The folder of all that the run makes."""
+        return self.folder.path
 
     @property
     def state(self) -> Path:
@@ -52,37 +60,29 @@ class Unfinished:
 
     def remove(self) -> None:
         """Leave nothing: after a refusal the corrected run starts anew."""
-        if self.part.is_dir():
+        with contextlib.suppress(OSError):
             self._forget()
-        shutil.rmtree(self.part, ignore_errors=True)
+        self.folder.remove()
 
     def _forget(self) -> None:
         """Delete the state; it loses its name first, because half a state would look like a forged one."""
         gone = self.part / "gone"
-        _delete(gone)
+        delete(gone)
         if self.state.is_dir():
             self.state.replace(gone)
-        _delete(gone)
+        delete(gone)
 
     def begin(self, plan: Plan, key: Key, census: Census) -> None:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
-        identity = _identity(plan, key, census)
-        place = self.state / "run"
-        if _in_the_way(self.state) or mark_of(place) not in (None, identity.encode()):
-            raise PrivacyError(
-                "an interrupted run of something else lies there",
-                why=f"{self.part.name} was begun with another plan or key, or the files of the census changed since",
-                fix=f"finish it with what it was begun with, or delete the folder {self.part.name}",
-            )
-        for folder in (self.part, self.state):
-            folder.mkdir(mode=0o700, exist_ok=True)
-            folder.chmod(0o700)
-        keep_mark(place, identity)
+        self.folder.begin(_identity(plan, key, census))
+        if os.path.lexists(self.state) and (self.state.is_symlink() or not self.state.is_dir()):
+            raise forged(self.part)
+        make_closed_folder(self.state)
 
     def same_input(self, plan: Plan, key: Key, census: Census) -> None:
         """Refuse a packet of files that changed since the run began."""
         identity = _identity(plan, key, census)
-        if mark_of(self.state / "run") != identity.encode():
+        if self.folder.mark() != identity.encode():
             raise PrivacyError(
                 "the files of the census changed during the run",
                 why="what was released and what would be described are not the same records",
@@ -92,25 +92,23 @@ class Unfinished:
     def clear(self, finished: Iterable[str]) -> None:
         """Delete all but what mechanisms finished: only files that this run writes are sealed."""
         keep = set(finished)
-        for path in self.part.iterdir():
-            if path.name not in (self.state.name, PUBLIC):
-                _delete(path)
+        self.folder.clear(self.state.name, PUBLIC)
         public = self.part / PUBLIC
         if public.is_symlink() or not public.is_dir():
-            _delete(public)
+            delete(public)
             public.mkdir()
         for path in public.iterdir():
             if path.name not in keep or path.is_symlink() or not path.is_dir():
-                _delete(path)
+                delete(path)
 
-    def complete(self, out: Path) -> None:
+    def complete(self) -> None:
         """Give the packet its name: its public part is open as the system's mask says, its internal part is not."""
         self._forget()
-        named(self.part, out)
+        self.folder.complete()
 
     def _sealed(self, key: Key) -> AuthenticFolder:
         """What is finished, as only this run can have written it."""
-        return AuthenticFolder(self.state, key, mark_of(self.state / "run") or b"")
+        return AuthenticFolder(self.state, key, self.folder.mark())
 
     def finished(
         self, place: Path, mechanism: Mechanism, census: Census, specification: Specification, key: Key
@@ -156,7 +154,7 @@ class Unfinished:
         found = self._sealed(key).read(file)
         if found is None:
             raise forged(self.state)
-        return table_of(_hidden(found, key, file, self.state))
+        return table_of(_hidden(found, key, file, self.folder.mark()))
 
     def work(self, place: Path) -> Path:
         """An empty folder for what the mechanism writes."""
@@ -173,7 +171,7 @@ class Unfinished:
         move(release, final, work)
         for name, file in _internal_files(place, release.internal).items():
             content = table_bytes(release.internal[name])
-            self._sealed(key).keep(file, _hidden(content, key, file, self.state))
+            self._sealed(key).keep(file, _hidden(content, key, file, self.folder.mark()))
         self._sealed(key).keep(
             f"{place.name}.json",
             json_bytes(
@@ -206,9 +204,9 @@ def _internal_files(place: Path, names: Iterable[str]) -> dict[str, str]:
     return {name: f"{place.name}.{file}.internal" for name, file in file_names(names).items()}
 
 
-def _hidden(content: bytes, key: Key, name: str, state: Path) -> bytes:
+def _hidden(content: bytes, key: Key, name: str, run: bytes) -> bytes:
     """Records encrypted for the time of a run; the same run writes the same content, so no key stream serves two."""
-    secret = key.digest(b"internal", mark_of(state / "run") or b"", name.encode())
+    secret = key.digest(b"internal", run, name.encode())
     mask = keystream(secret, 0, len(content))
     return (np.frombuffer(content, np.uint8) ^ mask).tobytes()
 
@@ -218,19 +216,6 @@ def _identity(plan: Plan, key: Key, census: Census) -> str:
     totals = () if plan.weights is None else plan.weights.recalibrate_to
     read = input_identity(census, key, [plan.folder / name for name in totals])
     return key.digest(b"run", plan.digest.encode(), read).hex()
-
-
-def _in_the_way(folder: Path) -> bool:
-    """Whether something that is no folder has its name."""
-    return os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir())
-
-
-def _delete(path: Path) -> None:
-    """Delete an entry of any kind; a link is not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -29,11 +29,11 @@ from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.outputs.divergences import OutputPremetric
 from stirred.spec.premetrics import InputPremetric
 from stirred.spec.specification import Specification
+from stirred.toml_text import json_of, plain_text
 
 FORMAT = "stirred-specification"
 VERSION = 1
 Json = Any
-LONGEST = 64 << 20  # bytes
 _EXPORT = "write one with: stirred spec export NAME --spec --out spec.json"
 
 
@@ -240,11 +240,7 @@ def load(path: Path | str) -> Specification:
     """Read spec.json; an unreadable file gives one error."""
     source = Path(path)
     try:
-        if source.is_char_device() or (source.is_file() and source.stat().st_size > LONGEST):
-            raise InputError(
-                f"cannot read {source.name}", why=f"it is no file of at most {LONGEST:,} bytes", fix=_EXPORT
-            )
-        text = source.read_text(encoding="utf-8")
+        text = plain_text(source)
     except (OSError, UnicodeDecodeError) as error:
         reason = (
             "it is not text"
@@ -253,9 +249,9 @@ def load(path: Path | str) -> Specification:
         )
         raise InputError(f"cannot read {source.name}", why=reason, fix=_EXPORT) from None
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "its nesting"
+        document = json_of(text)
+    except ValueError as error:
+        place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(f"cannot read {source.name}", why=f"it is no JSON: {place}", fix=_EXPORT) from None
     return from_json(document)
 

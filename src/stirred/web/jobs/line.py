@@ -3,12 +3,11 @@
 import fcntl
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, RLock, Thread
 
+from stirred.children import Child, python_command, start_child
 from stirred.errors import InputError
 from stirred.web.jobs.job import Job
 
@@ -23,7 +22,7 @@ class JobLine:
         self.lock = RLock()
         self._wake = Event()
         self._closed = Event()
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: list[Child] = []
         self._thread: Thread | None = None
 
     def start(self) -> None:
@@ -115,11 +114,9 @@ class JobLine:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (job.folder / "started").touch()
             self._children.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "stirred.web.jobs.runner", str(job.folder)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
+                start_child(
+                    python_command("stirred.web.jobs.runner", str(job.folder.absolute())),
+                    folder=job.folder,
                     pass_fds=(lock,),
                     start_new_session=True,  # a server that is stopped does not stop it
                 )

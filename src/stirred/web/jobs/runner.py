@@ -8,18 +8,19 @@ The folder's lock is held by a file that the server hands over; it goes with thi
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from types import FrameType
+
+from stirred.children import Child, python_command, start_child
 
 
 def main(folder: Path) -> int:
     """Run the command of the folder in the folder of the workbench."""
     words = json.loads((folder / "job.json").read_text(encoding="utf-8"))["words"]
     began, asked = time.monotonic(), False
-    child: subprocess.Popen[bytes] | None = None
+    child: Child | None = None
 
     def end(_number: int, _frame: FrameType | None) -> None:
         nonlocal asked
@@ -30,12 +31,8 @@ def main(folder: Path) -> int:
     signal.signal(signal.SIGTERM, end)
     (folder / "pid").write_text(str(os.getpid()), encoding="ascii")
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("ab") as err:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "stirred", *words],
-            cwd=folder.parent.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
+        child = start_child(
+            python_command("stirred", *words), folder=folder.parent.parent, stdout=out, stderr=err
         )
         if asked or (folder / "cancel").exists():  # asked before the number of this process was known
             child.terminate()

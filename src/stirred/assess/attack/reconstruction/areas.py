@@ -21,6 +21,7 @@ from stirred.assess.attack.reconstruction.programme import Programme
 from stirred.assess.attack.reconstruction.published import AreaCounts
 from stirred.assess.attack.reconstruction.variability import variability
 from stirred.census.progress import Progress, silent
+from stirred.closed_files import make_closed_folder, write_closed_text
 from stirred.errors import InputError
 
 AREA_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -131,7 +132,7 @@ def _worked(
 
 def _opened(state: Path, published: AreaCounts, effort: Effort) -> Path:
     """The folder of finished pieces; refuses one that belongs to other numbers or another effort."""
-    state.mkdir(parents=True, exist_ok=True)
+    make_closed_folder(state)
     asked = {"published": published.digest, "piece": PIECE, **asdict(effort)}
     marked = state / "reconstruction.json"
     if marked.exists() and json.loads(marked.read_text(encoding="utf-8")) != asked:
@@ -140,7 +141,7 @@ def _opened(state: Path, published: AreaCounts, effort: Effort) -> Path:
             why="its published numbers or its effort are not those asked for now",
             fix="name another folder, or remove this one",
         )
-    marked.write_text(json.dumps(asked), encoding="utf-8")
+    write_closed_text(marked, json.dumps(asked))
     return state
 
 

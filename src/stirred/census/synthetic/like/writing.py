@@ -13,7 +13,7 @@ from stirred.census.synthetic.like.draws import PublicTable
 from stirred.census.synthetic.like.population import Figures, stand_in
 from stirred.errors import InputError, did_you_mean
 from stirred.frames import arrow_of
-from stirred.toml_text import toml_of
+from stirred.toml_text import plain_text, toml_of
 
 READING = ("files", "format", "separator", "header", "encoding", "table", "ddi", "columns", "where")
 
@@ -46,7 +46,7 @@ def write_stand_in(
         seed=seed,
     )
     made = stand_in(schema, figures, census.parent)
-    document = _document(toml_of(census.read_text(encoding="utf-8")), schema)
+    document = _document(toml_of(plain_text(census)), schema)
     parse(document, folder=out)
     out.mkdir(parents=True, exist_ok=True)
     for name, frame in made.items():
