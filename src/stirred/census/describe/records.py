@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stirred.census.codebook.typed import plain
 from stirred.census.describe.guess.facts import FEW, ColumnFacts, Sheet, value_of
 from stirred.census.describe.guess.roles import ColumnRoles
 from stirred.frames import collected
@@ -48,8 +49,8 @@ def record_of(
     if sheet.source is not None:
         source = sheet.source
         record["files"] = list(source.files)
-        for key in ("format", "ddi", "encoding", "decimal"):
-            if getattr(source, key) not in ("", "utf8", "."):
+        for key in ("format", "table", "sheet", "header_row", "ddi", "encoding", "decimal"):
+            if getattr(source, key) not in ("", "utf8", ".", 1):
                 record[key] = getattr(source, key)
     for key, words in WORDS.items():
         column = getattr(roles, key)
@@ -168,6 +169,6 @@ def _values(sheet: Sheet, facts: ColumnFacts) -> list[str | int]:
     if facts.shape == "text":
         value = value.cast(pl.String)
     elif not facts.dtype.is_integer():
-        value = value.cast(pl.Int64)
+        value = (plain(value) if facts.dtype == pl.String else value).cast(pl.Int64)
     found = collected(sheet.frame.select(value.drop_nulls().unique().sort()), streaming=True)
     return found.to_series().to_list()

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census import Census, Schema
+from stirred.census.canonical import keyed
 from stirred.census.codebook import parse
 from stirred.census.codebook.schema import RecordSchema
 from stirred.census.codebook.typed import variables_of
@@ -84,7 +85,8 @@ def _filled(census: Census, record: RecordSchema) -> RecordSchema:
             why="without them an identifier cannot be told from a category, and records are not read for a proposal",
             fix="let stirred data describe FILE… write the variables, or list them in census.toml",
         )
-    schema, types = census.schema, census.source(record.name).collect_schema()
+    schema = census.schema
+    types = keyed(schema, record, census.source(record.name)).collect_schema()
     home = home_of(schema, record)
     if record.household_from:
         types = layout(schema, record, types) or types
