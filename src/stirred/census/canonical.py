@@ -10,7 +10,7 @@ is read once:
 - truth values become the words true and false; dates become text as in 2020-04-01.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import polars as pl
 
@@ -74,19 +74,22 @@ def keyed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyF
                 )
     named = _named_beside_keys(schema, record)
     done = {part for parts in made.values() for part in parts} - named
-    keys = [_joined(name, parts) for name, parts in made.items()]
+    keys = [
+        joined(pl.col(part).cast(pl.String) for part in parts).alias(name) for name, parts in made.items()
+    ]
     return frame.with_columns(keys).drop(done)
 
 
-def _joined(name: str, parts: Sequence[str]) -> pl.Expr:
-    texts = [pl.col(part).cast(pl.String) for part in parts]
+def joined(parts: Iterable[pl.Expr]) -> pl.Expr:
+    """Texts as one text that is equal only where all of them are equal; empty where one of them is."""
+    texts = list(parts)
     filled = pl.all_horizontal((text != "").fill_null(value=False) for text in texts)
     # the mark between parts is written in another way inside them, so that no two keys become one
     safe = [
         text.str.replace_all("~", "~0", literal=True).str.replace_all("|", "~1", literal=True)
         for text in texts
     ]
-    return pl.when(filled).then(pl.concat_str(safe, separator="|")).alias(name)
+    return pl.when(filled).then(pl.concat_str(safe, separator="|"))
 
 
 def _named_beside_keys(schema: Schema, record: RecordSchema) -> set[str]:

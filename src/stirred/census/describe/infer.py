@@ -13,7 +13,14 @@ from stirred.census.describe.document import Description
 from stirred.census.describe.geography import geography_of
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.facts import Sheet, facts_of
-from stirred.census.describe.guess.links import FlatFile, flat_of, link_of, looks_like_a_key, size_agrees
+from stirred.census.describe.guess.links import (
+    FlatFile,
+    flat_of,
+    link_of,
+    looks_like_a_key,
+    size_agrees,
+    with_keys,
+)
 from stirred.census.describe.guess.roles import roles_of
 from stirred.census.describe.records import RecordGuess, record_of
 from stirred.census.failures import redact_errors
@@ -108,6 +115,7 @@ def compose(
     sheets: Sequence[Sheet], stems: Sequence[str], *, confidential: bool, guesses: Sequence[str] = ()
 ) -> Description:
     """The document for sheets whose facts are known; ``guesses`` are those made while the files were opened."""
+    sheets = [with_keys(sheet) for sheet in sheets]
     roles = [roles_of(sheet) for sheet in sheets]
     links = {link.persons: link for link in link_of(sheets, roles)}
     homes = {link.home for link in links.values()}
