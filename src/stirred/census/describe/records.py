@@ -16,6 +16,7 @@ Document = dict[str, object]
 LIST = "few values: list what may occur"
 MANY = "many values, so a number and not a category; it is not proposed for release"
 TEXTS = "text with many values, as names and notes have; not decided: list its levels to make it a variable"
+SMALL = 10  # so few texts are codes, however few fields are filled
 AGES = range(121)  # a public range, which does not depend on the records
 NEARLY = "not decided: nearly every record has another value, so it tells who is who"
 DOES_NOT_APPLY = re.compile(
@@ -81,7 +82,10 @@ def record_of(
         record["#"] = f"{sheet.rows:,} records"
     variables: Document = {}
     open_categories, numbers = [], []
-    for column, facts in sheet.columns.items():
+    # columns with one value come last: nobody wants the first tables of a plan by them
+    for column, facts in sorted(
+        sheet.columns.items(), key=lambda pair: sheet.enough and pair[1].distinct == 1
+    ):
         if column in areas or column in roles.taken:
             continue
         described = variable_of(sheet, facts, confidential=confidential)
@@ -181,7 +185,8 @@ def many_texts(sheet: Sheet, facts: ColumnFacts) -> bool:
         or isinstance(facts.dtype, pl.Enum)
     ):
         return False
-    return not category_like(facts) or facts.distinct > sheet.rows // 4
+    filled = sheet.rows - facts.empty
+    return not category_like(facts) or (facts.distinct > SMALL and facts.distinct > filled // 4)
 
 
 def nearly_unique(sheet: Sheet, facts: ColumnFacts) -> bool:

@@ -68,7 +68,7 @@ def proposed(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
     return ProposedPlan(
         text=_text(kind, found, title, place),
         files=dict(found.files),
-        choices=tuple(_choices(found)),
+        choices=(*_choices(found), *_left_out(schema)),
         undecided=found.undecided,
     )
 
@@ -104,6 +104,13 @@ def _choices(found: Proposal) -> Iterator[str]:
     if "tables" in found.reasons and "tables" not in found.settings:
         told = "; ".join(f"{record_type} by {' × '.join(by)}" for record_type, by in found.tables)
         yield f"tables: {told or 'none'} — {found.reasons['tables']}"
+
+
+def _left_out(schema: Schema) -> Iterator[str]:
+    """What census.toml leaves out of every release, by record type."""
+    for record in schema.records:
+        if record.leave_out:
+            yield f"not released: {', '.join(record.leave_out)} — leave_out of {record.name} records in census.toml"
 
 
 def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> str:

@@ -63,7 +63,8 @@ def with_keys(sheet: Sheet) -> Sheet:
             for facts in sheet.matching(names.HOUSEHOLD_ID)
             if facts.coded and not facts.unique and facts.distinct > 1
         ][:1]
-    number = next((facts for facts in sheet.matching(names.PERSON_NUMBER) if facts.coded), None)
+    like = [*sheet.matching(names.PERSON_NUMBER), *sheet.matching(names.PERSON_ID)]
+    number = next((facts for facts in like if facts.coded and not facts.unique), None)
     if number is None or not parts or number in parts:
         return home
     person = _with_key(home, [*parts, number])

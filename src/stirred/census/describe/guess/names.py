@@ -18,7 +18,7 @@ SURVEYS: Mapping[str, Mapping[str, str]] = {
     },
     "EU-LFS": {
         "household": "hhnum qhhnum",
-        "person": "hhseqnum seqnum",
+        "number": "hhseqnum seqnum",
         "weight": "coeff coeffy coeffq coeffhh coefc coeffmod",
         "place": "nuts nuts1 nuts2 nuts3 regionw",
         "size": "hhnbpers",
@@ -40,7 +40,8 @@ SURVEYS: Mapping[str, Mapping[str, str]] = {
     },
     "LSMS": {
         "household": "hhid hh_id case_id household_id household_id2 y2_hhid y3_hhid y4_hhid y5_hhid sdd_hhid",
-        "person": "indidy1 indidy2 indidy3 indidy4 indidy5 individual_id individual_id2 indiv",
+        "person": "indidy1 indidy2 indidy3 indidy4 indidy5 individual_id individual_id2",
+        "number": "indiv",
         "key": "cluster+hh clust+hh clust+nh clust+hhno cluster+hhno ea+hh ea+hhno ea_id+hh",
         "weight": "hh_wgt hhweight y5_panelweight y4_weights panelweight pw_w1 pw_w2 pw_w3 pw_w4 pw_w5 wta_hh wta_s",
         "place": "saq01 saq02 saq03 saq06 saq07 hh_a01_1 hh_a02_1 hh_a03_1 ea_id ea_id2 clusterid",
