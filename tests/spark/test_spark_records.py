@@ -208,6 +208,33 @@ def test_a_flat_person_file_is_split_here_and_never_read_whole_on_spark(spark: S
         spark.read(tmp_path / "census.toml")
 
 
+def test_keys_of_several_columns_link_on_spark_as_here(spark: Spark, tmp_path: Path) -> None:
+    homes = {
+        "dwelling": ["a", "a", "b|", "b"],
+        "number": [1.0, 2.0, 1.0, 1.0],
+        "county": ["x", "y", "x", "y"],
+    }
+    people = {
+        "dwelling": ["a", "a", "b", "b|", "a"],
+        "number": [1, 2, 1, 1, 2],
+        "sex": ["f", "m", "f", "m", "m"],
+    }
+    pq.write_table(pa.table(homes), tmp_path / "h.parquet")
+    pq.write_table(pa.table(people), tmp_path / "p.parquet")
+    (tmp_path / "census.toml").write_text("""
+    geography.spine = ["county"]
+    record.household = {files = ["h.parquet"], id = ["dwelling", "number"]}
+    record.person = {files = ["p.parquet"], household = ["dwelling", "number"]}
+    """)
+    here = read(tmp_path)
+    there = spark.census(here)
+    assert here.counts("person", ["county", "sex"]).to_pydict() == {
+        "county": ["x", "x", "y", "y"], "sex": ["f", "m", "f", "m"], "count": [1, 1, 1, 2],
+    }  # fmt: skip
+    assert there.counts("person", ["county", "sex"]) == here.counts("person", ["county", "sex"])
+    assert there.columns("person") == here.columns("person") == ("sex", "dwelling+number")
+
+
 def of(**columns: Any) -> Census:
     """Two record types; columns are the household's."""
     schema = {

@@ -10,7 +10,8 @@
   stirred plan tune plan.toml --target "mape county×tenure <= 2%"
                                                      the smallest loss that reaches it, on a stand-in
   stirred plan tune plan.toml --goal "mae hispanic×county <= 2" --goal "mae total×block <= 3" --limit "hispanic <= 14"
-                                                     other shares of the same budget (TopDown), in a plan beside this one
+                                                     other shares of the same budget (TopDown), in a plan beside this one;
+                                                     for goals that are met already, the smallest budget
   stirred plan rehearse plan.toml --runs 20          bias, spread and coverage over replicate runs on a stand-in
   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
   stirred plan schema                                the JSON schema of plan.toml
@@ -153,10 +154,13 @@ def _named(arguments: argparse.Namespace) -> int:
 
 
 def _propose(path: Path, arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.registry import OWN, find
+    from stirred.mechanisms.registry import find, usual
+    from stirred.publish.plan.named import schema_of
     from stirred.publish.plan.proposing import READ, proposed
 
-    found = proposed(find(arguments.mechanism or OWN[0].name), Path(arguments.census), path)
+    census = Path(arguments.census)
+    name = arguments.mechanism or usual(schema_of(census).spine)
+    found = proposed(find(name), census, path)
     found.write(path)
     if arguments.json:
         told = {"choices": list(found.choices), "undecided": list(found.undecided)}

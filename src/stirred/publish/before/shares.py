@@ -26,7 +26,7 @@ class TunedPlan:
 def tune_shares(
     plan: Plan, goals: Sequence[Goal], caps: Sequence[Cap] = (), *, stem: str | None = None
 ) -> TunedPlan:
-    """The plan whose first mechanism reaches the goals at its own budget; asks the mechanism, which answers for itself.
+    """The plan whose first mechanism reaches the goals at its own budget, or at less where they are met already.
 
     ``stem`` begins the names of its files, so that several tuned plans can lie beside each other.
     """

@@ -23,6 +23,7 @@ ENDINGS = (
     ".xml",
     ".gz",
     ".sav",
+    ".xlsx",
     ".dta",
     ".json",
     ".geojson",
