@@ -64,6 +64,12 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
     """Add what every command of a release ends with: invalid records, language, engine and JSON."""
     add_invalid_argument(parser, default="refuse")
     add_language_argument(parser)
+    parser.add_argument(
+        "--accept-small-effect",
+        metavar="REASON",
+        default="",
+        help="publish although the release is expected to be nearly the truth; the reason stands on the card's first line",
+    )
     add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -91,7 +97,14 @@ def run(name: str, arguments: argparse.Namespace) -> int:
             fix="--out packet/, or --check to see only the promise",
         )
     require_room(out)
-    plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid, language=arguments.language)
+    plan = plan_of(
+        mechanism,
+        path.parent,
+        census=path.name,
+        invalid=invalid,
+        language=arguments.language,
+        accept_small_effect=arguments.accept_small_effect,
+    )
     return release(plan, out, arguments)
 
 

@@ -198,6 +198,8 @@ def _check(arguments: argparse.Namespace) -> int:
             [list(part) for part in found.parts],
         )
     )
+    for effect in found.effects:
+        out.print(f"expected effect: {effect}")
     for guard in found.guards:
         out.print(f"guard: {guard.name}: {guard.finding}")
     for words in found.unexplained:

@@ -9,7 +9,7 @@ from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Guard, Mechanism
 from stirred.publish.before.promise import spent, stated
-from stirred.publish.before.refusals import require_variables
+from stirred.publish.before.refusals import require_effects, require_variables
 from stirred.publish.packet.receipt import guard_lines
 from stirred.publish.plan.description import Plan, Reason
 from stirred.spec import Invariant, Specification
@@ -41,6 +41,7 @@ class Explanation:
     records: int
     seconds: float
     memory: int
+    effects: tuple[str, ...] = ()  # how far each mechanism is expected to change what it reads
     guards: tuple[Guard, ...] = ()  # for the office alone: one of them may come from a trial draw
 
     def document(self) -> dict[str, object]:
@@ -62,6 +63,7 @@ class Explanation:
             "records": self.records,
             "estimated_seconds": round(self.seconds),
             "estimated_memory_bytes": self.memory,
+            "expected_effect": list(self.effects),
             "guards": guard_lines(self.guards),
         }
 
@@ -75,7 +77,7 @@ def explain(
         plan.checked_census(place) if census is None else place.census(census.checked(invalid=plan.invalid))
     )
     require_variables(plan, census)
-    promise = stated(plan, census, place)
+    promise = require_effects(plan, stated(plan, census, place))
     whole = promise.whole
     kept = tuple(
         Kept(words=invariant.words(), numbers=_numbers(invariant, census)) for invariant in whole.multiverse
@@ -104,6 +106,7 @@ def explain(
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
         memory=FLOOR_BYTES + max(m.bytes_per_record for m in plan.mechanisms) * records,
         guards=tuple(guards),
+        effects=tuple(str(effect.words()) for effect in promise.effects if effect is not None),
     )
 
 

@@ -9,7 +9,9 @@ from stirred.census import Census
 from stirred.engine import Engine, Progress
 from stirred.engine.choice import engine_named
 from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
+from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.effect import require_effect
 from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, Questions, TablePlan
 from stirred.publish.plan.totals import public_totals, require_totals
@@ -48,7 +50,22 @@ def prepare(
             require_finite(part, mechanism.published_without_guarantee)
     if all(part.budget.is_finite for part in promise.parts):
         require_finite(promise.whole)
+    promise = require_effects(plan, promise, rehearsal=rehearsal)
     return ReadyPlan(census=census, promise=promise, engine=place)
+
+
+def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False) -> PlanPromise:
+    """Refuse a plan that is expected to publish nearly the truth; return the promise with the note of an accepted one.
+
+    A rehearsal without noise has no effect by intention, and its packet is marked as not private.
+    """
+    notes: list[Phrase] = []
+    for step, effect in zip(plan.steps, promise.effects, strict=True):
+        if not (rehearsal and step.mechanism.noiseless):
+            notes += require_effect(effect, plan.accept_small_effect, mechanism=step.label)
+    if not notes:
+        return promise
+    return replace(promise, whole=replace(promise.whole, notes=(*notes, *promise.whole.notes)))
 
 
 def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
