@@ -3,7 +3,7 @@
 import numpy as np
 
 from stirred.census import Census
-from stirred.mechanisms.swapping.guards.identifiers import identifying
+from stirred.mechanisms.identifiers import identifying
 
 ROWS = 400
 
