@@ -17,7 +17,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "spark": ("pyspark", "pandas"),
     "stat": ("pyreadstat",),
     "web": ("starlette", "uvicorn", "python_multipart"),
-    "xlsx": ("xlsxwriter",),
+    "xlsx": ("python_calamine", "xlsxwriter"),
 }
 
 

@@ -68,6 +68,8 @@ class Assessment:
             detailed_summary(item.pair, characteristic=item.name, geography=item.by[0], edges=_edges(item.by))
             for item in self.tables
         ]
+        # a table of records that do not exist has no cell, and no class of sizes
+        frames = [frame for frame in frames if frame.height]
         return pl.concat(frames) if frames else pl.DataFrame()
 
     def exact_tables(self, *, promised: bool | None = None) -> tuple[str, ...]:

@@ -4,19 +4,19 @@ A text file has no types, SPSS has no whole numbers, and pandas turns whole numb
 a column decides the draw and the released bytes. The schema states it; where the schema leaves it open, the column
 is read once:
 
-- in a text file, whole numbers as they are usually written (7, never 07 or +7; 1e+05 as R does) are whole numbers, and
+- in a text file, whole numbers as they are usually written (7, never 07 or +7; 1e+05 as R does, 7.0) are whole numbers, and
   other numbers are numbers, unless the column holds identifiers or codes; a format with types keeps its text;
 - decimals that are all whole become whole numbers; NaN is an empty value;
 - truth values become the words true and false; dates become text as in 2020-04-01.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import polars as pl
 
 from stirred.census.codebook.schema import Levels, RecordSchema, Schema
 from stirred.census.codebook.typed import EXACT, plain
-from stirred.errors import DataError
+from stirred.errors import DataError, SchemaError, did_you_mean
 from stirred.frames import collected
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -42,9 +42,65 @@ def open_columns(
     spine = {name for level in geography.spine for name in (level.columns or (level.name,))}
     closed |= spine if geography.typed_as else set()
     closed |= {record.kinds.column} if record.kinds is not None else set()
-    codes = {record.id, record.household, *spine}
+    parts = {name for _, names in record.keys for name in names}  # a key is made of values in their one form
+    codes = {record.id, record.household, *parts, *spine}
     codes |= {off.column or off.name for off in geography.off_spine}
-    return [name for name in columns.names() if name not in closed], frozenset(codes)
+    return [name for name in columns.names() if name not in closed or name in parts], frozenset(codes)
+
+
+def keyed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The frame with one column of text for each key of several columns, equal only where all of them are equal.
+
+    The columns of a key are then dropped, unless the schema names one for something else. A key with an empty part is
+    empty. A column that is there already was made before.
+
+    >>> from stirred.census.codebook.parse import parse
+    >>> schema = parse({"record": {"household": {"id": ["dwelling", "number"]}}})
+    >>> homes = pl.LazyFrame({"dwelling": ["a", "a|1", None], "number": [1, 2, 3]})
+    >>> keyed(schema, schema.record("household"), homes).collect().to_series().to_list()
+    ['a|1', 'a~11|2', None]
+    """
+    columns = frame.collect_schema()
+    made = {name: parts for name, parts in record.keys if name not in columns}
+    if not made:
+        return frame
+    for name, parts in made.items():
+        for part in parts:
+            if part not in columns:
+                raise SchemaError(
+                    f"the {record.name} file lacks {part}",
+                    why=f"the key {name} is made of it",
+                    fix=f"{part}: {did_you_mean(part, columns.names())}",
+                )
+    named = _named_beside_keys(schema, record)
+    done = {part for parts in made.values() for part in parts} - named
+    keys = [
+        joined(pl.col(part).cast(pl.String) for part in parts).alias(name) for name, parts in made.items()
+    ]
+    return frame.with_columns(keys).drop(done)
+
+
+def joined(parts: Iterable[pl.Expr]) -> pl.Expr:
+    """Texts as one text that is equal only where all of them are equal; empty where one of them is."""
+    texts = list(parts)
+    filled = pl.all_horizontal((text != "").fill_null(value=False) for text in texts)
+    # the mark between parts is written in another way inside them, so that no two keys become one
+    safe = [
+        text.str.replace_all("~", "~0", literal=True).str.replace_all("|", "~1", literal=True)
+        for text in texts
+    ]
+    return pl.when(filled).then(pl.concat_str(safe, separator="|"))
+
+
+def _named_beside_keys(schema: Schema, record: RecordSchema) -> set[str]:
+    """The columns that the schema uses for something else than keys of several columns."""
+    geography = schema.geography
+    named = {column for level in geography.spine for column in (level.columns or (level.name,))}
+    named |= {off.column or off.name for off in geography.off_spine}
+    named |= {name for variable in record.variables for name in (variable.source, variable.imputed)}
+    named |= {name for name, _ in record.where}
+    named |= {record.id, record.household, record.household_from, record.size, record.weight}
+    return named | ({record.kinds.column} if record.kinds is not None else set())
 
 
 def _truth(levels: Levels, dtype: pl.DataType | None) -> bool:

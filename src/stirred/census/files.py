@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 import pyarrow as pa
 
-from stirred.census.canonical import Forms, forms_of, open_columns, shaped
+from stirred.census.canonical import Forms, forms_of, keyed, open_columns, shaped
 from stirred.census.codebook.domain import domain_of
 from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.census.codebook.typed import loosely, raw, typed
@@ -116,7 +116,7 @@ class CensusFiles:
     def _unsplit(self, record: RecordSchema) -> pl.LazyFrame:
         """The file or table of a record type, with every value in its one form."""
         with redact_errors(record.name):
-            return shaped(self.source(record.name), self.forms(record.name))
+            return keyed(self.schema, record, shaped(self.source(record.name), self.forms(record.name)))
 
     def source(self, record_type: str) -> pl.LazyFrame:
         """The file or table of a record type as it is given; households and persons of one file may share a table."""

@@ -3,7 +3,8 @@
 stirred data describe households.parquet persons.parquet > census.toml
     guesses a census.toml from files: identifiers, links, weights, areas that nest, households inside a person
     file. Edit it by hand: what is not decided is marked. Levels and counts are read off the records, so they
-    are left out unless you say --confidential.
+    are left out unless you say --confidential. Of a database name the --table, of a workbook with several sheets the
+    --sheet, once for each record type.
 
 stirred data check census.toml
     holds the records against the schema and tells every problem at once, by column, rule and count, never by
@@ -37,6 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     describe.add_argument(
         "--confidential", action="store_true", help="write levels, ranges and counts of the records too"
+    )
+    describe.add_argument(
+        "--format",
+        default="",
+        metavar="FORMAT",
+        help="of the files, where their names do not tell it: csv, …",
+    )
+    describe.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a table of a DuckDB database, or H or P of an IPUMS extract; once per record type",
+    )
+    describe.add_argument(
+        "--sheet",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a sheet of an Excel workbook; once per record type",
     )
     describe.add_argument("--ddi", default="", help="the codebook of an IPUMS extract")
     describe.add_argument("--out", type=Path, help="write the census.toml there instead of showing it")
@@ -105,7 +126,14 @@ def _describe(arguments: argparse.Namespace) -> int:
     folder = Path() if arguments.out is None else arguments.out.parent
     with bars(quiet=arguments.json) as progress:
         document = describe(
-            files, folder=folder, confidential=arguments.confidential, ddi=arguments.ddi, progress=progress
+            files,
+            folder=folder,
+            confidential=arguments.confidential,
+            ddi=arguments.ddi,
+            format=arguments.format,
+            tables=arguments.table,
+            sheets=arguments.sheet,
+            progress=progress,
         )
     text = document.toml()
     if arguments.out is not None:

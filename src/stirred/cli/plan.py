@@ -152,10 +152,13 @@ def _named(arguments: argparse.Namespace) -> int:
 
 
 def _propose(path: Path, arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.registry import OWN, find
+    from stirred.mechanisms.registry import find, usual
+    from stirred.publish.plan.named import schema_of
     from stirred.publish.plan.proposing import READ, proposed
 
-    found = proposed(find(arguments.mechanism or OWN[0].name), Path(arguments.census), path)
+    census = Path(arguments.census)
+    name = arguments.mechanism or usual(schema_of(census).spine)
+    found = proposed(find(name), census, path)
     found.write(path)
     if arguments.json:
         told = {"choices": list(found.choices), "undecided": list(found.undecided)}

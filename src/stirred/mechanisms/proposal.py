@@ -1,7 +1,7 @@
 """What a mechanism proposes without seeing a record: settings and tables that fit a schema, settings that reach goals."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -39,14 +39,31 @@ def root(schema: Schema) -> RecordSchema:
 
 def areas(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
     """The levels of the spine that records of a type have, coarsest first."""
-    found = tuple(level for level in schema.spine if level in record.names)
+    found = areas_if_any(schema, record)
     if not found:
         raise PlanError(
-            f"no plan can be proposed: {record.name} records have no geography",
-            why="a mechanism protects where records are, and census.toml names no level of areas",
-            fix='name the columns of areas, coarsest first: [geography] spine = ["region", "district"]',
+            f"this mechanism cannot be proposed: {record.name} records have no geography",
+            why="it protects where records are, and census.toml names no level of areas",
+            fix='name the columns of areas, coarsest first: [geography] spine = ["region", "district"]; '
+            "or publish tables, which need no areas: --mechanism gaussian-tables",
         )
     return found
+
+
+def areas_if_any(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
+    """The levels of the spine that records of a type have, coarsest first, or none."""
+    return tuple(level for level in schema.spine if level in record.names)
+
+
+def of_tables(
+    schema: Schema, record: RecordSchema, found: Sequence[VariableSchema]
+) -> tuple[list[list[str]], str]:
+    """Tables of the coarsest area, where there are areas, by each of these variables; and why these."""
+    level = list(areas_if_any(schema, record)[:1])
+    tables = [[*level, variable.name] for variable in found] or ([level] if level else [])
+    if level:
+        return tables, "the coarsest level of the geography by each of the first categories"
+    return tables, "each of the first categories; census.toml names no areas, and these tables need none"
 
 
 def variables(schema: Schema, record: RecordSchema) -> Iterator[VariableSchema]:

@@ -3,6 +3,7 @@
 A package announces a mechanism in its metadata: group ``stirred.mechanisms``, the mechanism's name, ``module:Class``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -208,6 +209,15 @@ def registered() -> dict[str, Registration]:
                 fix="uninstall one of the packages, or rename its mechanism",
             )
     return found
+
+
+def usual(spine: Sequence[str]) -> str:
+    """The name of the mechanism that is proposed where none is asked for: a swap, and tables where there are no areas.
+
+    >>> usual(["region", "district"]), usual([])
+    ('permutation-swapping', 'gaussian-tables')
+    """
+    return OWN[0].name if spine else "gaussian-tables"
 
 
 def find(name: str) -> "type[Mechanism]":

@@ -345,7 +345,11 @@ def test_a_person_of_a_type_that_has_no_facility_is_refused_by_count(tmp_path):
     )
     with pytest.raises(InfeasibleError, match="'residents' does not hold in the census") as caught:
         office(census, earlier(census, tmp_path))
-    assert "1 geounits of level" in str(caught.value)
+    # one block is at fault: its persons are of a type without a facility, and a facility has nobody
+    told = str(caught.value)
+    assert "level block, the lowest at fault, has 1 geounit with fewer records than it asks for" in told
+    assert "1 geounit with more records than it allows" in told
+    assert not any(code in told for code in homes["block"].unique())
 
 
 def with_own_types(census: Census) -> Census:

@@ -17,7 +17,7 @@ from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.topdown import TopDown, Workload, accounting
 from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of
-from stirred.mechanisms.topdown.tuning.shares import chosen, largest_rho_squared, problem
+from stirred.mechanisms.topdown.tuning.shares import chosen, excess, largest_rho_squared, problem, smallest
 from stirred.mechanisms.topdown.tuning.tuned import _worse
 from stirred.publish import load
 
@@ -185,3 +185,46 @@ def test_the_table_that_loses_most_is_named() -> None:
     assert " × block: from " in words
     before, after = (float(text) for text in words.rstrip(".").rsplit(": from ", 1)[1].split(" to "))
     assert 1.02 * before < after <= 3.01 * before  # a ninth of ρ² is three times the error at most
+
+
+def test_goals_that_are_met_have_a_smallest_budget() -> None:
+    """No other shares reach the goals with less: random ones around the best, scaled until they do, need more."""
+    goals = [Goal.parse("mae votingage×county <= 20"), Goal.parse("mae total×block <= 30")]
+    asked = problem(SMALL, SHAPE, goals, ())
+    assert excess(asked) > 1
+    found = smallest(asked)
+    assert found.sum() < asked.reference.sum() / excess(asked) + 1e-12
+
+    def needed(rho: np.ndarray) -> float:  # a variance is inversely proportional to the total
+        errors = (2 / np.pi * asked.errors.variances(rho, asked.asked)) ** 0.5
+        allowed = np.array([20 * 0.92, 30 * 0.995])
+        return float(rho.sum() * ((errors / allowed) ** 2).max())
+
+    assert needed(found) == pytest.approx(found.sum(), rel=0.01)
+    # the detailed query of the leaves keeps a tenth of what it would have with the plan's own shares
+    detailed = asked.pairs.index(("block", "detailed"))
+    floor = 0.1 * asked.reference[detailed] / excess(asked)
+    dice, compared = np.random.default_rng(1), 0
+    for _ in range(400):
+        other = found * np.exp(dice.normal(0, 0.5, len(found)))
+        other *= needed(other) / other.sum()
+        if other[detailed] >= floor:
+            compared += 1
+            assert other.sum() > 0.99 * found.sum()
+    assert compared > 50
+
+
+def test_a_plan_whose_goals_are_met_gets_the_smallest_budget(tmp_path, capsys) -> None:
+    write_preset("demo", tmp_path / "census", households=300)
+    (tmp_path / "plan.toml").write_text(
+        'title = "t"\ncensus = "census/census.toml"\n[[mechanism]]\nname = "topdown"\nworkload = "small"\n'
+    )
+    goals = ["--goal", "mae votingage×county <= 30"]
+    assert main(["plan", "tune", str(tmp_path / "plan.toml"), *goals, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["sentence"].startswith("The goals are met already at ρ² = ")
+    assert "falls" not in found["sentence"]
+    made = Workload.load(tmp_path / "tuned-workload.toml")
+    assert made.rho_squared < SMALL.rho_squared
+    assert f"exactly {made.rho_squared}" in found["sentence"]
+    assert all(error["after"] <= error["goal"] for error in found["errors"])

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -185,7 +185,7 @@ def _shapes(model: GeographyModel, spine: tuple[str, ...]) -> ShapeFile | None:
 
 def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | None) -> RecordSchema:
     home = _flat_home(name, model, census)
-    household = model.household or (census.record[home].household_from if home else "")
+    household = key_name(model.household) or (key_name(census.record[home].household_from) if home else "")
     linked_to = model.of or home or ("household" if household and "household" in census.record else "")
     if household and not linked_to:
         linked_to = next((n for n, r in census.record.items() if n != name and r.id), "")
@@ -203,16 +203,33 @@ def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | N
         name=name,
         source=_source(model if model.files else _partner(name, home, census) or model),
         variables=tuple(_variable(key, variable, folder) for key, variable in model.variables.items()),
-        id=model.id or model.household_from,
+        id=key_name(model.id) or key_name(model.household_from),
         household=household,
         linked_to=linked_to,
-        household_from=model.household_from,
+        household_from=key_name(model.household_from),
+        keys=_keys(model, *([census.record[home]] if home else [])),
         leave_out=tuple(model.leave_out),
         size=model.size,
         weight=model.weight,
         kinds=kinds,
         where=tuple((key, tuple(codes)) for key, codes in model.where.items()),
     )
+
+
+def key_name(columns: str | Sequence[str]) -> str:
+    """The name of a key: its column, or of several columns the one that is made of them.
+
+    >>> key_name("hid"), key_name(["CODUSU", "NRO_HOGAR"])
+    ('hid', 'CODUSU+NRO_HOGAR')
+    """
+    return columns if isinstance(columns, str) else "+".join(columns)
+
+
+def _keys(*models: RecordModel) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The keys of several columns; persons have also that of the households made from their file."""
+    given = [key for model in models for key in (model.id, model.household, model.household_from)]
+    several = {key_name(key): tuple(key) for key in given if not isinstance(key, str) and len(key) > 1}
+    return tuple(several.items())
 
 
 def _flat_home(name: str, model: RecordModel, census: CensusModel) -> str:
@@ -246,6 +263,8 @@ def _source(model: RecordModel) -> Source:
         encoding=model.encoding,
         decimal=model.decimal,
         table=model.table,
+        sheet=model.sheet,
+        header_row=model.header_row,
         ddi=model.ddi,
         columns=tuple(model.columns),
     )

@@ -163,7 +163,9 @@ class Source:
     header: bool = True
     encoding: str = "utf8"
     decimal: Literal[".", ","] = "."  # the mark in numbers of delimited text
-    table: str = ""
+    table: str = ""  # of a database
+    sheet: str = ""  # of a workbook; its only visible one when empty
+    header_row: int = 1  # of a sheet: the row with the names of the columns
     ddi: str = ""
     columns: tuple[str, ...] = ()
 
@@ -179,6 +181,8 @@ class RecordSchema:
     household: str = ""  # the column that holds the id of the linked record
     linked_to: str = ""  # the record type linked to
     household_from: str = ""  # the column of a person file whose values are the households
+    # keys of several columns: the name of the column that is made of them, and the columns
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     leave_out: tuple[str, ...] = ()  # columns of the files that are not variables
     size: str = ""  # the variable that says how many persons live there
     weight: str = ""

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_v
 Code = StrictStr | StrictInt
 Codes = list[StrictStr] | list[StrictInt]
 Name = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
+Key = str | Annotated[list[Name], Field(min_length=1)]  # several columns are one key together
 Span = range  # the model below has a field of that name
 SPAN = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
 
@@ -185,11 +186,13 @@ class RecordModel(Strict):
     encoding: Literal["utf8", "latin1"] = "utf8"
     decimal: Literal[".", ","] = "."
     table: str = ""
+    sheet: str = ""
+    header_row: Annotated[int, Field(ge=1)] = 1
     ddi: str = ""
     columns: list[str] = []
-    id: str = ""
-    household: str = ""
-    household_from: str = ""
+    id: Key = ""
+    household: Key = ""
+    household_from: Key = ""
     of: str = ""
     leave_out: list[str] = []
     size: str = ""

@@ -218,16 +218,17 @@ def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
 
 
 def plain(value: pl.Expr) -> pl.Expr:
-    """Whole numbers that a program wrote in powers of ten in digits, as the same number stands in other files.
+    """Whole numbers that a program wrote in powers of ten, or with ".0", in digits, as they stand in other files.
 
-    >>> pl.Series(["1e+05", "1,2e+07", "1.5e+00", "1e5"]).to_frame("n").select(plain(pl.col("n")))["n"].to_list()
-    ['100000', '12000000', '1.5e+00', '1e5']
+    >>> written = pl.Series(["1e+05", "1,2e+07", "1.5e+00", "1e5", "57.0", "1.5"])
+    >>> written.to_frame("n").select(plain(pl.col("n")))["n"].to_list()
+    ['100000', '12000000', '1.5e+00', '1e5', '57', '1.5']
     """
     written = value.str.contains("e+", literal=True) & value.str.contains(SCIENTIFIC)
     number = pl.when(written).then(value.str.replace(",", ".", literal=True)).cast(NUMBER, strict=False)
     whole = (number == number.floor()) & (number.abs() < EXACT)
     digits = pl.when(whole).then(number).cast(INTEGER, strict=False).cast(pl.String)
-    return pl.coalesce(digits, value)
+    return pl.coalesce(digits, value.str.strip_suffix(".0"))
 
 
 def _cast(value: pl.Expr, name: str, dtype: pl.DataType | None, target: pl.DataType | None) -> pl.Expr:

@@ -115,9 +115,9 @@ def _record(record: RecordSchema) -> dict[str, object]:
     kinds = record.kinds
     return _given(
         **_source(record.source),
-        id=record.id if record.id != record.household_from else "",
-        household=record.household,
-        household_from=record.household_from,
+        id=_key(record, record.id) if record.id != record.household_from else "",
+        household=_key(record, record.household),
+        household_from=_key(record, record.household_from),
         of=record.linked_to if record.linked_to != "household" else "",
         size=record.size,
         weight=record.weight,
@@ -136,9 +136,15 @@ def _record(record: RecordSchema) -> dict[str, object]:
     )
 
 
+def _key(record: RecordSchema, name: str) -> str | list[str]:
+    """A key as census.toml has it: its column, or the columns that it is made of."""
+    parts = dict(record.keys).get(name)
+    return name if parts is None else list(parts)
+
+
 def _source(source: Source) -> dict[str, object]:
     plain = Source()
-    keys = ("format", "separator", "header", "encoding", "decimal", "table", "ddi")
+    keys = ("format", "separator", "header", "encoding", "decimal", "table", "sheet", "header_row", "ddi")
     changed = {key: getattr(source, key) for key in keys if getattr(source, key) != getattr(plain, key)}
     return {"files": list(source.files), **changed, "columns": list(source.columns)}
 

@@ -7,7 +7,10 @@ from stirred.census.describe.guess import names
 from stirred.census.describe.guess.nesting import KNOWN, WIDTH, Nesting, nesting_of
 from stirred.census.describe.records import Document, RecordGuess
 
-UNDECIDED = "geography: not decided: no column nests in another, and none is named like a place"
+UNDECIDED = (
+    "geography: not decided: no column nests in another, and none is named like a place; without areas tables with noise "
+    "or cell keys can be published, and no swap"
+)
 
 
 def geography_of(parts: Sequence[RecordGuess], guesses: list[str]) -> tuple[Document, dict[str, str]]:
@@ -32,6 +35,16 @@ def geography_of(parts: Sequence[RecordGuess], guesses: list[str]) -> tuple[Docu
     document: Document = {"spine": list(named.values())}
     document["#spine"] = _why(nesting)
     guesses.append(f"geography: {' > '.join(named.values())} ({_why(nesting)})")
+    guesses += [
+        f"geography: not decided: whether each {named[column]} lies in one area above it (too few records to tell)"
+        for column in nesting.weak
+    ]
+    for column in nesting.finer:
+        part.roles.leave_out.setdefault(
+            column,
+            f"each value lies in one {named[nesting.chain[-1]]}, so it tells the place; not decided: if it is an area, "
+            f"add it to the spine: spine = [{', '.join(f'{chr(34)}{name}{chr(34)}' for name in (*named.values(), column))}]",
+        )
     renamed = {level: {"column": column} for column, level in named.items() if level != column}
     if renamed:
         document["level"] = renamed

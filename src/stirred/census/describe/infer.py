@@ -13,15 +13,23 @@ from stirred.census.describe.document import Description
 from stirred.census.describe.geography import geography_of
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.facts import Sheet, facts_of
-from stirred.census.describe.guess.links import FlatFile, flat_of, link_of, looks_like_a_key, size_agrees
+from stirred.census.describe.guess.links import (
+    FlatFile,
+    flat_of,
+    link_of,
+    looks_like_a_key,
+    size_agrees,
+    with_keys,
+)
 from stirred.census.describe.guess.roles import roles_of
 from stirred.census.describe.records import RecordGuess, record_of
 from stirred.census.failures import redact_errors
 from stirred.census.progress import Progress, silent
-from stirred.census.readers import delimited, open_source
+from stirred.census.readers import delimited, open_source, workbook
 from stirred.census.readers.dispatch import format_of
 from stirred.census.readers.limits import COMPRESSED, require_lines
 from stirred.census.readers.paths import resolve
+from stirred.errors import InputError
 
 
 def describe(
@@ -30,35 +38,66 @@ def describe(
     folder: Path | None = None,
     confidential: bool = False,
     ddi: str = "",
+    format: str = "",  # noqa: A002 — the key of census.toml
+    tables: Sequence[str] = (),
+    sheets: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Description:
     """A document of the shape of census.toml for files: record types, links, geography and variables.
 
     Levels, ranges and counts are taken from the records only with ``confidential``; otherwise only the names of
     columns, their types and their roles are shown. Codes of a codebook are metadata and always shown.
+    ``format`` is that of all files, where their names do not tell it; of a database each of ``tables`` is a record
+    type, of a workbook each of ``sheets``.
     """
     report = progress or silent
     where = folder or Path()
-    sheets = []
-    for done, name in enumerate(files):
-        report(Path(name).name, done, len(files) + 1)
-        source = Source(files=(name,), ddi=ddi)
-        kind = format_of(source, where)
-        encoding = _encoding(source, where) if kind == "csv" else "utf8"
-        source = Source(files=(name,), ddi=ddi, format="" if _obvious(name) else kind, encoding=encoding)
-        with redact_errors(_stem(name)):
+    sources = [source for name in files for source in _sources(name, where, ddi, format, tables, sheets)]
+    if (tables and not any(source.table for source in sources)) or (
+        sheets and not any(source.sheet for source in sources)
+    ):
+        raise InputError(
+            "a table or a sheet was named for files that have none",
+            why="tables are of DuckDB databases and IPUMS extracts, sheets of Excel workbooks",
+            fix="leave out --table or --sheet, or check the files",
+        )
+    found, stems, guesses = [], [], []
+    for done, source in enumerate(sources):
+        name, stem = source.files[0], _stem(source.table or source.sheet or source.files[0])
+        report(Path(name).name, done, len(sources) + 1)
+        with redact_errors(stem):
             frame = open_source(source, where)
             rows, columns = facts_of(frame)
             comma = any(facts.comma for facts in columns.values())
             source = replace(source, decimal="," if comma else ".")
             labels = codebook_of(source, where)
-        sheet = Sheet(name=_known_type(_stem(name)), frame=frame, rows=rows, columns=columns)
-        sheets.append(replace(sheet, source=source, labels=labels))
-    report("structure", len(files), len(files) + 1)
+        if source.header_row > 1:
+            guesses.append(f"{Path(name).name}: the names of the columns stand in row {source.header_row}")
+        sheet = Sheet(name=_known_type(stem), frame=frame, rows=rows, columns=columns)
+        found.append(replace(sheet, source=source, labels=labels))
+        stems.append(stem)
+    report("structure", len(sources), len(sources) + 1)
     with redact_errors("described"):
-        result = compose(sheets, [_stem(name) for name in files], confidential=confidential)
-    report("done", len(files) + 1, len(files) + 1)
+        result = compose(found, stems, confidential=confidential, guesses=guesses)
+    report("done", len(sources) + 1, len(sources) + 1)
     return result
+
+
+def _sources(
+    name: str, folder: Path, ddi: str, asked: str, tables: Sequence[str], sheets: Sequence[str]
+) -> list[Source]:
+    """How a file is read: once, or once for each of its tables or sheets that were named."""
+    plain = Source(files=(name,), ddi=ddi, format=asked)
+    kind = format_of(plain, folder)
+    source = replace(plain, format="" if not asked and _obvious(name) else kind)
+    if kind == "csv":
+        return [replace(source, encoding=_encoding(source, folder))]
+    if kind in ("duckdb", "ipums") and tables:
+        return [replace(source, table=table) for table in tables]
+    if kind == "xlsx":
+        chosen = [replace(source, sheet=sheet) for sheet in sheets] or [source]
+        return [replace(one, header_row=workbook.header_row_of(one, folder)) for one in chosen]
+    return [source]
 
 
 def describe_tables(tables: Mapping[str, pl.LazyFrame], *, confidential: bool = False) -> Description:
@@ -72,8 +111,11 @@ def describe_tables(tables: Mapping[str, pl.LazyFrame], *, confidential: bool = 
         return compose(sheets, list(tables), confidential=confidential)
 
 
-def compose(sheets: Sequence[Sheet], stems: Sequence[str], *, confidential: bool) -> Description:
-    """The document for sheets whose facts are known."""
+def compose(
+    sheets: Sequence[Sheet], stems: Sequence[str], *, confidential: bool, guesses: Sequence[str] = ()
+) -> Description:
+    """The document for sheets whose facts are known; ``guesses`` are those made while the files were opened."""
+    sheets = [with_keys(sheet) for sheet in sheets]
     roles = [roles_of(sheet) for sheet in sheets]
     links = {link.persons: link for link in link_of(sheets, roles)}
     homes = {link.home for link in links.values()}
@@ -106,11 +148,11 @@ def compose(sheets: Sequence[Sheet], stems: Sequence[str], *, confidential: bool
                     f'if it is the household, set household_from = "{name}"'
                 )
         parts.append(part)
-    guesses: list[str] = []
-    geography, areas = geography_of(parts, guesses)
-    records = {part.name: record_of(part, areas, guesses, confidential=confidential) for part in parts}
+    told = list(guesses)
+    geography, areas = geography_of(parts, told)
+    records = {part.name: record_of(part, areas, told, confidential=confidential) for part in parts}
     document = {"format": 1, "name": "census", **({"geography": geography} if geography else {})}
-    return Description({**document, "record": records}, guesses=guesses)
+    return Description({**document, "record": records}, guesses=told)
 
 
 def _flat_parts(sheet: Sheet, flat: FlatFile, *, taken: Sequence[str]) -> list[RecordGuess]:
@@ -169,7 +211,16 @@ def _known_type(stem: str) -> str:
 
 
 def _obvious(name: str) -> bool:
-    return Path(name).suffix.lower() in (".parquet", ".csv", ".sav", ".dta", ".duckdb", ".arrow", ".tsv")
+    return Path(name).suffix.lower() in (
+        ".parquet",
+        ".csv",
+        ".sav",
+        ".dta",
+        ".duckdb",
+        ".arrow",
+        ".tsv",
+        ".xlsx",
+    )
 
 
 def _encoding(source: Source, folder: Path) -> str:

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stirred.census.codebook.typed import plain
 from stirred.census.describe.guess.facts import FEW, ColumnFacts, Sheet, value_of
+from stirred.census.describe.guess.names import AGE
 from stirred.census.describe.guess.roles import ColumnRoles
 from stirred.frames import collected
 
 Document = dict[str, object]
 LIST = "few values: list what may occur"
+MANY = "many values, so a number and not a category; it is not proposed for release"
+TEXTS = "text with many values, as names and notes have; not decided: list its levels to make it a variable"
+SMALL = 10  # so few texts are codes, however few fields are filled
+AGES = range(121)  # a public range, which does not depend on the records
 NEARLY = "not decided: nearly every record has another value, so it tells who is who"
 DOES_NOT_APPLY = re.compile(
     r"(n/?a|niu|not applicable|not in universe)\b", re.IGNORECASE
@@ -48,19 +54,23 @@ def record_of(
     if sheet.source is not None:
         source = sheet.source
         record["files"] = list(source.files)
-        for key in ("format", "ddi", "encoding", "decimal"):
-            if getattr(source, key) not in ("", "utf8", "."):
+        for key in ("format", "table", "sheet", "header_row", "ddi", "encoding", "decimal"):
+            if getattr(source, key) not in ("", "utf8", ".", 1):
                 record[key] = getattr(source, key)
     for key, words in WORDS.items():
         column = getattr(roles, key)
         if column:
-            record[key] = column
+            record[key] = list(sheet.keys[column]) if column in sheet.keys else column
             why = roles.why.get(key, "")
             if why:
                 record[f"#{key}"] = why
-            guesses.append(f"{part.name}: {column} {words}" + (f" ({why})" if why else ""))
+            told = " and ".join(sheet.keys.get(column, (column,)))
+            guesses.append(f"{part.name}: {told} {words}" + (f" ({why})" if why else ""))
     if part.of and part.of != "household":
         record["of"] = part.of
+    for column, facts in sheet.columns.items():
+        if column not in areas and column not in roles.taken and many_texts(sheet, facts):
+            roles.leave_out[column] = TEXTS
     if roles.leave_out:
         record["leave_out"] = list(roles.leave_out)
         for column, why in roles.leave_out.items():
@@ -71,11 +81,16 @@ def record_of(
     if confidential:
         record["#"] = f"{sheet.rows:,} records"
     variables: Document = {}
-    open_categories = []
-    for column, facts in sheet.columns.items():
+    open_categories, numbers = [], []
+    # columns with one value come last: nobody wants the first tables of a plan by them
+    for column, facts in sorted(
+        sheet.columns.items(), key=lambda pair: sheet.enough and pair[1].distinct == 1
+    ):
         if column in areas or column in roles.taken:
             continue
         described = variable_of(sheet, facts, confidential=confidential)
+        if described.get("type") == "number":
+            numbers.append(column)
         if described.get("#") == NEARLY:
             guesses.append(f"{part.name}: {column}: {NEARLY}")
         elif "type" in described and category_like(facts):
@@ -85,6 +100,11 @@ def record_of(
     if open_categories:
         named = ", ".join(open_categories)
         guesses.append(f"{part.name}: not decided: what may occur in {named} (few values; list them)")
+    if numbers:
+        named = ", ".join(numbers)
+        guesses.append(
+            f"{part.name}: numbers that are not proposed for release: {named} (declare bands to publish them)"
+        )
     if not sheet.enough:
         guesses.append(f"{part.name}: not decided: which columns are identifiers (too few records to tell)")
     record["variables"] = variables
@@ -126,9 +146,13 @@ def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool) -> Docu
     if facts.shape == "truth":
         named = {"levels": ["0", "1"], "labels": {"0": "false", "1": "true"}}
         return {**named, **_missing(facts, confidential=confidential)}
+    if is_age(facts):
+        return {"range": f"{AGES[0]}..{AGES[-1]}", **_missing(facts, confidential=confidential)}
     result: Document = {"type": {"whole": "integer", "decimal": "number"}.get(facts.shape, "text")}
     result |= _missing(facts, confidential=confidential)
     category = category_like(facts)
+    if sheet.enough and facts.shape == "whole" and not category and facts.distinct:
+        result |= {"type": "number", "#": MANY}
     if nearly_unique(sheet, facts):
         result["#"] = NEARLY
     elif facts.marks and facts.shape == "text":
@@ -143,6 +167,26 @@ def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool) -> Docu
     if len(numbers) == len(values) > 2 and numbers[-1] - numbers[0] < 2 * len(numbers):
         return {"range": f"{numbers[0]}..{numbers[-1]}", **result}
     return {"levels": values, **result}
+
+
+def is_age(facts: ColumnFacts) -> bool:
+    """Whether a column is named like an age and holds nothing else."""
+    if facts.shape != "whole" or facts.lowest is None or facts.highest is None:
+        return False
+    return bool(AGE.search(facts.name)) and AGES[0] <= facts.lowest and facts.highest <= AGES[-1]
+
+
+def many_texts(sheet: Sheet, facts: ColumnFacts) -> bool:
+    """Whether a column holds texts that differ from record to record, as names and notes do."""
+    if (
+        not sheet.enough
+        or facts.shape != "text"
+        or facts.name in sheet.labels
+        or isinstance(facts.dtype, pl.Enum)
+    ):
+        return False
+    filled = sheet.rows - facts.empty
+    return not category_like(facts) or (facts.distinct > SMALL and facts.distinct > filled // 4)
 
 
 def nearly_unique(sheet: Sheet, facts: ColumnFacts) -> bool:
@@ -168,6 +212,6 @@ def _values(sheet: Sheet, facts: ColumnFacts) -> list[str | int]:
     if facts.shape == "text":
         value = value.cast(pl.String)
     elif not facts.dtype.is_integer():
-        value = value.cast(pl.Int64)
+        value = (plain(value) if facts.dtype == pl.String else value).cast(pl.Int64)
     found = collected(sheet.frame.select(value.drop_nulls().unique().sort()), streaming=True)
     return found.to_series().to_list()

@@ -37,8 +37,8 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
         if not source.table:
             raise SchemaError(
                 f"cannot tell which table of {path.name} holds the records",
-                why="census.toml names none, and a database can hold several",
-                fix='add table = "…"',
+                why=f"it holds {', '.join(sorted(names)) or 'no table'}",
+                fix='name it: table = "…" in census.toml, or --table NAME of stirred data describe',
             )
         if source.table not in names:
             raise SchemaError(

@@ -16,6 +16,7 @@ FORMATS: dict[str, str] = {
     "csv": "readers.delimited",
     "stat": "readers.stat",
     "duckdb": "readers.database",
+    "xlsx": "readers.workbook",
     "ipums": "readers.ipums",
     "pl94": "readers.pl94",
     "ppmf": "readers.ppmf",
@@ -44,6 +45,8 @@ ENDINGS: dict[str, str] = {
     ".sas7bdat": "stat",
     ".xpt": "stat",
     ".duckdb": "duckdb",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
     ".pl": "pl94",
     ".zip": "pl94",
     ".dat": "ipums",
@@ -56,7 +59,7 @@ def format_of(source: Source, folder: Path) -> str:
         if source.format not in FORMATS:
             raise SchemaError(
                 f"Stirred cannot read the format {source.format}",
-                why="census.toml names this format",
+                why="this format is asked for",
                 fix=did_you_mean(source.format, FORMATS),
             )
         return source.format
@@ -71,7 +74,7 @@ def format_of(source: Source, folder: Path) -> str:
         raise SchemaError(
             f"cannot tell the format of {first}",
             why="its name has no known ending",
-            fix=f"set format to one of {', '.join(sorted(FORMATS))}",
+            fix=f"say its format (format in census.toml, --format of data describe): {', '.join(sorted(FORMATS))}",
         )
     return ENDINGS[suffix]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stirred.census.canonical import Forms, shaped
+from stirred.census.canonical import Forms, keyed, shaped
 from stirred.census.codebook.schema import RecordSchema
 from stirred.census.files import CensusFiles
 from stirred.census.flat import home_of
@@ -135,7 +135,8 @@ def _with_raw(
     names = source.collect_schema().names()
     beside = [RAW + name for name in names]
     twice = source.with_columns(pl.col(name).alias(RAW + name) for name in names)
-    return shaped(twice, {**census.forms(record.name), **dict.fromkeys(beside, "kept")}), beside
+    frame = shaped(twice, {**census.forms(record.name), **dict.fromkeys(beside, "kept")})
+    return keyed(census.schema, record, frame), beside
 
 
 def _mixed(census: CensusFiles, home: RecordSchema, households: Households) -> pl.DataFrame | None:

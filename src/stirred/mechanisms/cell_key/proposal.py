@@ -2,13 +2,12 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas, root, tabulated
+from stirred.mechanisms.proposal import Proposal, of_tables, root, tabulated
 
 
 def propose(schema: Schema) -> Proposal:
-    """The coarsest area by each of the first categories."""
+    """The coarsest area, where there is one, by each of the first categories."""
     record = root(schema)
-    level = areas(schema, record)[0]
     found = tabulated(schema, record)[:3]
     if not record.id:
         raise PlanError(
@@ -16,14 +15,21 @@ def propose(schema: Schema) -> Proposal:
             why=f"{record.name} records have no identifier, from which their keys would be made",
             fix=f'name it in census.toml: id = "…" under [record.{record.name}], or name a column of keys: record_key',
         )
+    tables, why = of_tables(schema, record, found)
+    if not tables:
+        raise PlanError(
+            "this mechanism cannot be proposed for this census",
+            why=f"{record.name} records have neither areas nor a category, and a table is by one of them",
+            fix="list the variables in census.toml",
+        )
     return Proposal(
         settings={
-            "tables": [[level, variable.name] for variable in found] or [[level]],
+            "tables": tables,
             "record": record.name,
             "without_guarantee": "to be written: why these tables are published without a finite budget",
         },
         reasons={
-            "tables": "the coarsest level of the geography by each of the first categories",
+            "tables": why,
             "record": "the records that are counted",
             "without_guarantee": "no budget is finite; swap first (given) to have one",
         },

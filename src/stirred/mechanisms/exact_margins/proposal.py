@@ -2,26 +2,26 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas, root, tabulated
+from stirred.mechanisms.proposal import Proposal, areas_if_any, root, tabulated
 
 
 def propose(schema: Schema) -> Proposal:
-    """The coarsest area by the first category."""
+    """The coarsest area by the first category; without areas the first two categories."""
     record = root(schema)
-    level = areas(schema, record)[0]
-    found = tabulated(schema, record)
-    if not found:
+    areas = areas_if_any(schema, record)
+    names = [*areas[:1], *(variable.name for variable in tabulated(schema, record))]
+    if len(names) < 2:
         raise PlanError(
             "this mechanism cannot be proposed for this census",
-            why=f"it makes one table of two variables, and {record.name} records have no category beside {level}",
+            why=f"it makes one table of two variables, and {record.name} records have {' and '.join(names) or 'none'}",
             fix='list the levels of a variable in census.toml: tenure = { levels = ["own", "rent"] }',
         )
-    column = found[0].name
+    level, column = names[:2]
     return Proposal(
         settings={"rows": level, "columns": column, "rho_squared": "1/2", "record": record.name},
         reasons={
-            "rows": "the coarsest level of the geography; its totals stay exact",
-            "columns": "the first category; its totals stay exact",
+            "rows": f"the {'coarsest level of the geography' if areas else 'first category'}; its totals stay exact",
+            "columns": f"the {'first' if areas else 'second'} category; its totals stay exact",
             "rho_squared": "a start, not a choice: tune it on a stand-in with stirred plan tune",
             "record": "the records that are counted",
         },

@@ -1,31 +1,38 @@
 """Tables with noise that the schema of a census suggests."""
 
-from stirred.census.codebook.schema import Schema
+from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas, root, tabulated
+from stirred.mechanisms.proposal import Proposal, of_tables, root, tabulated
 
 
 def propose(schema: Schema) -> Proposal:
-    """The coarsest area by each of the first categories with listed levels."""
+    """The coarsest area, where there is one, by each of the first categories with listed levels."""
     record = root(schema)
-    level = areas(schema, record)[0]
     found = [variable for variable in tabulated(schema, record) if variable.all_levels is not None][:3]
     if not found:
         raise PlanError(
             "this mechanism cannot be proposed for this census",
             why=f"no variable of {record.name} records has listed levels, which its tables need",
-            fix="declare the levels of a variable in census.toml",
+            fix=f"say in census.toml what may occur in {_candidates(schema, record)}: levels = [1, 2]; "
+            "or --mechanism cell-key, which needs no levels and promises no finite budget",
         )
+    tables, why = of_tables(schema, record, found)
     return Proposal(
         settings={
-            "tables": [[level, variable.name] for variable in found],
+            "tables": tables,
             "rho_squared": "1/2",
             "record": record.name,
         },
         reasons={
-            "tables": "the coarsest level of the geography by each of the first categories",
+            "tables": why,
             "rho_squared": "a start: plan tune finds the ρ² that an error asks for",
             "record": "the records that are counted and protected",
         },
         undecided=("which tables are published: all of them share one ρ²",),
     )
+
+
+def _candidates(schema: Schema, record: RecordSchema) -> str:
+    """The first variables that could have levels, in words."""
+    names = [variable.name for variable in tabulated(schema, record)][:3]
+    return " or ".join(names) or "a variable"

@@ -111,7 +111,7 @@ def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]
         elif variable.name in beside and record.linked_to:
             yield variable.name, "an area that tells where the record came from"
         elif variable.kind == "number" and variable.name not in schema.spine:
-            yield variable.name, "decimals are almost unique, so they tell who is who"
+            yield variable.name, "a number with many values tells who is who; declare bands to publish it"
 
 
 def _of_a_variant(

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census import Census, Schema
+from stirred.census.canonical import keyed
 from stirred.census.codebook import parse
 from stirred.census.codebook.schema import RecordSchema
 from stirred.census.codebook.typed import variables_of
@@ -67,7 +68,7 @@ def proposed(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
     return ProposedPlan(
         text=_text(kind, found, title, place),
         files=dict(found.files),
-        choices=tuple(_choices(found)),
+        choices=(*_choices(found), *_left_out(schema)),
         undecided=found.undecided,
     )
 
@@ -84,7 +85,8 @@ def _filled(census: Census, record: RecordSchema) -> RecordSchema:
             why="without them an identifier cannot be told from a category, and records are not read for a proposal",
             fix="let stirred data describe FILE… write the variables, or list them in census.toml",
         )
-    schema, types = census.schema, census.source(record.name).collect_schema()
+    schema = census.schema
+    types = keyed(schema, record, census.source(record.name)).collect_schema()
     home = home_of(schema, record)
     if record.household_from:
         types = layout(schema, record, types) or types
@@ -102,6 +104,13 @@ def _choices(found: Proposal) -> Iterator[str]:
     if "tables" in found.reasons and "tables" not in found.settings:
         told = "; ".join(f"{record_type} by {' × '.join(by)}" for record_type, by in found.tables)
         yield f"tables: {told or 'none'} — {found.reasons['tables']}"
+
+
+def _left_out(schema: Schema) -> Iterator[str]:
+    """What census.toml leaves out of every release, by record type."""
+    for record in schema.records:
+        if record.leave_out:
+            yield f"not released: {', '.join(record.leave_out)} — leave_out of {record.name} records in census.toml"
 
 
 def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> str:

@@ -36,6 +36,7 @@ class ColumnFacts:
     empty: int = 0
     distinct: int = 0
     lowest: float | None = None
+    highest: float | None = None
     unique: bool = False
 
     @property
@@ -59,6 +60,8 @@ class Sheet:
     columns: Mapping[str, ColumnFacts]
     source: Source | None = None
     labels: Mapping[str, Mapping[str | int, str]] = field(default_factory=dict)
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # columns made of several, and those
+    home_key: str = ""  # the one of them that tells households apart
 
     @property
     def enough(self) -> bool:
@@ -121,12 +124,12 @@ def _asked(value: pl.Expr, dtype: pl.DataType) -> dict[str, pl.Expr]:
         asked["not_comma"] = (~filled.str.contains(COMMA)).sum()
         asked["padded"] = filled.str.contains(CODE).sum()
         number = filled.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-        asked["lowest"] = number.min()
+        asked |= {"lowest": number.min(), "highest": number.max()}
     elif dtype.is_float():
         asked["not_whole"] = (~((value == value.floor()) & (value.abs() < EXACT))).sum()
-        asked["lowest"] = value.min()
+        asked |= {"lowest": value.min(), "highest": value.max()}
     elif dtype.is_numeric():
-        asked["lowest"] = value.min().cast(pl.Float64)
+        asked |= {"lowest": value.min().cast(pl.Float64), "highest": value.max().cast(pl.Float64)}
     return asked
 
 
@@ -140,7 +143,7 @@ def _column(
     # the number of distinct values is an estimate: uniqueness is decided by comparing all of them
     likely = empty == 0 and rows > 0 and distinct >= rows * 0.7
     unique = likely and shape != "truth" and used_again(frame.select(name), rows) == 0
-    lowest = found.get("lowest")
+    lowest, highest = found.get("lowest"), found.get("highest")
     return ColumnFacts(
         name=name,
         dtype=dtype,
@@ -150,6 +153,7 @@ def _column(
         empty=empty,
         distinct=rows if unique else distinct,
         lowest=None if lowest is None else float(lowest),
+        highest=None if highest is None else float(highest),
         unique=unique,
     )
 

@@ -1,10 +1,11 @@
 """Find which records belong to which: the household column of a person file, and households inside a person file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from stirred.census.canonical import joined
 from stirred.census.codebook.typed import loosely, plain
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.facts import ColumnFacts, Sheet, as_text, facts_of
@@ -34,6 +35,67 @@ class FlatFile:
     homes: Sheet
     own: tuple[str, ...]
     sizes: Mapping[str, bool]  # column → whether it is the number of persons
+
+
+def with_keys(sheet: Sheet) -> Sheet:
+    """The sheet with the keys of several columns that surveys of its layout have, each as one more column.
+
+    Columns with one value tell nothing apart and are no part of a key; a column that tells the same households apart
+    is enough by itself.
+    """
+    columns = {name.lower(): facts for name, facts in sheet.columns.items() if facts.coded}
+    known = (key for key in names.keys_known() if all(part in columns for part in key))
+    parts = [facts for facts in (columns[part] for part in next(known, ())) if facts.distinct > 1]
+    home = sheet
+    if len(parts) > 1:
+        home = _with_key(sheet, parts)
+        key = home.columns[home.home_key]
+        alone = [
+            facts
+            for facts in sheet.matching(names.HOUSEHOLD_ID)
+            if facts not in parts and facts.coded and not names.PERSON_NUMBER.search(facts.name)
+        ]
+        if any(_as_fine(home, facts, key) for facts in alone):
+            home, parts = sheet, []
+    if not parts:
+        parts = [
+            facts
+            for facts in sheet.matching(names.HOUSEHOLD_ID)
+            if facts.coded and not facts.unique and facts.distinct > 1
+        ][:1]
+    like = [*sheet.matching(names.PERSON_NUMBER), *sheet.matching(names.PERSON_ID)]
+    number = next((facts for facts in like if facts.coded and not facts.unique), None)
+    if number is None or not parts or number in parts:
+        return home
+    person = _with_key(home, [*parts, number])
+    made = next(reversed(person.keys))
+    if person.columns[made].unique:
+        return replace(person, home_key=home.home_key)
+    return home
+
+
+def _with_key(sheet: Sheet, parts: Sequence[ColumnFacts]) -> Sheet:
+    name = "+".join(facts.name for facts in parts)
+    frame = sheet.frame.with_columns(joined(_text(facts) for facts in parts).alias(name))
+    _, made = facts_of(frame.select(name))
+    keys = {**sheet.keys, name: tuple(facts.name for facts in parts)}
+    return replace(sheet, frame=frame, columns={**sheet.columns, **made}, keys=keys, home_key=name)
+
+
+def _as_fine(sheet: Sheet, facts: ColumnFacts, key: ColumnFacts) -> bool:
+    """Whether a column tells all records apart that a key does."""
+    if facts.unique:
+        return True
+    values = [pl.col(facts.name).n_unique(), pl.struct(facts.name, key.name).n_unique().alias("\x00both")]
+    row = collected(sheet.frame.select(*values, pl.col(key.name).n_unique()), streaming=True).row(0)
+    return row[0] == row[1] == row[2]
+
+
+def names_household(sheet: Sheet, column: str) -> bool:
+    """Whether a column is named like one that tells households apart."""
+    if column in sheet.keys:
+        return column == sheet.home_key
+    return bool(names.HOUSEHOLD_ID.search(column))
 
 
 def link_of(sheets: Sequence[Sheet], roles: Sequence[ColumnRoles]) -> list[FoundLink]:
@@ -71,7 +133,7 @@ def _included(
         same = facts.name.lower() == identifier.lower()
         return [((2, 0.0), "the same name")] if same and facts.coded else []
     same = facts.name.lower() == identifier.lower()
-    like = bool(names.HOUSEHOLD_ID.search(facts.name))
+    like = names_household(persons, facts.name)
     if not (same or like) and not 0.9 <= facts.distinct / home.rows <= 1.1:
         return []
     here = persons.frame.select(_text(facts).alias("id")).drop_nulls().unique()
@@ -109,11 +171,20 @@ def size_agrees(home: Sheet, roles: ColumnRoles, persons: Sheet, column: str) ->
 
 def flat_of(sheet: Sheet, roles: ColumnRoles) -> FlatFile | None:
     """The households inside a person file: the records of one key agree in some columns."""
-    if not sheet.rows or (roles.id and names.HOUSEHOLD_ID.search(roles.id)):
+    if not sheet.rows or (roles.id and names_household(sheet, roles.id)):
         return None
-    keys = [facts for facts in sheet.matching(names.HOUSEHOLD_ID) if _groups(facts, sheet.rows, MOST)]
-    for key in sorted(keys, key=lambda facts: -facts.distinct):
-        rest = [name for name, facts in sheet.columns.items() if name != key.name and facts.shape != "other"]
+    keys = [
+        facts
+        for facts in sheet.columns.values()
+        if names_household(sheet, facts.name) and _groups(facts, sheet.rows, MOST)
+    ]
+    for key in sorted(keys, key=lambda facts: (facts.name != sheet.home_key, -facts.distinct)):
+        parts = {part for part in sheet.keys.get(key.name, ()) if not names.PLACE.search(part)}
+        rest = [
+            name
+            for name, facts in sheet.columns.items()
+            if name not in {key.name, *parts, *sheet.keys} and facts.shape != "other"
+        ]
         made = grouped(sheet.frame, key.name, rest)
         constant = [name for name in rest if name not in made.uneven]
         if any(sheet.columns[name].distinct > 1 for name in constant):
@@ -124,8 +195,16 @@ def flat_of(sheet: Sheet, roles: ColumnRoles) -> FlatFile | None:
                 if facts.name in constant and facts.shape == "whole"
             }
             rows, columns = facts_of(frame.select(key.name, *constant))
-            homes = Sheet(name="household", frame=frame, rows=rows, columns=columns, labels=sheet.labels)
-            own = tuple(name for name in sheet.columns if name not in (*constant, key.name))
+            homes = Sheet(
+                name="household",
+                frame=frame,
+                rows=rows,
+                columns=columns,
+                labels=sheet.labels,
+                keys={name: parts for name, parts in sheet.keys.items() if name == key.name},
+                home_key=sheet.home_key,
+            )
+            own = tuple(name for name in sheet.columns if name not in {*constant, key.name, *parts})
             return FlatFile(key=key.name, homes=homes, own=own, sizes=sizes)
     return None
 

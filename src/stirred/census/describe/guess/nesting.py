@@ -1,5 +1,6 @@
 """Find the geography of records by nesting: columns in which each finer code lies in exactly one coarser code."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ class Nesting:
     named: bool = False  # some column of the chain is named like a place
     beside: Mapping[str, str] = field(default_factory=dict)  # column → the coarsest level that decides it
     loose: tuple[str, ...] = ()  # columns named like places that do not nest
+    finer: tuple[
+        str, ...
+    ] = ()  # columns not named like places whose values each lie in one area of the chain
+    weak: tuple[str, ...] = ()  # levels that nest in so few records that chance would give it
 
 
 def nesting_of(sheet: Sheet, columns: Sequence[str], *, watched: Sequence[str] = ()) -> Nesting:
@@ -32,32 +37,53 @@ def nesting_of(sheet: Sheet, columns: Sequence[str], *, watched: Sequence[str] =
 
     Columns nest by chance when there are few records: that a code of f lies in one code of c for all n records has
     probability $q^{n - |f|}$ with $q = \\sum_k p_k^2$ if both are independent, and must be below $10^{-6}$. Columns that
-    are named like places need no such evidence; names break ties between chains.
+    are named like places are taken without such evidence, and named in ``weak``. Where some columns are named like places
+    no other column is a level: the number of an enterprise lies in one region too.
     """
     chosen = _chosen(sheet, columns)
     codes = _codes(sheet, [*chosen, *watched])
     rows = codes.height
     distinct = {name: codes[name].n_unique() for name in codes.columns}
-    chosen = [name for name in chosen if 2 <= distinct[name] <= rows * 0.7 or _placed(name)]
+    chosen = [
+        name
+        for name in chosen
+        if 2 <= distinct[name] <= rows * 0.7
+        or (_placed(name) and (distinct[name] > 1 or name.lower() in KNOWN))
+    ]
     same = {name: _chance_of_a_pair(codes[name]) for name in codes.columns}
     decided: dict[str, set[str]] = {}
+    sure: dict[str, set[str]] = {}
     for fine in chosen:
         others = [name for name in codes.columns if name != fine and distinct[name] <= distinct[fine]]
         whole = _constant_within(codes, fine, others)
         free = rows - distinct[fine]
-        decided[fine] = {
-            name
-            for name in whole
-            if free * _log10(same[name]) < CHANCE or (_placed(name) and _placed(fine) and name in chosen)
+        sure[fine] = {name for name in whole if free * _log10(same[name]) < CHANCE}
+        decided[fine] = sure[fine] | {
+            name for name in whole if _placed(name) and _placed(fine) and name in chosen
         }
-    chain = _best_chain(chosen, distinct, decided)
+    places = [name for name in chosen if _placed(name)]
+    chain = _best_chain(places or chosen, distinct, decided)
     beside = {
         name: next(level for level in chain if name in decided[level])
         for name in codes.columns
         if name not in chain and any(name in decided[level] for level in chain)
     }
-    loose = tuple(name for name in chosen if _placed(name) and name not in chain and name not in beside)
-    return Nesting(chain=chain, named=any(map(_placed, chain)), beside=beside, loose=loose)
+    return Nesting(
+        chain=chain,
+        named=any(map(_placed, chain)),
+        beside=beside,
+        loose=tuple(name for name in places if name not in chain and name not in beside),
+        finer=tuple(
+            name
+            for name in chosen
+            if chain and name not in {*chain, *places, *beside} and sure[name] & {chain[-1]}
+        ),
+        weak=tuple(
+            fine
+            for coarse, fine in itertools.pairwise(chain)
+            if distinct[coarse] > 1 and coarse not in sure[fine]
+        ),
+    )
 
 
 def _placed(name: str) -> bool:

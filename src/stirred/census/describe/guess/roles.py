@@ -1,6 +1,6 @@
 """Guess which column of a file is the identifier, the weight and the size, and which must not be a variable."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stirred.census.describe.guess import names
@@ -20,17 +20,19 @@ class ColumnRoles:
     weight: str = ""
     why: dict[str, str] = field(default_factory=dict)  # role → reason
     leave_out: dict[str, str] = field(default_factory=dict)  # column → reason
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # columns made of several, and those
 
     @property
     def taken(self) -> set[str]:
-        """The columns that are not variables."""
+        """The columns that are not variables; an area that is part of a key stays one."""
         special = {self.id, self.household, self.household_from, self.weight}
-        return (special - {""}) | set(self.leave_out)
+        parts = {part for name in special for part in self.keys.get(name, ()) if not names.PLACE.search(part)}
+        return (special - {""}) | set(self.leave_out) | set(self.keys) | parts
 
 
 def roles_of(sheet: Sheet, *, link: str = "") -> ColumnRoles:
     """The special columns of a file; ``link`` is the column that names the household, when that is known."""
-    roles = ColumnRoles(household=link)
+    roles = ColumnRoles(household=link, keys=sheet.keys)
     nested = [facts.name for facts in sheet.columns.values() if facts.nested]
     roles.leave_out = dict.fromkeys(nested, "a field holds several values, or bytes")
     if "" in sheet.columns:  # the row names of R, or the index of pandas
@@ -52,26 +54,30 @@ def _identify(sheet: Sheet, roles: ColumnRoles) -> None:
         and facts.name not in sheet.labels
     ]
     able = [facts for facts in unique if facts.coded]
-    ranked = sorted(able, key=_rank)
-    ranked = [facts for facts in ranked if _rank(facts) < 2 or (sheet.enough and _rank(facts) == 2)]
+    rank = {facts.name: _rank(facts, sheet) for facts in able}
+    ranked = sorted(able, key=lambda facts: rank[facts.name])
+    ranked = [facts for facts in ranked if rank[facts.name] < 2 or (sheet.enough and rank[facts.name] == 2)]
     if ranked:
         best = ranked[0]
         roles.id = best.name
-        rivals = [facts.name for facts in ranked[1:] if _rank(facts) == _rank(best)]
-        liked = "unique, named like one" if _rank(best) < 2 else "unique, not named like one"
+        rivals = [facts.name for facts in ranked[1:] if rank[facts.name] == rank[best.name]]
+        liked = "unique, named like one" if rank[best.name] < 2 else "unique, not named like one"
+        liked = "unique together" if best.name in sheet.keys else liked
         roles.why["id"] = f"{liked}; not decided against {', '.join(rivals)}" if rivals else liked
     if not sheet.enough:
         return
     weights = {facts.name for facts in _weights(sheet)}
     for facts in unique:
-        if facts.name != roles.id and facts.name not in weights and facts.name not in roles.leave_out:
+        if facts.name not in {roles.id, *weights, *roles.leave_out, *sheet.keys}:
             what = "an identifier" if facts.coded else "a number"
             roles.leave_out[facts.name] = (
                 f"{EVERY}, so it would tell who is who; not decided whether it is {what}"
             )
 
 
-def _rank(facts: ColumnFacts) -> int:
+def _rank(facts: ColumnFacts, sheet: Sheet) -> int:
+    if facts.name in sheet.keys:
+        return -1
     if names.HOUSEHOLD_ID.search(facts.name) or names.PERSON_ID.search(facts.name):
         return 0
     if names.INDEX.search(facts.name):
@@ -83,7 +89,15 @@ def _weigh(sheet: Sheet, roles: ColumnRoles) -> None:
     found = [facts for facts in _weights(sheet) if facts.name not in (roles.id, roles.household)]
     if not found:
         return
-    best = min(found, key=lambda facts: (facts.shape != "decimal", len(facts.name)))
+    listed = {name: place for place, name in enumerate(names.known("weight"))}
+    best = min(
+        found,
+        key=lambda facts: (
+            listed.get(facts.name.lower(), len(listed)),
+            facts.shape != "decimal",
+            len(facts.name),
+        ),
+    )
     roles.weight = best.name
     unique = f"; {EVERY}, so it tells who is who" if best.unique and sheet.enough else ""
     sign = "positive" if best.lowest else "never negative"

@@ -113,6 +113,7 @@ def sources_of(schema: Schema, record: RecordSchema, raw: pl.Schema, names: Sequ
     """The columns of the file that these variables need, and those that select the records."""
     wanted = {*names, *(name for name, _ in record.where)}
     levels = {level.name: level.columns or (level.name,) for level in schema.geography.spine}
+    levels |= dict(record.keys)
     found: list[str] = []
     for variable in variables_of(schema, record, raw):
         if variable.name in wanted:

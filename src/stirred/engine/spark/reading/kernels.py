@@ -35,10 +35,9 @@ class Typed:
                 for name, dtype in self.raw
             ]
             record = self.schema.record(self.record_type)
-            shaped = typed(
-                self.schema, record, canonical.shaped(frame.lazy().select(columns), dict(self.forms))
-            ).select(self.names)
-            return plain(arrow_of(collected(shaped)))
+            shaped = canonical.shaped(frame.lazy().select(columns), dict(self.forms))
+            made = typed(self.schema, record, canonical.keyed(self.schema, record, shaped)).select(self.names)
+            return plain(arrow_of(collected(made)))
 
 
 def widened(table: pa.Table) -> pa.Table:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 Ints = NDArray[np.int64]
+BREACHES = ("fewer records than it asks for", "more records than it allows")
 KEPT = {
     "state population": "topdown.kept.population",
     "persons by facilities": "topdown.kept.facilities",
@@ -65,16 +66,17 @@ def compiled_rules(
 
 
 def misfits(constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[int]) -> tuple[Ints, Ints]:
-    """How many geounits break each constraint (held × level) and each pair of them (held × held × level)."""
+    """How many geounits break each constraint (held × level × BREACHES) and each pair of them (held × held × level)."""
     held = constraints.held
-    broken = np.zeros((len(held), len(truth)), np.int64)
+    broken = np.zeros((len(held), len(truth), len(BREACHES)), np.int64)
     clash = np.zeros((len(held), len(held), len(truth)), np.int64)
     for depth in depths:
         for i, one in enumerate(held):
             if depth >= len(one.low):
                 continue
             value = answers(truth[depth], one.query)
-            broken[i, depth] = ((value < one.low[depth]) | (value > one.high[depth])).any(axis=1).sum()
+            broken[i, depth, 0] = (value < one.low[depth]).any(axis=1).sum()
+            broken[i, depth, 1] = (value > one.high[depth]).any(axis=1).sum()
             for j, other in enumerate(held):
                 if depth < len(other.low):
                     clash[i, j, depth] = _clash(one, other, depth)
@@ -106,16 +108,23 @@ def require(
             )
     rules = {rule.name for rule in workload.rules}
     held = constraints.held
-    for i, depth in np.argwhere(broken):
+    for i in np.flatnonzero(broken.any(axis=(1, 2))):
         if held[i].name not in rules:
             continue  # an earlier product: its own run shows that it is possible, and the census need not agree with it
+        depth = np.flatnonzero(broken[i].any(axis=1))[-1]  # the levels above only add up what is wrong below
+        told = [
+            f"{number} {'geounit' if number == 1 else 'geounits'} with {words}"
+            for number, words in zip(broken[i, depth], BREACHES, strict=True)
+            if number
+        ]
         raise InfeasibleError(
             f"constraint {held[i].name!r} does not hold in the census",
-            why=f"{broken[i, depth]} geounits of level {levels[depth]} are outside its bounds, so no data set"
+            why=f"level {levels[depth]}, the lowest at fault, has {' and '.join(told)}, so no data set"
             " can meet it together with the exact counts",
-            fix="edit the records, or relax the rule",
+            fix=f"edit the records of these areas of level {levels[depth]}, or relax the rule",
         )
-    for i, j, depth in np.argwhere(clash):
+    for i, j in np.argwhere(clash.any(axis=2)):
+        depth = np.flatnonzero(clash[i, j])[-1]
         raise InfeasibleError(
             f"constraints {held[i].name!r} and {held[j].name!r} cannot both hold",
             why=f"they exclude each other in {clash[i, j, depth]} geounits of level {levels[depth]}",

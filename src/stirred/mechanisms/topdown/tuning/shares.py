@@ -163,10 +163,42 @@ def largest_rho_squared(epsilon: Fraction) -> Fraction:
     return Fraction(low, 10**6)
 
 
+def excess(asked: ShareProblem) -> float:
+    """How many times the total of the workload's own shares may fall before a goal is missed; below 1 one is missed.
+
+    Every variance is inversely proportional to the total.
+    """
+    return float((_allowed(asked) / asked.errors.variances(asked.reference, asked.asked)).min())
+
+
+def keeps_limits(asked: ShareProblem) -> bool:
+    """Whether the workload's own shares keep every limit of ε."""
+    return all(asked.reference[counts].sum() <= most for _, counts, most in asked.limits)
+
+
+def smallest(asked: ShareProblem) -> Floats:
+    """The parts of ρ² by pair with the smallest sum that reaches the goals, which the workload's own shares reach."""
+    scaled = asked.reference / excess(asked)
+    found = _least(asked, start=scaled)
+    return scaled if found is None or found.sum() > scaled.sum() else found
+
+
+def _least(asked: ShareProblem, *, start: Floats) -> Floats | None:
+    nothing: Tables = ((), np.empty(0))
+    return _solved(asked, np.sum, lambda x: np.ones(len(x)), nothing, total=None, start=start)
+
+
+def _allowed(asked: ShareProblem) -> Floats:
+    """The variance that the table of each goal may have."""
+    leaf = asked.errors.shape.levels[-1]
+    parts = (MARGIN if level == leaf else HELD for level, _ in asked.asked)
+    return np.array([(goal.limit * part / MAE) ** 2 for goal, part in zip(asked.goals, parts, strict=True)])
+
+
 def chosen(asked: ShareProblem) -> Floats:
     """The parts of ρ² by pair; raises an error that says what is missing where the goals cannot be reached."""
     nothing: Tables = ((), np.empty(0))
-    least = _solved(asked, np.sum, lambda x: np.ones(len(x)), nothing, total=None, start=4 * asked.reference)
+    least = _least(asked, start=4 * asked.reference)
     if least is None:
         raise InputError(
             "the goals cannot be reached within the limits of ε",
@@ -221,9 +253,7 @@ def _solved(
 
     scale = asked.total / 100
     leaf = asked.errors.shape.levels[-1]
-    parts = (MARGIN if level == leaf else HELD for level, _ in asked.asked)
-    goals = ((goal.limit * part / MAE) ** 2 for goal, part in zip(asked.goals, parts, strict=True))
-    allowed = np.array([*goals, *held[1]])
+    allowed = np.array([*_allowed(asked), *held[1]])
     tables = (*asked.asked, *held[0])
 
     def slack(z: Floats) -> Floats:
@@ -243,9 +273,8 @@ def _solved(
     lowest: Floats = np.full(len(start), 100 * LEAST)
     for place, (level, query) in enumerate(asked.pairs):
         if level == leaf and asked.workload.query(query).size == asked.workload.histogram.cells:
-            lowest[place] = (
-                0.1 * asked.reference[place] / scale
-            )  # what no query distinguishes has no estimate
+            # what no query distinguishes has no estimate
+            lowest[place] = 0.1 * min(asked.reference[place], start[place]) / scale
     made = minimize(  # type: ignore[call-overload]
         lambda z: value(z * scale),
         np.maximum(start / scale, lowest),

@@ -1,7 +1,8 @@
 """A workload with chosen shares: exact fractions, its TOML text, and what was bought at what cost."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,16 @@ from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.topdown import accounting
 from stirred.mechanisms.topdown.inside import inside
 from stirred.mechanisms.topdown.tuning.shape import shape
-from stirred.mechanisms.topdown.tuning.shares import MAE, Floats, ShareProblem, chosen, problem
+from stirred.mechanisms.topdown.tuning.shares import (
+    MAE,
+    Floats,
+    ShareProblem,
+    chosen,
+    excess,
+    keeps_limits,
+    problem,
+    smallest,
+)
 from stirred.mechanisms.topdown.workload.shipped import preset_text
 from stirred.mechanisms.topdown.workload.workload import Mode, Workload
 from stirred.spec import Budget
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
 
 PARTS = 100_000  # the shares are whole numbers of these parts of the total
 FILE = "tuned-workload.toml"
+STEP = 1.001  # from one total to the next, where the rounding of shares misses a goal
 NOTABLE = 1.02  # how many times larger an error must get to be named
 
 
@@ -36,8 +47,9 @@ def tuned_workload(
     caps: Sequence[Cap],
     mode: Mode | None = None,
 ) -> TunedSettings:
-    """The workload that reaches the goals at its own total, with its file; only the number of areas is read.
+    """The workload that reaches the goals, with its file; only the number of areas is read.
 
+    Goals that its own shares miss are reached at its own total; goals that they meet at the smallest total that is found.
     ``mode`` is the estimate that the plan asks for, where it does not leave that to the workload.
     """
     if isinstance(source, Workload):
@@ -47,12 +59,13 @@ def tuned_workload(
             fix="name a preset or a TOML file as the workload",
         )
     asked = problem(workload, shape(census, workload), goals, caps)
-    parts = rounded(asked, chosen(asked))
-    text = written(workload, _text(source), asked, parts, goals)
+    met = excess(asked) >= 1 and keeps_limits(asked)
+    rho_squared, parts = _fewest(asked) if met else (workload.rho_squared, rounded(asked, chosen(asked)))
+    text = written(workload, _text(source), asked, parts, goals, rho_squared=rho_squared)
     made = Workload.parse(text)
     for cap in caps:
         _require(made, cap)
-    rho = np.array([float(workload.rho_squared) * parts.get(pair, 0) / PARTS for pair in asked.pairs])
+    rho = _in_floats(asked, rho_squared, parts)
     errors = tuple(
         TunedError(table=str(goal), limit=goal.limit, before=before, after=after)
         for goal, before, after in zip(
@@ -65,7 +78,9 @@ def tuned_workload(
         files={FILE: text},
         errors=errors,
         costs=costs,
-        sentence=_sentence(workload, errors, costs, mode or made.mode, _worse(asked, rho)),
+        sentence=_bought(workload, made, asked, errors, costs)
+        + _worse(asked, rho)
+        + _released(workload, mode or made.mode),
         read="of the census only the number of areas of each level was read, which is public or an invariant",
     )
 
@@ -84,6 +99,36 @@ def rounded(asked: ShareProblem, rho: Floats) -> dict[tuple[str, str], int]:
     floors = np.floor(rho / rho.sum() * PARTS + 1e-9).astype(int)
     floors[np.argmax(floors)] += PARTS - floors.sum()
     return {pair: int(number) for pair, number in zip(asked.pairs, floors, strict=True) if number}
+
+
+def _fewest(asked: ShareProblem) -> tuple[Fraction, dict[tuple[str, str], int]]:
+    """The smallest total that was found, rounded up to an exact fraction, and its parts: predicted to reach the goals."""
+    rho = smallest(asked)
+    parts, limits = rounded(asked, rho), [goal.limit for goal in asked.goals]
+    total = Fraction(_readable(float(rho.sum())))
+    while any(
+        error > limit
+        for error, limit in zip(_errors(asked, _in_floats(asked, total, parts)), limits, strict=True)
+    ):
+        total = Fraction(_readable(float(total) * STEP))
+    # what is rounded must not cost more than the plan has
+    total = min(total, asked.workload.rho_squared)
+    return total, parts
+
+
+def _readable(number: float) -> Decimal:
+    """A number rounded up to four digits.
+
+    >>> _readable(0.123412), _readable(2.0)
+    (Decimal('0.1235'), Decimal('2.000'))
+    """
+    exact = Decimal(number)
+    return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), rounding=ROUND_CEILING)
+
+
+def _in_floats(asked: ShareProblem, total: Fraction, parts: Mapping[tuple[str, str], int]) -> Floats:
+    """ρ² by pair, for predictions."""
+    return np.array([float(total) * parts.get(pair, 0) / PARTS for pair in asked.pairs])
 
 
 def _errors(asked: ShareProblem, rho: Floats) -> list[float]:
@@ -125,8 +170,10 @@ def written(
     asked: ShareProblem,
     parts: Mapping[tuple[str, str], int],
     goals: Sequence[Goal],
+    *,
+    rho_squared: Fraction | None = None,
 ) -> str:
-    """The text of the workload with other shares; all else is as it was."""
+    """The text of the workload with other shares, and another total where one is given; all else is as it was."""
     document = dict(toml_of(text))
     levels = list(asked.errors.shape.levels)
     new = [query for query in asked.workload.queries if query.name not in {q.name for q in workload.queries}]
@@ -141,7 +188,7 @@ def written(
         "name": f"{workload.name}-tuned",
         "source": f"shares of {workload.name} chosen for: {told}",
         "mode": "guided" if workload.mode == "gls" else workload.mode,
-        "rho_squared": str(workload.rho_squared),
+        "rho_squared": str(workload.rho_squared if rho_squared is None else rho_squared),
         "levels": levels,
     }
     plain = {name: value for name, value in document.items() if not isinstance(value, dict)}
@@ -206,27 +253,44 @@ def _shown(epsilon: Decimal) -> str:
     return str(Budget.of(str(epsilon)))
 
 
-def _sentence(
-    workload: Workload, errors: Sequence[TunedError], costs: Sequence[TunedCost], mode: Mode, worse: str
+def _bought(
+    workload: Workload,
+    made: Workload,
+    asked: ShareProblem,
+    errors: Sequence[TunedError],
+    costs: Sequence[TunedCost],
 ) -> str:
-    """What was bought, who pays for it, and what the estimate that will be released adds."""
-    bought = ", ".join(f"{one.table} from {one.before:.2f} to {one.after:.2f}" for one in errors)
+    """What was bought and who pays for it, in words."""
+    if made.rho_squared < workload.rho_squared:
+        own = Fraction(_readable(float(workload.rho_squared) / excess(asked)))
+        met = ", ".join(f"{one.table} {one.before:.2f} of {one.limit:g} allowed" for one in errors)
+        return (
+            f"The goals are met already at ρ² = {Budget.of(workload.rho_squared)} ({met}). The smallest ρ² that was found "
+            f"to meet them is {Budget.of(made.rho_squared)} (exactly {made.rho_squared}), with the shares written here; "
+            f"with the shares as they are it is {Budget.of(own)}."
+        )
+    falls = [one for one in errors if f"{one.after:.2f}" != f"{one.before:.2f}"]
+    same = ", ".join(one.table for one in errors if one not in falls)
+    bought = ", ".join(f"{one.table} from {one.before:.2f} to {one.after:.2f}" for one in falls)
+    told = f" changes: {bought}" if bought else " stays as it is"
+    told += f"; {same} stays as it is" if bought and same else ""
+    told = told.replace(" changes:", " falls:") if all(one.after < one.before for one in falls) else told
     dearest = max(costs[1:], key=lambda one: one.after - one.before)
     paid = (
         f"; in return the ε of {dearest.what} rises from {_shown(dearest.before)} to {_shown(dearest.after)}"
         if dearest.after > dearest.before
         else "; no ε rises"
     )
+    return f"At the same ρ² = {Budget.of(workload.rho_squared)} the expected error (linear estimate){told}{paid}."
+
+
+def _released(workload: Workload, mode: Mode) -> str:
+    """What the estimate that will be released adds to the predicted errors, in words."""
     leaf = f"{workload.levels[-1]}s"
-    released = (
+    return (
         f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was"
         f" measured, which the goals allow for, and nearer in {leaf}, because no count is negative."
         if mode == "guided"
         else f" The plan is estimated in mode {mode}, which does not hold the sums of the goals: released counts above"
         f" {leaf} may be further off. Mode guided holds them."
-    )
-    return (
-        f"At the same ρ² = {Budget.of(workload.rho_squared)} the expected error (linear estimate) falls: {bought}{paid}."
-        + worse
-        + released
     )
