@@ -1,9 +1,10 @@
 """Columns that identify records are found by counts, before a release."""
 
 import numpy as np
+import pytest
 
 from stirred.census import Census
-from stirred.mechanisms.identifiers import identifying
+from stirred.mechanisms.identifiers import identifying, lone_areas
 
 ROWS = 400
 
@@ -61,3 +62,54 @@ def test_a_link_to_records_that_are_left_out_is_found() -> None:
 def test_a_file_of_a_few_records_is_not_judged() -> None:
     few = Census.of({"record": {"household": {}}}, {"household": {"age": range(10)}})
     assert identifying(few, "household", ["age"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("telephone numbers", [f"tel 0664 {i:07d}" for i in range(40)]),
+        ("telephone numbers", [f"+43 1 {i:07d}" for i in range(40)]),
+        ("mail addresses", [f"n{i}@example.org" for i in range(40)]),
+        ("numbers of bank accounts", [f"AT61 1904 3002 3457 {i:04d}" for i in range(40)]),
+        ("national numbers of persons", [f"123-45-{i:04d}" for i in range(40)]),
+        ("national numbers of persons", [f"{i:08d}Z" for i in range(40)]),
+    ],
+)
+def test_what_names_a_person_is_recognised_by_its_values(kind: str, values: list[str]) -> None:
+    """One record in ten has such a value, the others have none: empty fields do not dilute it."""
+    notes = [values[i // 10] if i % 10 == 0 else None for i in range(ROWS)]
+    made = Census.of({"record": {"household": {}}}, {"household": homes(note=notes)})
+    (found,) = identifying(made, "household", ["note"])
+    assert found.why == f"40 values look like {kind}"
+
+
+def test_surnames_of_which_a_few_are_unique() -> None:
+    common = ["Gruber", "Huber", "Wagner", "Pichler", "Moser"]
+    names = [common[i % 5] if i % 10 < 6 else "Na" + "mexyzuvw"[i % 8] * (i // 8) for i in range(ROWS)]
+    made = Census.of({"record": {"household": {}}}, {"household": homes(surname=names)})
+    (found,) = identifying(made, "household", ["surname"])
+    assert (found.rule, found.looks_like) == ("lookalike", "names")
+
+
+def test_open_columns_of_few_shared_values_and_truth_values_pass() -> None:
+    made = Census.of(
+        {"record": {"household": {}}},
+        {"household": homes(water=["pipe", "well"] * (ROWS // 2), owned=[True, False] * (ROWS // 2))},
+    )
+    assert identifying(made, "household", ["rooms", "water", "owned", "county"]) == ()
+
+
+def test_a_wide_range_is_a_number_and_its_bands_are_levels() -> None:
+    incomes = {"income": np.arange(ROWS) * 137}
+    wide = {"variables": {"income": "0..999999"}}
+    banded = {"variables": {"income": {"bands": "1-2-5"}}}
+    for declared, names in ((wide, ["income"]), (banded, [])):
+        made = Census.of({"record": {"household": declared}}, {"household": incomes})
+        assert [one.column for one in identifying(made, "household", ["income"])] == names
+
+
+def test_a_level_of_places_that_hold_one_record_each_is_no_area() -> None:
+    frame = {"unit": np.arange(ROWS), "county": np.arange(ROWS) % 5}
+    made = Census.of({"geography": {"spine": ["county", "unit"]}}, {"household": frame})
+    (found,) = lone_areas(made, "household", ["county", "unit"])
+    assert found.why == "400 of 400 areas hold one of the household records"

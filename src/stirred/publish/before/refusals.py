@@ -8,7 +8,7 @@ from pathlib import Path
 from stirred.census import Census
 from stirred.engine import Engine, Progress
 from stirred.engine.choice import engine_named
-from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
+from stirred.errors import DataError, InputError, PlanError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.effect import require_effect
@@ -43,6 +43,7 @@ def prepare(
     require_room(out)
     place = engine or engine_named(plan.engine)
     census = plan.checked_census(place, progress=progress)
+    require_records(census, place)
     require_variables(plan, census)
     promise = _noted(stated(plan, census, place), census)
     for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):
@@ -73,6 +74,17 @@ def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
     notes = promise.whole.notes
     more = tuple(note for note in census.notes if note not in notes)
     return replace(promise, whole=replace(promise.whole, notes=(*notes, *more))) if more else promise
+
+
+def require_records(census: Census, engine: Engine) -> None:
+    """Refuse a census without a single record: its packet would say that everybody is protected."""
+    counts = {record.name: engine.census(census).count(record.name) for record in census.schema.records}
+    if not any(counts.values()):
+        raise DataError(
+            "the census has no records",
+            why=f"the files of {', '.join(counts)} records have a header and no row",
+            fix="check files in census.toml, and where = … that may leave every record out",
+        )
 
 
 def require_room(out: Path) -> None:
