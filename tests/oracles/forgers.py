@@ -85,7 +85,7 @@ def forges(rule: str) -> Callable[[Forger], Forger]:
 
 def forgeries(rule: str, number: int, seed: int = 1) -> Iterator[tuple[str, Forgery]]:
     """So many forgeries of one rule, its forgers in turn."""
-    rng = Random(f"{rule} {seed}")  # noqa: S311  a test needs the same forgeries each time
+    rng = Random(f"{rule} {seed}")
     for place in range(number):
         forger = FORGERS[rule][place % len(FORGERS[rule])]
         yield forger.__name__, forger(rng)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
 from stirred.cli.terminal.flags import add_flags, settings
-from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
+from stirred.cli.terminal.invalid import add_invalid_argument, tell_about_records
 from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearsal_key, rehearses
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.parser import add_language_argument
@@ -64,6 +64,12 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
     """Add what every command of a release ends with: invalid records, language, engine and JSON."""
     add_invalid_argument(parser, default="refuse")
     add_language_argument(parser)
+    parser.add_argument(
+        "--accept-small-effect",
+        metavar="REASON",
+        default="",
+        help="publish although the release is expected to be nearly the truth; the reason stands on the card's first line",
+    )
     add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -91,7 +97,14 @@ def run(name: str, arguments: argparse.Namespace) -> int:
             fix="--out packet/, or --check to see only the promise",
         )
     require_room(out)
-    plan = plan_of(mechanism, path.parent, census=path.name, invalid=invalid, language=arguments.language)
+    plan = plan_of(
+        mechanism,
+        path.parent,
+        census=path.name,
+        invalid=invalid,
+        language=arguments.language,
+        accept_small_effect=arguments.accept_small_effect,
+    )
     return release(plan, out, arguments)
 
 
@@ -106,7 +119,7 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
         with bars(quiet=arguments.json, late=True) as shown:
             rehearsal = alone or rehearses(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
-        tell_dropped(ready.census)
+        tell_about_records(ready.census)
         log = out.with_name(out.name + ".log")
         with locked(out), nothing_left(key_file(out, arguments.key), log):
             key = rehearsal_key() if alone else key_for(out, arguments.key)

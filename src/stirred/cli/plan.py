@@ -203,6 +203,10 @@ def _check(arguments: argparse.Namespace) -> int:
             [list(part) for part in found.parts],
         )
     )
+    for doubt in found.doubts:
+        out.print(f"warning: {doubt}", style="yellow")
+    for effect in found.effects:
+        out.print(f"expected effect: {effect}")
     for guard in found.guards:
         out.print(f"guard: {guard.name}: {guard.finding}")
     for words in found.unexplained:

@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
-from stirred.cli.terminal.invalid import add_invalid_argument, tell_dropped
+from stirred.cli.terminal.invalid import add_invalid_argument, tell_about_records
 from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearses
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.parser import add_language_argument
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         with bars(quiet=arguments.json, late=True) as shown:
             rehearsal = rehearses(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
-        tell_dropped(ready.census)
+        tell_about_records(ready.census)
         log = out.with_name(out.name + ".log")
         with locked(out), nothing_left(key_file(out, arguments.key), log):
             key = key_for(out, arguments.key)

@@ -18,6 +18,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import Law, MeasuredNoise
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Check",
     "Exhibit",
+    "ExpectedEffect",
     "Guard",
     "Knob",
     "Mechanism",
@@ -145,6 +147,20 @@ class Mechanism(ABC):
     @abstractmethod
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise, before anything is released; reads at most counts that are invariants."""
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return how far a release is expected to differ from the records, from settings and invariants alone.
+
+        None where it is not known: for a mechanism of another package that does not state it, and where what is read is
+        a release already.
+        """
+        return None
+
+    def state_promise(
+        self, census: "Census", *, engine: Engine | None = None
+    ) -> tuple[Specification, ExpectedEffect | None]:
+        """Return the promise and the expected effect; a mechanism may read the census once for both."""
+        return self.specification(census, engine=engine), self.expected_effect(census, engine=engine)
 
     def restated(self, census: "Census", *, engine: Engine | None = None) -> "Restating":
         """The promise of this mechanism at other values of a knob; a mechanism may read the census once for all of them."""

@@ -37,6 +37,7 @@ RESERVED = frozenset(
         "scratch",
         "help",
         "from",
+        "accept_small_effect",
     )
 )  # flags of every command
 

@@ -12,6 +12,7 @@ from stirred.arrow import pads
 from stirred.errors import InputError, did_you_mean
 from stirred.extras import optional
 from stirred.frames import frame_of
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.spec import Ledger, Specification
 from stirred.spec.notebook import html_table
 
@@ -83,6 +84,7 @@ class Release:
     )  # of the mechanism, as a plan states them, where they are not its parameters
     input_digest: str = ""  # keyed with the run's own key: equal only for the same run on the same input
     private: bool = True  # False when made with Key.for_tests
+    effect: ExpectedEffect | None = None  # stated before the run; None where the mechanism states none
     internal: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
     schema: "Schema | None" = field(default=None, compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False)

@@ -30,6 +30,8 @@ from weighted_survey import SCHEMA, SWAP, households, persons, put_back, written
 
 KEY = Key.for_tests(3)
 ROWS = 400
+NAMED = {"match": SWAP["match"], "swap": SWAP["swap"]}
+ON_PURPOSE = {"release_identifiers": {"weight": "a test", "school": "a test"}}
 
 CENSUS = """name = "homes"
 [geography]
@@ -116,7 +118,7 @@ def test_identifiers_are_refused(column: str, tmp_path: Path, capsys: pytest.Cap
         tmp_path, f"{column} would identify records", capsys, match=["size"], swap=["county"]
     )
     assert "400 of 400 household records have a value of their own" in told
-    assert f"release_identifiers=['{column}']" in told
+    assert f'release_identifiers = {{ {column} = "why" }}' in told
     assert not any(str(value) in told for value in homes()[column][:50])
 
 
@@ -125,32 +127,42 @@ def test_the_corrected_run_starts_at_once(tmp_path: Path, capsys: pytest.Capture
     given = ["swap", str(tmp_path), "--match", "size", "--swap", "county", "--rate", "1/10", "--out"]
     out = str(tmp_path / "packet")
     assert main([*given, out]) == 2
-    assert main([*given, out, "--drop", "hid", "household_id", "--release-identifiers", "income"]) == 0
+    assert (
+        main([*given, out, "--drop", "hid", "household_id", "--release-identifiers", "income=a register"])
+        == 0
+    )
     assert "identifying columns released on purpose: income" in capsys.readouterr().out
     receipt = json.loads((tmp_path / "packet" / "public" / "receipt.json").read_text())
     first = receipt["mechanisms"][0]["guards"][0]
     assert first["accepted"] is True
     assert "400 of 400" in first["finding"]
-    assert receipt["mechanisms"][0]["settings"]["release_identifiers"] == ["income"]
+    assert receipt["mechanisms"][0]["settings"]["release_identifiers"] == {"income": "a register"}
     report = (tmp_path / "packet" / "public" / "report.html").read_text()
     assert "identifying columns released on purpose: income" in report
 
 
-def test_hold_names_it_too_and_a_name_that_is_not_released_is_refused() -> None:
+def test_hold_does_not_accept_it_and_a_name_that_is_not_released_is_refused() -> None:
     census = Census.of(
         {"geography": {"spine": ["county"]}, "record": {"household": {}}}, {"household": homes()}
     )
     settings = {"match": ["size"], "swap": ["county"], "rate": "1/10"}
-    held = PermutationSwapping(**settings, hold=["income", "rooms"])
-    held.refuse(census)
-    assert held.release(census, key=KEY).guards[0].accepted
+    with pytest.raises(PrivacyError, match="income would identify"):
+        PermutationSwapping(**settings, hold=["income", "rooms"]).refuse(census)
+    named = PermutationSwapping(
+        **settings, hold=["income", "rooms"], release_identifiers={"income": "a test"}
+    )
+    assert named.release(census, key=KEY).guards[0].accepted
     with pytest.raises(PrivacyError, match="income would identify"):
         PermutationSwapping(**settings, drop=["hid", "household_id"]).refuse(census)
-    for wrong in ("release_identifiers", "accept_reversal"):
-        with pytest.raises(InputError, match=f"{wrong} names incme"):
-            PermutationSwapping(**settings, **{wrong: ["incme"]}).refuse(census)
-        with pytest.raises(InputError, match="one text"):
-            PermutationSwapping(**settings, **{wrong: "income"})
+    with pytest.raises(InputError, match="release_identifiers names incme"):
+        PermutationSwapping(**settings, release_identifiers={"incme": "a test"}).refuse(census)
+    for unreasoned in (["income"], {"income": " "}, "income"):
+        with pytest.raises(InputError, match="reason"):
+            PermutationSwapping(**settings, release_identifiers=unreasoned)
+    with pytest.raises(InputError, match="accept_reversal names incme"):
+        PermutationSwapping(**settings, accept_reversal=["incme"]).refuse(census)
+    with pytest.raises(InputError, match="one text"):
+        PermutationSwapping(**settings, accept_reversal="income")
 
 
 def test_only_variables_of_a_table_count_where_no_records_go_out() -> None:
@@ -186,7 +198,7 @@ def test_a_link_of_persons_that_are_swapped_without_their_households() -> None:
         {"serial": np.arange(8_000) // 4, "county": np.arange(8_000) % 7, "age": np.arange(8_000) % 60}
     )
     census = Census.of({"geography": {"spine": ["county"]}, "record": {"person": {}}}, {"person": people})
-    with pytest.raises(PrivacyError, match="2,000 values, so each names a small group"):
+    with pytest.raises(PrivacyError, match="it has 2,000 different values"):
         PermutationSwapping(swap=["county"], rate="1/10", resolution="person").refuse(census)
 
 
@@ -198,8 +210,13 @@ def test_weights_of_areas_are_refused_however_they_are_asked_for(
 ) -> None:
     written(tmp_path, "school")
     told = refused_everywhere(
-        tmp_path, "weight would undo the swap", capsys, match=SWAP["match"], swap=SWAP["swap"]
+        tmp_path, "weight would identify records", capsys, match=SWAP["match"], swap=SWAP["swap"]
     )
+    assert "580 different values" in told
+    plan(tmp_path, **NAMED, more='release_identifiers = { weight = "a test" }')
+    assert main(["run", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "packet")]) == 2
+    told = capsys.readouterr().err
+    assert "weight would undo the swap" in told
     assert "change the settings" in told
     assert "each draw is a release of its own" in told
 
@@ -210,16 +227,19 @@ def test_before_and_after_on_a_survey_like_ghanas(monkeypatch: pytest.MonkeyPatc
     assert truth.height == 8_700
     with monkeypatch.context() as old:  # without the guard, as it was
         old.setattr(measured, "reversals", lambda *_, **__: ())
-        before = PermutationSwapping(**SWAP).release(census, key=KEY)
+        before = PermutationSwapping(**SWAP, **ON_PURPOSE).release(census, key=KEY)
     assert put_back(truth, before.to_polars("household")) == (8_700, 8_700)
     for kept, found in (([], "school, weight"), (["weight"], "school"), (["school"], "weight")):
+        named = {name: "a test" for name in ON_PURPOSE["release_identifiers"] if name not in kept}
         with pytest.raises(PrivacyError, match=f"^{found} would undo"):
-            PermutationSwapping(**SWAP, drop=kept).release(census, key=KEY)
+            PermutationSwapping(**SWAP, drop=kept, release_identifiers=named).release(census, key=KEY)
     after = PermutationSwapping(**SWAP, drop=["weight", "school"]).release(census, key=KEY)
     (guard,) = [guard for guard in after.guards if guard.name == checks.REVERSAL]
     assert not guard.accepted
     assert all(int(row[2].rstrip("%")) <= int(row[3].rstrip("%")) + 3 for row in guard.rows)
-    on_purpose = PermutationSwapping(**SWAP, accept_reversal=["weight", "school"]).release(census, key=KEY)
+    on_purpose = PermutationSwapping(**SWAP, accept_reversal=["weight", "school"], **ON_PURPOSE).release(
+        census, key=KEY
+    )
     assert on_purpose.guards[2].accepted
     assert "weight guesses ea right for 90\u00a0%" in on_purpose.guards[2].finding
 
@@ -231,7 +251,9 @@ def test_it_is_found_at_every_rate(rate: str) -> None:
         {"household": households()},
     )
     with pytest.raises(PrivacyError, match="weight would undo"):
-        PermutationSwapping(**{**SWAP, "rate": rate}).release(census, key=KEY)
+        PermutationSwapping(**{**SWAP, "rate": rate}, release_identifiers={"weight": "a test"}).release(
+            census, key=KEY
+        )
 
 
 def test_a_code_of_a_coarser_place_is_found_and_so_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +291,9 @@ def test_large_places_are_measured_on_groups_of_equal_values(monkeypatch: pytest
     census = Census.of(document, {"household": pl.DataFrame(data)})
     monkeypatch.setattr(measured, "SAMPLE", 600)
     with pytest.raises(PrivacyError, match="weight would undo"):
-        PermutationSwapping(swap=["district"], rate="1/10").release(census, key=KEY)
+        PermutationSwapping(swap=["district"], rate="1/10", release_identifiers={"weight": "a test"}).release(
+            census, key=KEY
+        )
 
 
 # ---- nothing moves -----------------------------------------------------------------------------------------------

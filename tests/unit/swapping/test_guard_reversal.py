@@ -46,7 +46,7 @@ def released(rate: str = "1/10", *drop: str) -> tuple[pl.DataFrame, pl.DataFrame
         swap=["ea"],
         rate=rate,
         drop=drop,
-        release_identifiers=[name for name in ("north", "east") if name not in drop],
+        release_identifiers={n: "a test" for n in ("weight", "north", "east") if n not in drop},
         accept_reversal=[name for name in ("weight", "north", "east") if name not in drop],
     )
     found = psa.release(Census.of(schema, {"household": frame}), key=Key.for_tests(3)).microdata["household"]

@@ -52,7 +52,7 @@ def tables(n: int = 3_000, seed: int = 1) -> tuple[pa.Table, pa.Table]:
         {
             "hid": ids[owner],
             "tract": pa.array([f"{t:03d}" for t in tract[owner]]),
-            "age": rng.integers(0, 100, owner.size),
+            "age": rng.integers(0, 50, owner.size),
             "sex": rng.choice(["f", "m"], owner.size),
         }
     )
@@ -282,7 +282,7 @@ def test_refusals_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = census(pa.concat_tables([household, household]), person)
     with pytest.raises(DataError, match="used before by another record"):
         psa().release(twice, key=KEY)
-    orphans = census(household.slice(0, 50), person)
+    orphans = census(household.slice(0, 40), person)
     with pytest.raises(DataError, match="orphans"):
         psa().release(orphans, key=KEY)
     # the swap itself relies on no check of the records

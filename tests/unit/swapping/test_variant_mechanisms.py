@@ -45,7 +45,7 @@ def household(n: int = 4_000) -> pa.Table:
             "county": county,
             "size": rng.integers(1, 5, n),
             "tenure": rng.choice(["own", "rent"], n),
-            "race": rng.integers(0, 40, n),
+            "race": rng.integers(0, 12, n),
             "allocated": (rng.random(n) < 0.1).astype(np.int8),
         }
     )
@@ -193,7 +193,7 @@ def test_places_prefer_to_be_near() -> None:
     data = {"hid": np.arange(4_000), "county": tract // 10, "tract": tract, "mark": np.arange(4_000)}
     schema = {"geography": {"spine": ["county", "tract"]}, "record": {"household": {"id": "hid"}}}
     there = Census.of(schema, {"household": pa.table(data)})
-    settings = {"swap": ["county", "tract"], "rate": "1/2", "release_identifiers": ["mark"]}
+    settings = {"swap": ["county", "tract"], "rate": "1/2", "release_identifiers": {"mark": "a test"}}
 
     def left(mechanism: PermutationSwapping) -> float:
         after = pl.from_arrow(mechanism.release(there, key=KEY).microdata["household"]).sort("mark")

@@ -45,7 +45,7 @@ def tables(n: int = 600) -> dict[str, pa.Table]:
         "tenure": rng.integers(0, 3, n),
         "kind": kind,
     }
-    age = pa.array(rng.integers(0, 256, owner.size), pa.uint8(), mask=rng.random(owner.size) < 0.1)
+    age = pa.array(rng.integers(0, 32, owner.size) * 8, pa.uint8(), mask=rng.random(owner.size) < 0.1)
     person = {
         "hid": household["hid"][owner],
         "role": role,

@@ -158,7 +158,9 @@ def test_the_witness() -> None:
     def outcomes(places: str) -> set[tuple[str, ...]]:
         schema = {"geography": {"spine": ["state", "block"]}, "record": {"household": {"id": "hid"}}}
         homes = {"hid": [1, 2, 3, 4], "state": ["s"] * 4, "block": list(places), "answer": list("abcd")}
-        mechanism = Swapping2010(swap=["block"], rate="1/2", equal=[], release_identifiers=["answer"])
+        mechanism = Swapping2010(
+            swap=["block"], rate="1/2", equal=[], release_identifiers={"answer": "a test"}
+        )
         frame = mechanism.frame(Census.of(schema, {"household": homes}))
         return {
             tuple(mechanism.swapped(frame, Key.for_tests(k), Local())["block"].arrow().to_pylist())
@@ -177,7 +179,12 @@ def test_a_cap_is_never_exceeded_and_has_a_witness() -> None:
         schema = {"geography": {"spine": ["state", "block"]}, "record": {"household": {"id": "hid"}}}
         homes = {"hid": [1, 2, 3, 4], "state": ["s"] * 4, "block": list(places), "answer": list("abcd")}
         mechanism = Swapping2010(
-            swap=["block"], rate="1", equal=[], cap="1/2", unique=["answer"], release_identifiers=["answer"]
+            swap=["block"],
+            rate="1",
+            equal=[],
+            cap="1/2",
+            unique=["answer"],
+            release_identifiers={"answer": "a test"},
         )
         frame = mechanism.frame(Census.of(schema, {"household": homes}))
         return {

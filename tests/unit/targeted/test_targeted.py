@@ -99,7 +99,7 @@ def test_the_release_is_what_the_log_says() -> None:
     census = people(200)
     marked = homes(census).with_columns(mark=pl.col("hid"))
     census = Census.of(census.schema, {"household": marked, "person": census.table("person")})
-    mechanism = swap(swaprate="1/5", release_identifiers=["mark"], accept_reversal=["mark"])
+    mechanism = swap(swaprate="1/5", release_identifiers={"mark": "a test"}, accept_reversal=["mark"])
     released = mechanism.release(census, key=KEY).to_polars("household")
     pairs = dict(frame_of(logged(mechanism, census).pairs).select("household", "partner").iter_rows())
     before = {row["hid"]: row for row in marked.iter_rows(named=True)}
@@ -251,7 +251,7 @@ def test_a_matrix_of_risks_for_a_flat_file() -> None:
     with pytest.raises(InputError, match="do not fit the file"):
         record_swap(flat, hid="hid", hierarchy=SPINE, similar=["size"], risk=risk[:, :2], key=KEY)
     with pytest.raises(InputError, match="does not hold risks"):
-        record_swap(flat, hid="hid", hierarchy=SPINE, similar=["size"], risk=risk - 1, key=KEY)
+        record_swap(flat.drop("grid"), hid="hid", hierarchy=SPINE, similar=["size"], risk=risk - 1, key=KEY)
 
 
 def test_a_risk_of_zero_is_never_selected() -> None:

@@ -36,7 +36,7 @@ def outcomes(census: Census, **settings: Any) -> set[frozenset[tuple[str, str]]]
     mechanism = TargetedSwapping(
         hierarchy=["area"],
         similar=[[]],
-        release_identifiers=["answer"],
+        release_identifiers={"answer": "a test"},
         accept_reversal=["answer"],
         **settings,
     )

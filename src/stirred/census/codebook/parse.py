@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from stirred.census.codebook import presets
 from stirred.census.codebook.schema import (
+    ROUND_LIMITS,
     Area,
     Areas,
     EditRule,
@@ -24,6 +25,7 @@ from stirred.census.codebook.schema import (
     ShapeFile,
     Source,
     VariableSchema,
+    band_names,
 )
 from stirred.census.codebook.toml import (
     CensusModel,
@@ -278,14 +280,20 @@ def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
     elif model.codes_from is not None:
         levels, from_file = _codes(name, model.codes_from, folder)
         labels = labels or from_file
+    limits = ROUND_LIMITS if model.bands == "1-2-5" else tuple(model.bands or ())
     kind: Kind
-    if model.type is not None:
+    if limits:
+        kind, levels = "category", band_names(limits)  # the number itself never goes further than its file
+    elif model.type is not None:
         kind = model.type
     elif levels is None:
         kind = "text"
     else:
         kind = "integer" if isinstance(levels, range) else "category"
     given = model.missing if isinstance(model.missing, MissingModel) else MissingModel(policy=model.missing)
+    codes = (
+        tuple(map(str, given.codes)) if limits else tuple(given.codes)
+    )  # bands are text, and so is a code beside them
     return VariableSchema(
         name=name,
         column=model.column,
@@ -293,9 +301,10 @@ def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
         levels=levels,
         labels=labels,
         label=model.label,
-        missing=Missing(policy=given.policy, codes=tuple(given.codes), empty_as=given.empty_as),  # type: ignore[arg-type]
+        missing=Missing(policy=given.policy, codes=codes, empty_as=given.empty_as),  # type: ignore[arg-type]
         imputed=model.imputed,
         not_applicable=tuple(model.not_applicable),
+        bands=limits,
     )
 
 

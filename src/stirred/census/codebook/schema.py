@@ -1,6 +1,7 @@
 """The schema of a census: record types, variables, geography and links, as frozen objects."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from stirred.errors import SchemaError, did_you_mean
@@ -17,6 +18,23 @@ class Missing:
     policy: MissingPolicy = "error"
     codes: tuple[str, ...] | tuple[int, ...] = ()
     empty_as: str | int | None = None  # the level that stands for an empty field, under policy "level"
+
+
+ROUND_LIMITS = (
+    0,
+    *(digit * 10**power for power in range(9) for digit in (1, 2, 5)),
+    10**9,
+)  # the bands "1-2-5"
+
+
+def band_names(limits: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the names of the bands between lower limits, the smallest first.
+
+    >>> band_names((0, 1000, 5000))
+    ('<0', '0-<1000', '1000-<5000', '>=5000')
+    """
+    inner = (f"{low}-<{high}" for low, high in pairwise(limits))
+    return (f"<{limits[0]}", *inner, f">={limits[-1]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +54,9 @@ class VariableSchema:
     missing: Missing = field(default_factory=Missing)
     imputed: str = ""  # the column that says whether the value was imputed
     not_applicable: tuple[str | int, ...] = ()  # levels of records that questions about it leave out
+    bands: tuple[
+        int, ...
+    ] = ()  # lower limits by which a number is coarsened when it is read; its levels are the bands
 
     @property
     def source(self) -> str:

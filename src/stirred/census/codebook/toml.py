@@ -1,6 +1,7 @@
 """Models of census.toml as it is written; they are parsed strictly and turned into a frozen Schema at once."""
 
 import re
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator, model_validator
@@ -65,6 +66,7 @@ class VariableModel(Strict):
     missing: Literal["error", "level", "keep"] | MissingModel = "error"
     imputed: str = ""
     not_applicable: Codes = []
+    bands: Literal["1-2-5"] | list[StrictInt] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -89,11 +91,15 @@ class VariableModel(Strict):
 
     @model_validator(mode="after")
     def _one_source(self) -> "VariableModel":
-        given = [name for name in ("levels", "range", "codes_from") if getattr(self, name) is not None]
+        sources = ("levels", "range", "codes_from", "bands")
+        given = [name for name in sources if getattr(self, name) is not None]
         if len(given) > 1:
             raise ValueError(
-                "levels come from one of levels, range and codes_from, not from " + " and ".join(given)
+                "levels come from one of levels, range, codes_from and bands, not from " + " and ".join(given)
             )
+        limits = self.bands
+        if isinstance(limits, list) and (not limits or any(b <= a for a, b in pairwise(limits))):
+            raise ValueError("bands are lower limits that rise: [0, 1000, 5000]")
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError("a level is listed twice")
         if self.levels == []:

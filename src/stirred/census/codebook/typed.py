@@ -5,7 +5,15 @@ from difflib import get_close_matches
 
 import polars as pl
 
-from stirred.census.codebook.schema import Area, Kind, Missing, RecordSchema, Schema, VariableSchema
+from stirred.census.codebook.schema import (
+    Area,
+    Kind,
+    Missing,
+    RecordSchema,
+    Schema,
+    VariableSchema,
+    band_names,
+)
 from stirred.errors import DataError, SchemaError, did_you_mean
 
 NO_HEADER = "check header and separator; without a header: header = false and columns = [...]"
@@ -95,7 +103,9 @@ def present(
             chosen.append(code_of(levels[variable.name], columns).alias(variable.name))
         elif variable.source in columns:
             value = pl.col(variable.source)
-            if columns[variable.source] == pl.String:
+            if variable.bands:
+                value = banded(variable, columns[variable.source], decimal=record.source.decimal)
+            elif columns[variable.source] == pl.String:
                 marks = text_marks(variable)
                 value = pl.when((value != "") & ~value.is_in(marks) if marks else value != "").then(value)
                 if variable.kind == "number" and record.source.decimal == ",":
@@ -109,6 +119,32 @@ def present(
             fix=f"take a column out of leave_out: {', '.join(record.leave_out)}",
         )
     return frame.select(*chosen, *beside)
+
+
+def banded(variable: VariableSchema, dtype: pl.DataType, *, decimal: str = ".") -> pl.Expr:
+    """Return the band of each number of a column; what is no number stays as it is, and breaks the list of levels.
+
+    Codes of missing values stay too, so that their policy sees them.
+
+    >>> rent = VariableSchema(name="rent", bands=(0, 500), missing=Missing(policy="keep", codes=("NA",)))
+    >>> frame = pl.DataFrame({"rent": ["-3", "0", "499.5", "500", "NA", "x", ""]})
+    >>> frame.select(banded(rent, pl.String()))["rent"].to_list()
+    ['<0', '0-<500', '0-<500', '>=500', 'NA', 'x', None]
+    """
+    value = pl.col(variable.source)
+    text = value if dtype == pl.String else value.cast(pl.String)
+    text = pl.when(text != "").then(text)
+    number = text.str.strip_chars() if dtype == pl.String else value
+    if dtype == pl.String and decimal == ",":
+        number = number.str.replace_many([".", ","], ["\x00", "."])
+    number = number.cast(NUMBER, strict=False)
+    names = band_names(variable.bands)
+    band = pl.lit(names[0])
+    for limit, name in zip(variable.bands, names[1:], strict=True):
+        band = pl.when(number >= limit).then(pl.lit(name)).otherwise(band)
+    codes = [str(code) for code in variable.missing.codes]
+    kept = number.is_finite().fill_null(value=False) & ~text.is_in(codes).fill_null(value=False)
+    return pl.when(kept).then(band).otherwise(text).alias(variable.name)
 
 
 def typed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:

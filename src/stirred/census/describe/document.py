@@ -153,6 +153,10 @@ def _variable(variable: VariableSchema) -> dict[str, object]:
     missing = variable.missing
     told = _given(policy=missing.policy, codes=list(missing.codes), empty_as=missing.empty_as)
     span = isinstance(variable.levels, range)
+    if variable.bands:
+        kept = _given(column=variable.column, label=variable.label, labels=dict(variable.labels))
+        more = _given(missing=told if told != {"policy": "error"} else None, imputed=variable.imputed)
+        return {"bands": list(variable.bands), **kept, **more}
     return {
         "type": variable.kind,
         **_given(

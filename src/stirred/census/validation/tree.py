@@ -34,8 +34,9 @@ def _spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
     looked_up = [off.of for off in geography.off_spine if off.files]
     looked_up += finest if geography.areas is not None else []
     determined = any(off.of in levels or off.nests_in in named for off in beside)
-    if named and (len(levels) > 1 or determined or looked_up):
-        frame = census.scan(record_type).select(named)
+    frame = census.scan(record_type).select(named)
+    written = any(dtype == pl.String for dtype in frame.collect_schema().dtypes())
+    if named and (len(levels) > 1 or determined or looked_up or written):
         # files lie in the order of their places: a record in the place of the one before it tells nothing new
         moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in named)
         distinct = collected(frame.filter(moved).unique(), streaming=True)

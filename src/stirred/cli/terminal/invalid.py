@@ -18,10 +18,14 @@ def add_invalid_argument(parser: argparse.ArgumentParser, *, default: str) -> No
     )
 
 
-def tell_dropped(census: "Census") -> None:
-    """Say on the terminal how many records were left out; the counts are confidential and stand in no file."""
+def tell_about_records(census: "Census") -> None:
+    """Say on the terminal how many records were left out, and what is doubtful; the counts stand in no file."""
+    from stirred.census.validation import find_doubts
+
     gone = ", ".join(f"{count:,} {name} records" for name, count in census.dropped.items() if count)
     if gone:
         print(
             f"left out because they break the schema: {gone} (confidential: do not publish)", file=sys.stderr
         )
+    for doubt in find_doubts(census):
+        print(f"warning: {doubt} (confidential: do not publish)", file=sys.stderr)

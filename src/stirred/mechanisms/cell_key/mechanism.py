@@ -32,6 +32,7 @@ from stirred.mechanisms.cell_key.tables.totals import TotalledCells, totalled
 from stirred.mechanisms.chains.earlier import earlier_records
 from stirred.mechanisms.chains.tables import RecordTables, table_name
 from stirred.mechanisms.contents import Law
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
@@ -210,6 +211,14 @@ class CellKey(RecordTables):
             notes=(Phrase("cell_key.note.witness"), *self._weighted_note()),
             chained=Phrase("cell_key.note.chained"),
         )
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that a count changes, for the count whose row of the perturbation table changes least."""
+        if self.given is not None:
+            return None
+        counts = np.arange(1, 2 * max(int(self.perturbation.largest), 1) + 2)
+        stays = self.perturbation.chance(counts, np.zeros(len(counts), np.int64))
+        return ExpectedEffect(kind="cells", share=1 - float(stays.max()))
 
     def release(
         self,

@@ -153,6 +153,7 @@ class RecordTables(Mechanism):
             ledger=whole if ledger is None else ledger,
             settings=self.settings(),
             private=key.private,
+            effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
         )

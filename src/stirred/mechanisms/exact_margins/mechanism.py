@@ -24,6 +24,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise, table_digest
+from stirred.mechanisms.effect import ExpectedEffect, gaussian_change
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
 from stirred.mechanisms.proposal import Proposal
@@ -118,6 +119,10 @@ class ExactMargins(Mechanism):
             ),
         )
 
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that the noise of a free cell is not 0."""
+        return ExpectedEffect(kind="cells", share=gaussian_change(self.sigma_squared))
+
     def release(
         self,
         census: "Census",
@@ -153,6 +158,7 @@ class ExactMargins(Mechanism):
                 self.name, f"{self.rows} × {self.columns}", promise.budget
             ),
             private=key.private,
+            effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
         )

@@ -19,6 +19,7 @@ from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Rel
 from stirred.mechanisms.chains.earlier import earlier_promise
 from stirred.mechanisms.chains.tables import RecordTables, table_name
 from stirred.mechanisms.contents import MeasuredNoise, table_digest
+from stirred.mechanisms.effect import ExpectedEffect, gaussian_change, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
 from stirred.mechanisms.gaussian_tables.config import GaussianTablesConfig
@@ -127,6 +128,13 @@ class GaussianTables(RecordTables):
         require_inputs(census, engine)
         own = self._own(census)
         return own if self.given is None else told(earlier_promise(self.given), self._carried(census), own)
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that the noise of a cell is not 0, in the table with the least noise."""
+        if self.given is not None:
+            return None
+        names = (" × ".join(by) for by in self.tables)
+        return smallest_effect(dict(zip(names, map(gaussian_change, self.variances), strict=True)))
 
     def noise_specification(self, census: "Census") -> Specification | None:
         """What the noise alone promises of the census: through a given release only with its ``stability``."""

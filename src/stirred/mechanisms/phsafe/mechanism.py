@@ -21,6 +21,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.phsafe import exhibits, files, refusals, statement
 from stirred.mechanisms.phsafe.amounts import MeasuredTable, budgets, measured
@@ -153,6 +154,12 @@ class PHSafe(Mechanism):
         columns = self._columns(census)
         return self._stated(census, columns)
 
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that the noise of a count is not 0, in the table with the least noise."""
+        return smallest_effect(
+            {item.place: item.noise.change for item in self._measured(self._columns(census))}
+        )
+
     def release(
         self,
         census: "Census",
@@ -210,6 +217,7 @@ class PHSafe(Mechanism):
             notes=(Phrase("phsafe.note.noiseless"),) if promise.budget.is_finite is False else (),
             input_digest=truth.hex(),
             private=key.private and promise.budget.is_finite,
+            effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
         )

@@ -20,6 +20,7 @@ from stirred.chance.samplers.laws import Falling
 from stirred.chance.samplers.tails import exceeding
 from stirred.errors import BudgetError
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.effect import gaussian_change, geometric_change
 
 Definition = Literal["zcdp", "puredp"]
 Ints = NDArray[np.int64]
@@ -69,6 +70,15 @@ class CellNoise:
     def scale(self) -> float:
         """The scale of the geometric law, as a float: only the published variance is computed from it."""
         return float(_root(self.squared) / (self.budget or 1))
+
+    @property
+    def change(self) -> float:
+        """Return the chance that the noise is not 0."""
+        if self.budget is None:
+            return 0.0
+        if self.definition == "zcdp":
+            return gaussian_change(self.squared / (2 * self.budget))
+        return geometric_change(self.scale)
 
     @cached_property
     def law(self) -> Falling:

@@ -16,6 +16,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
 from stirred.mechanisms.chains.tables import RecordTables, table_name
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
@@ -26,6 +27,8 @@ from stirred.spec import Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
+
+SMALL_COUNTS = range(1, 11)  # that the rules are there to protect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,13 @@ class SpecialTabulations(RecordTables):
             notes=(Phrase("special.note.witness"),),
             chained=Phrase("special.note.chained"),
         )
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the share of the counts from 1 to 10 that the rules show as another number, or not at all."""
+        if self.given is not None:
+            return None
+        changed = sum(self.rule.shown(count) != count for count in SMALL_COUNTS)
+        return ExpectedEffect(kind="cells", share=changed / len(SMALL_COUNTS))
 
     def release(
         self,

@@ -50,6 +50,30 @@ def require_arguments(
         )
 
 
+def require_reasons(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """Return the columns that are released on purpose, each with its reason; one without a reason is refused.
+
+    >>> require_reasons({"income": "public register"})
+    {'income': 'public register'}
+    """
+    fix = 'release_identifiers={"income": "why it is published"}'
+    if isinstance(columns, str) or not isinstance(columns, Mapping | Sequence):
+        raise InputError(
+            "release_identifiers has no reasons",
+            why="it names the columns that identify records and are published all the same, each with its reason",
+            fix=fix,
+        )
+    pairs = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
+    for name, reason in pairs.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise InputError(
+                f"{name} is released as an identifier without a reason",
+                why="a column that tells who a record is, is published only with a written reason",
+                fix=fix,
+            )
+    return pairs
+
+
 def require_tables(tables: Sequence[Sequence[str]], released: Sequence[str]) -> None:
     """Raise an error if a table asks for a variable that is not released."""
     for name in (name for by in tables for name in by):

@@ -44,10 +44,10 @@ class SwappedConfig(MechanismConfig):
         description="what becomes of vacant units and group quarters, which are never swapped",
         examples=["publish"],
     )
-    release_identifiers: list[str] = Field(
-        default=[],
-        description="a list of columns to publish although nearly every record has a value of its own in them",
-        examples=[["income"]],
+    release_identifiers: dict[str, str] = Field(
+        default={},
+        description="columns to publish although they tell who a record is, each with the reason",
+        examples=[{"income": "public register"}],
         json_schema_extra={"overrides": True},
     )
     accept_reversal: list[str] = Field(

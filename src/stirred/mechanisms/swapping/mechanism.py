@@ -16,6 +16,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Exhibit, Guard, Knob, Mechanism, MechanismConfig, Release, unweighted
 from stirred.mechanisms.contents import Law
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import PULL, finished
@@ -24,6 +25,7 @@ from stirred.mechanisms.swapping.arguments import (
     held_by_tables,
     require_arguments,
     require_inner_rate,
+    require_reasons,
     require_tables,
 )
 from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
@@ -33,7 +35,7 @@ from stirred.mechanisms.swapping.config import SwapConfig
 from stirred.mechanisms.swapping.draw.moves import draw
 from stirred.mechanisms.swapping.guards.checks import REVERSAL, identified, require_named
 from stirred.mechanisms.swapping.guards.shown import on_trial, shown_guards
-from stirred.mechanisms.swapping.guards.standing import Standing
+from stirred.mechanisms.swapping.guards.standing import Standing, share_moved
 from stirred.mechanisms.swapping.knobs import rate_knob
 from stirred.mechanisms.swapping.numbers import tables
 from stirred.mechanisms.swapping.numbers.copies import copied, matched_by_copy
@@ -46,6 +48,7 @@ from stirred.mechanisms.swapping.pipeline.release import Restating, release, res
 from stirred.mechanisms.swapping.proposal import propose
 from stirred.mechanisms.swapping.records import participation
 from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.participation import Stay
 from stirred.mechanisms.swapping.records.size import size_of
 from stirred.mechanisms.swapping.roles import Roles, require_levels, roles
 from stirred.spec import Bound, SizeLaw, Specification
@@ -87,7 +90,7 @@ class PermutationSwapping(Mechanism):
     microdata: bool
     carry: bool
     untouched: str
-    release_identifiers: tuple[str, ...]
+    release_identifiers: Mapping[str, str]
     accept_reversal: tuple[str, ...]
 
     def __init__(
@@ -103,7 +106,7 @@ class PermutationSwapping(Mechanism):
         microdata: bool = True,
         carry: bool = True,
         untouched: str = "publish",
-        release_identifiers: Sequence[str] = (),
+        release_identifiers: Mapping[str, str] | Sequence[str] = (),
         accept_reversal: Sequence[str] = (),
     ) -> None:
         lists = {
@@ -111,7 +114,6 @@ class PermutationSwapping(Mechanism):
             "swap": swap,
             "hold": hold,
             "drop": drop,
-            "release_identifiers": release_identifiers,
             "accept_reversal": accept_reversal,
         }
         require_arguments(lists, tables, microdata=microdata, untouched=untouched)
@@ -127,7 +129,7 @@ class PermutationSwapping(Mechanism):
             "microdata": microdata,
             "carry": carry,
             "untouched": untouched,
-            "release_identifiers": tuple(release_identifiers),
+            "release_identifiers": require_reasons(release_identifiers),
             "accept_reversal": tuple(accept_reversal),
         }
         for label, setting in settings.items():
@@ -166,7 +168,10 @@ class PermutationSwapping(Mechanism):
 
     def _accepted(self) -> dict[str, object]:
         """What is released although a guard would refuse it, by name."""
-        return {name: list(getattr(self, name)) for name in ("release_identifiers", "accept_reversal")}
+        return {
+            "release_identifiers": dict(self.release_identifiers),
+            "accept_reversal": list(self.accept_reversal),
+        }
 
     def roles(self, census: "Census") -> Roles:
         """The role of every variable; refuses a choice that would undo the swap."""
@@ -204,11 +209,26 @@ class PermutationSwapping(Mechanism):
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """The promise at the realised universe; b is a function of the invariants (the paper's Remark 1)."""
+        return self.state_promise(census, engine=engine)[0]
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:
+        """Return the expected share of records that change places, from the sizes of the strata, which are invariants."""
+        return self.state_promise(census, engine=engine)[1]
+
+    def state_promise(
+        self, census: "Census", *, engine: Engine | None = None
+    ) -> tuple[Specification, ExpectedEffect | None]:
+        """Return both from strata that are read once."""
         require_inputs(census, engine)
         place = engine or Local()
         require_levels(place.census(census), self.resolution, self.named_levels())
         strata = stated(self, census, place)
-        return self.promised(strata.frame, strata.shapes, census)
+        effect = self.effect_on(strata.shapes, strata.frame.stays)
+        return self.promised(strata.frame, strata.shapes, census), effect
+
+    def effect_on(self, shapes: Shapes, stays: Sequence[Stay]) -> ExpectedEffect | None:
+        """Return the expected share of records that change places in strata of these shapes."""
+        return share_moved(shapes, stays, self.lowest_rate())
 
     def restated(self, census: "Census", *, engine: Engine | None = None) -> Restating:
         """The strata are read once: they do not depend on the swap rate."""
@@ -242,6 +262,10 @@ class PermutationSwapping(Mechanism):
     def highest_rate(self) -> float:
         """The largest swap rate of any record."""
         return float(self.rate)
+
+    def lowest_rate(self) -> Fraction:
+        """Return the smallest swap rate of any record, from which the expected effect is stated."""
+        return self.rate
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Every bound on the loss that applies to these strata; a variant with another law has its own bounds."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.swapping.guards.identifiers import FEWEST
+from stirred.mechanisms.identifiers import MIN_RECORDS_JUDGED
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -184,7 +184,7 @@ def require_levels(
             continue
         if declared is None:
             counts = census.counts(record_type, [name])
-            if sum(counts["count"].to_pylist()) < FEWEST:
+            if sum(counts["count"].to_pylist()) < MIN_RECORDS_JUDGED:
                 continue
             declared = tuple(map(str, counts[name].to_pylist()))
         known = [str(level) for level in declared]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
-from stirred.errors import InputError, require_kind
+from stirred.errors import InputError, PrivacyError, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, Release
 from stirred.mechanisms.contents import Law
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
@@ -22,6 +23,7 @@ from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
 from stirred.mechanisms.swapping.pipeline.publish import Logged, swapped_columns
 from stirred.mechanisms.swapping.pipeline.release import opened
 from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.participation import Stay
 from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.draw import moves_of
@@ -80,7 +82,8 @@ class PairwiseSwapping(PermutationSwapping):
     def parameters(self) -> dict[str, object]:
         """The swap's parameters, with all that is accepted and the reason."""
         accepted = {
-            "release_identifiers": list(self.release_identifiers),
+            # an empty list as ever: the draw depends on the parameters
+            "release_identifiers": dict(self.release_identifiers) or [],
             "accept_reversal": list(self.accept_reversal),
             "without_guarantee": self.without_guarantee,
             # listed only beyond pairs: the draw depends on the parameters, and must not change for pairs
@@ -90,7 +93,10 @@ class PairwiseSwapping(PermutationSwapping):
 
     def settings(self) -> dict[str, object]:
         """All of them are settings; the length of cycles also for pairs."""
-        return self.parameters() | {"cycle": self.cycle}
+        return self.parameters() | {
+            "cycle": self.cycle,
+            "release_identifiers": dict(self.release_identifiers),
+        }
 
     def swap_roles(self, census: "Census", *, drop: Sequence[str]) -> Roles:
         """The roles of a swap with the same variables, of which some are not published."""
@@ -114,6 +120,11 @@ class PairwiseSwapping(PermutationSwapping):
         """None: any two records may be compared or paired, so all of them are in one part."""
         del frame
         return ()
+
+    def effect_on(self, shapes: Shapes, stays: Sequence[Stay]) -> ExpectedEffect | None:
+        """Return the share that is swapped in any case; how many records are risky is known to the draw alone."""
+        moved = PermutationSwapping.effect_on(self, shapes, stays)
+        return None if moved is None or not self.rate else replace(moved, share=float(self.rate))
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """None is finite."""
@@ -156,6 +167,12 @@ class PairwiseSwapping(PermutationSwapping):
     def logged(self, frame: Frame, run: Key, engine: Engine) -> Logged:
         """The columns after the swap, and who took whose place."""
         found = self.pairs(frame, run)
+        if frame.rows and not found.moved.any():
+            raise PrivacyError(
+                "nobody changed places, so the file would be published as it is",
+                why="no record was selected, or no selected record found a partner",
+                fix="choose a higher rate, more records at risk, or fewer variables on which partners agree",
+            )
         log = log_of(frame, found, rules=self.rules, levels=self.levels)
         return swapped_columns(frame, moves_of(found), engine), log.internal()
 

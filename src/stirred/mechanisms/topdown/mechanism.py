@@ -19,6 +19,7 @@ from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import (
     Check,
     Exhibit,
+    ExpectedEffect,
     Knob,
     Mechanism,
     MechanismConfig,
@@ -27,6 +28,7 @@ from stirred.mechanisms.base import (
     totals_to_try,
 )
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.effect import gaussian_change, smallest_effect
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
@@ -103,6 +105,21 @@ class TopDown(TopDownSettings):
         for part in parts[1:]:
             total = total + part
         return total
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that the noise of a measured count at the lowest level is not 0, over all its queries."""
+        found = {}
+        for workload in self.workloads:
+            leaf = workload.levels[-1]
+            asked = [
+                (sigma, workload.query(query).size)
+                for (level, query), sigma in accounting.standard_deviations(workload).items()
+                if level == leaf
+            ]
+            if asked and not self.noiseless:
+                changed = sum(gaussian_change(sigma**2) * number for sigma, number in asked)
+                found[f"{workload.name}, {leaf}"] = changed / sum(number for _, number in asked)
+        return smallest_effect(found)
 
     def require_given(self) -> None:
         """Raise an error, before any noise is drawn, if a product continues another one and its packet is missing."""
@@ -206,6 +223,7 @@ class TopDown(TopDownSettings):
             notes=(Phrase("topdown.note.noiseless"),) if self.noiseless else (),
             input_digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
             private=key.private and not self.noiseless,
+            effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
             labels={

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stirred.census import Census
+from stirred.census.validation import find_doubts
 from stirred.engine import Engine
 from stirred.engine.choice import engine_named
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Guard, Mechanism
 from stirred.publish.before.promise import spent, stated
-from stirred.publish.before.refusals import require_variables
+from stirred.publish.before.refusals import require_effects, require_records, require_variables
 from stirred.publish.packet.receipt import guard_lines
 from stirred.publish.plan.description import Plan, Reason
 from stirred.spec import Invariant, Specification
@@ -41,6 +42,8 @@ class Explanation:
     records: int
     seconds: float
     memory: int
+    doubts: tuple[str, ...] = ()  # about the records, for the office alone
+    effects: tuple[str, ...] = ()  # how far each mechanism is expected to change what it reads
     guards: tuple[Guard, ...] = ()  # for the office alone: one of them may come from a trial draw
 
     def document(self) -> dict[str, object]:
@@ -62,6 +65,8 @@ class Explanation:
             "records": self.records,
             "estimated_seconds": round(self.seconds),
             "estimated_memory_bytes": self.memory,
+            "doubts": list(self.doubts),
+            "expected_effect": list(self.effects),
             "guards": guard_lines(self.guards),
         }
 
@@ -74,8 +79,9 @@ def explain(
     census = (
         plan.checked_census(place) if census is None else place.census(census.checked(invalid=plan.invalid))
     )
+    require_records(census, place)
     require_variables(plan, census)
-    promise = stated(plan, census, place)
+    promise = require_effects(plan, stated(plan, census, place))
     whole = promise.whole
     kept = tuple(
         Kept(words=invariant.words(), numbers=_numbers(invariant, census)) for invariant in whole.multiverse
@@ -104,6 +110,8 @@ def explain(
         seconds=FLOOR_SECONDS + sum(_seconds(mechanism, records) for mechanism in plan.mechanisms),
         memory=FLOOR_BYTES + max(m.bytes_per_record for m in plan.mechanisms) * records,
         guards=tuple(guards),
+        doubts=tuple(map(str, find_doubts(census))),
+        effects=tuple(str(effect.words()) for effect in promise.effects if effect is not None),
     )
 
 

@@ -8,6 +8,7 @@ from stirred.census import Census
 from stirred.engine import Engine
 from stirred.engine.scratch import scratch_folder
 from stirred.errors import BudgetError, PrivacyError
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.publish.before.composition import Share, compared, composed, counted_once
 from stirred.publish.before.outside import Together, together
 from stirred.publish.plan.description import Plan
@@ -26,6 +27,7 @@ class PlanPromise:
     published: Specification  # by published factors; the whole where no factor is needed
     bureau: Specification  # by factors that follow from each promise per record added or removed alone
     shares: tuple[Share, ...]  # what each mechanism adds
+    effects: tuple[ExpectedEffect | None, ...] = ()  # of each mechanism; None where it states none
     together: Together | None = None  # with the packets from outside the plan that it reads
 
 
@@ -36,6 +38,7 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
     composed a second time. A mechanism that tabulates released records has their promise, which it does not weaken.
     """
     found: list[Specification] = []
+    effects: list[ExpectedEffect | None] = []
     with scratch_folder() as place:
         for number, step in enumerate(plan.steps):
             mechanism = step.mechanism
@@ -46,12 +49,15 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
             mechanism.refuse(census, engine)
             if step.source is not None:
                 found.append(found[step.source].post_processed(step.label))
+                effects.append(None)
                 continue
-            found.append(mechanism.specification(census, engine=engine))
+            specification, effect = mechanism.state_promise(census, engine=engine)
+            found.append(specification)
+            effects.append(effect)
             mechanism.refuse_stated(census, found[-1], engine)
             if step.continues is not None:
                 _require_included(found[step.continues], found[-1], step.label)
-    return joined(plan, found)
+    return replace(joined(plan, found), effects=tuple(effects))
 
 
 def joined(plan: Plan, found: Sequence[Specification]) -> PlanPromise:

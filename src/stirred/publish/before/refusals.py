@@ -8,8 +8,10 @@ from pathlib import Path
 from stirred.census import Census
 from stirred.engine import Engine, Progress
 from stirred.engine.choice import engine_named
-from stirred.errors import InputError, PlanError, PrivacyError, did_you_mean
+from stirred.errors import DataError, InputError, PlanError, PrivacyError, did_you_mean
+from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.effect import require_effect
 from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, Questions, TablePlan
 from stirred.publish.plan.totals import public_totals, require_totals
@@ -42,6 +44,7 @@ def prepare(
     require_room(out)
     place = engine or engine_named(plan.engine)
     census = plan.checked_census(place, progress=progress)
+    require_records(census, place)
     require_variables(plan, census)
     promise = _noted(stated(plan, census, place), census)
     for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):
@@ -49,7 +52,22 @@ def prepare(
             require_finite(part, mechanism.published_without_guarantee)
     if all(part.budget.is_finite for part in promise.parts):
         require_finite(promise.whole)
+    promise = require_effects(plan, promise, rehearsal=rehearsal)
     return ReadyPlan(census=census, promise=promise, engine=place)
+
+
+def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False) -> PlanPromise:
+    """Refuse a plan that is expected to publish nearly the truth; return the promise with the note of an accepted one.
+
+    A rehearsal without noise has no effect by intention, and its packet is marked as not private.
+    """
+    notes: list[Phrase] = []
+    for step, effect in zip(plan.steps, promise.effects, strict=True):
+        if not (rehearsal and step.mechanism.noiseless):
+            notes += require_effect(effect, plan.accept_small_effect, mechanism=step.label)
+    if not notes:
+        return promise
+    return replace(promise, whole=replace(promise.whole, notes=(*notes, *promise.whole.notes)))
 
 
 def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
@@ -57,6 +75,17 @@ def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
     notes = promise.whole.notes
     more = tuple(note for note in census.notes if note not in notes)
     return replace(promise, whole=replace(promise.whole, notes=(*notes, *more))) if more else promise
+
+
+def require_records(census: Census, engine: Engine) -> None:
+    """Refuse a census without a single record: its packet would say that everybody is protected."""
+    counts = {record.name: engine.census(census).count(record.name) for record in census.schema.records}
+    if not any(counts.values()):
+        raise DataError(
+            "the census has no records",
+            why=f"the files of {', '.join(counts)} records have a header and no row",
+            fix="check files in census.toml, and where = … that may leave every record out",
+        )
 
 
 def require_room(out: Path) -> None:

@@ -160,6 +160,7 @@ class Plan:
     weights: WeightsPlan | None = None
     language: str = "en"  # of the card and of the reports
     retabulations: tuple[Retabulation, ...] = ()
+    accept_small_effect: str = ""  # why it is published though it is expected to be nearly the truth
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

@@ -168,6 +168,12 @@ class PlanConfig(StrictModel):
         description="what is done with records that break the schema: refuse the run, or drop their households",
         examples=["refuse"],
     )
+    accept_small_effect: str = Field(
+        default="",
+        description="why the release is published though it is expected to be nearly the truth; it stands on the first line "
+        "of the card",
+        examples=["a rehearsal on invented records"],
+    )
     mechanism: list[dict[str, object]] = Field(
         min_length=1, description="one or more mechanisms, each with its name and its settings"
     )

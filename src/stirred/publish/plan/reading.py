@@ -11,6 +11,7 @@ from stirred.errors import PlanError, did_you_mean, require_path
 from stirred.file_names import RULE, is_file_name
 from stirred.languages import Language
 from stirred.mechanisms.config import parsed, toml
+from stirred.mechanisms.effect import ACCEPT
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.plan import models
 from stirred.publish.plan.description import (
@@ -94,6 +95,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         invalid=config.invalid,
         weights=_weights(config.weights),
         language=config.language,
+        accept_small_effect=config.accept_small_effect,
         retabulations=tuple(
             Retabulation(name=item.name, source=_labelled(item.of, labels, f"the retabulation {item.name}"))
             for item in config.retabulation
@@ -131,15 +133,21 @@ def with_language(plan: Plan, language: str | None) -> Plan:
     return plan if language is None else _stating(plan, "language", Language.of(language).code, plan.language)
 
 
+def with_small_effect(plan: Plan, reason: str) -> Plan:
+    """Return the plan with the reason of a command for publishing nearly the truth, written into its text."""
+    return _stating(plan, ACCEPT, reason, plan.accept_small_effect) if reason else plan
+
+
 def _stating(plan: Plan, key: str, asked: str, stated: str) -> Plan:
     """The plan with a key that a command states; ``stated`` is what the plan has now."""
     if asked == stated:
         return plan
+    flag = key.replace("_", "-")
     if key in toml_of(plan.text):
         raise PlanError(
             f"the plan and the command disagree about {key}",
-            why=f"the plan says {key} = {toml(stated)}, the command --{key} {asked}",
-            fix=f"leave --{key} out, or change the plan",
+            why=f"the plan says {key} = {toml(stated)}, the command --{flag} {asked}",
+            fix=f"leave --{flag} out, or change the plan",
         )
     return parse(f"{key} = {toml(asked)}\n{plan.text}", folder=plan.folder)
 

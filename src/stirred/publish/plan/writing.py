@@ -10,7 +10,7 @@ from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.config import parsed, toml
 from stirred.mechanisms.registry import find
 from stirred.publish.plan.description import Plan
-from stirred.publish.plan.reading import parse, with_invalid, with_language
+from stirred.publish.plan.reading import parse, with_invalid, with_language, with_small_effect
 
 CENSUS = "census.toml"
 _TEXT = """title = {title}
@@ -32,6 +32,7 @@ def plan_of(
     title: str = "",
     invalid: Invalid = "refuse",
     language: str | None = None,
+    accept_small_effect: str = "",
 ) -> Plan:
     """The plan that runs one mechanism on the census in ``folder``; a path among its settings starts there."""
     config = parsed(type(mechanism).Config, mechanism.settings(), what=f"mechanism {mechanism.name}")
@@ -43,10 +44,13 @@ def plan_of(
         name=toml(mechanism.name),
         settings="".join(f"{name} = {toml(value)}\n" for name, value in values.items()),
     )
-    return with_language(with_invalid(parse(text, folder=folder), invalid), language)
+    plan = with_language(with_invalid(parse(text, folder=folder), invalid), language)
+    return with_small_effect(plan, accept_small_effect)
 
 
-def plan_of_release(release: Release, folder: Path, *, census: str = CENSUS, title: str = "") -> Plan:
+def plan_of_release(
+    release: Release, folder: Path, *, census: str = CENSUS, title: str = "", accept_small_effect: str = ""
+) -> Plan:
     """The plan that makes a release again; refused where no plan can state the settings of its mechanism."""
     kind = find(release.mechanism)
     settings = release.settings or {
@@ -55,7 +59,14 @@ def plan_of_release(release: Release, folder: Path, *, census: str = CENSUS, tit
     try:
         invalid: Invalid = "drop" if DROPPED in release.specification.notes else "refuse"
         made = kind.of(parsed(kind.Config, settings))
-        plan = plan_of(made, folder, census=census, title=title, invalid=invalid)
+        plan = plan_of(
+            made,
+            folder,
+            census=census,
+            title=title,
+            invalid=invalid,
+            accept_small_effect=accept_small_effect,
+        )
         same = _plain(plan.mechanisms[0].parameters()) == _plain(release.parameters)
     except StirredError:
         same = False

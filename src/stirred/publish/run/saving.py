@@ -1,5 +1,6 @@
 """A release that was made in Python, as the packet that its plan would give."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from stirred.engine import Engine, Local, silent
@@ -7,7 +8,7 @@ from stirred.errors import require_kind, require_path
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.released import schema_of
 from stirred.publish.before.promise import joined
-from stirred.publish.before.refusals import require_finite, require_kept, require_room
+from stirred.publish.before.refusals import require_effects, require_finite, require_kept, require_room
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.writing import CENSUS, plan_of_release
@@ -25,11 +26,14 @@ def save(
     census: str = CENSUS,
     engine: Engine | None = None,
     internal: bool = True,
+    accept_small_effect: str = "",
 ) -> Packet:
     """Write a packet at ``out``, whole or not at all; the key is never part of it.
 
     The packet has the plan that the release's settings describe; ``census`` is the file name that the plan gives to the
-    census. With ``internal`` what the mechanism tells the office alone lies in the internal part, where it tells anything.
+    census. ``accept_small_effect`` is the reason for publishing a release that is expected to be nearly the truth; without
+    one it is refused. With ``internal`` what the mechanism tells the office alone lies in the internal part, where it
+    tells anything.
     """
     require_kind(
         "what is saved",
@@ -44,8 +48,11 @@ def save(
     require_kept([release])
     require_finite(release.specification, str(release.settings.get("without_guarantee", "")))
     schema = schema_of(release)
-    plan = plan_of_release(release, release.folder or Path(), census=census, title=title)
-    promise = joined(plan, [release.specification])
+    plan = plan_of_release(
+        release, release.folder or Path(), census=census, title=title, accept_small_effect=accept_small_effect
+    )
+    promise = replace(joined(plan, [release.specification]), effects=(release.effect,))
+    promise = require_effects(plan, promise, rehearsal=not release.private)
     with locked(out), write_whole(out, "save", closed=False) as part:
         place = part / PUBLIC / data_folder(plan, 0)
         place.parent.mkdir()

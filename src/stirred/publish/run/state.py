@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from stirred.chance.cipher import keystream
 from stirred.closed_files import make_closed_folder
 from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
-from stirred.mechanisms.base import Check, Guard, Mechanism, Release
+from stirred.mechanisms.base import Check, ExpectedEffect, Guard, Mechanism, Release
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.receipt import guard_lines, json_bytes
 from stirred.publish.packet.walk import entries
@@ -118,7 +118,7 @@ class Unfinished:
         if told is None or not place.is_dir():
             return None
         saved = json.loads(told)
-        if not {"parameters", "labels"} <= saved.keys():
+        if not {"parameters", "labels", "effect"} <= saved.keys():
             return None  # an earlier version kept less of a release: it is made again
         _only_own(place, saved["files"])
         log.info("taken up: %s", place.name)
@@ -147,6 +147,7 @@ class Unfinished:
             schema=census.schema,
             folder=census.folder,
             labels=saved["labels"],
+            effect=None if saved["effect"] is None else ExpectedEffect(**saved["effect"]),
         )
 
     def _told(self, file: str, key: Key) -> pa.Table:
@@ -192,6 +193,7 @@ class Unfinished:
                     "input_digest": release.input_digest,
                     "private": release.private,
                     "internal": list(release.internal),
+                    "effect": None if release.effect is None else asdict(release.effect),
                 }
             ),
         )

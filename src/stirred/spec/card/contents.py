@@ -232,6 +232,12 @@ class CardContents:
             return self.says("card.warning.nothing" if what.sure else "card.warning.unknown")
         return self.says("card.warning.near_certain") if what.near_certain else ""
 
+    def banner(self) -> str:
+        """Return what stands on the first line: that an office publishes nearly the truth, with its reason; else nothing."""
+        found = (recognised(note) for note in self.specification.notes)
+        accepted = [note for note in found if isinstance(note, Phrase) and note.key == "effect.accepted"]
+        return " ".join(self.translated(note) for note in accepted)
+
     def notes(self) -> tuple[str, ...]:
         """What must be read with the numbers."""
         return tuple(self.translated(note) for note in self.all_notes())

@@ -43,7 +43,8 @@ def text(card: CardContents) -> str:
     """The card for a terminal: sentence, table, warning, notes."""
     rows, say = card.rows(), card.says
     width = max(len(name) for name, _ in rows)
-    lines = [card.heading, "=" * len(card.heading), "", card.sentence(), ""]
+    first = [card.banner(), ""] if card.banner() else []
+    lines = [*first, card.heading, "=" * len(card.heading), "", card.sentence(), ""]
     lines += [f"{name:<{width}}  {value}" for name, value in rows]
     lines += ["", card.worked()]
     if card.warning():
@@ -102,6 +103,7 @@ def markdown(card: CardContents) -> str:
         return [card.says(key) for key in keys]
 
     lines = [
+        *([f"> **{escaped(card.banner())}**", ""] if card.banner() else []),
         f"## {escaped(card.heading)}",
         "",
         escaped(card.sentence()),
@@ -250,6 +252,7 @@ def _view(card: CardContents) -> dict[str, object]:
     untouched = [_line(say("card.part.untouched"), card.untouched())] if spec.untouched else []
     return {
         "anchor": "card-" + hashlib.sha256(f"{card.title}{spec}".encode()).hexdigest()[:10],
+        "banner": card.banner(),
         "title": card.heading,
         "subtitle": card.subtitle,
         "sentence": card.sentence(),

@@ -17,6 +17,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished
 from stirred.mechanisms.safetab.codes import CodeLists
@@ -239,6 +240,7 @@ class SafeTabH(Mechanism):
             notes=self._told(totals),
             input_digest=own.digest(b"input").hex(),
             private=key.private and not self.noiseless,
+            effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
         )
@@ -298,6 +300,13 @@ class SafeTabH(Mechanism):
                 settings=totals_to_try(self.spent),
                 turned=lambda total: replace(self, total=total),
             ),
+        )
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that the noise of a count is not 0, in the table with the least noise."""
+        paid = {} if self.noiseless else self._budgets(census) or {}
+        return smallest_effect(
+            {"-".join(map(str, at)): noise.change for at, noise in self._noises(paid).items()}
         )
 
     def measured_noise(

@@ -18,6 +18,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted, require_inputs
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.factors import PERSONS
@@ -309,6 +310,7 @@ class SafeTabP(Mechanism):
             notes=(Phrase("safetab.note.noiseless"),) if self.noiseless else (),
             input_digest=hashlib.sha256(digest).hexdigest(),
             private=key.private and not self.noiseless,
+            effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
         )
@@ -379,6 +381,11 @@ class SafeTabP(Mechanism):
                 here, lines=tuple(line for line in here.lines if line.kind.name in kinds) or here.lines
             )
         return exhibits(here, {} if release is None else release.tables)
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that the noise of a count is not 0, in the line with the least noise."""
+        here = self.allotted(census)
+        return smallest_effect({line.name: here.stages(line).second.change for line in here.lines})
 
     def measured_noise(
         self, census: "Census", *, key: Key, engine: Engine | None = None

@@ -11,8 +11,9 @@ from stirred.census import Schema
 from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase, unit
+from stirred.mechanisms.config import toml
+from stirred.mechanisms.identifiers import Identifying, identifying, lone_areas
 from stirred.mechanisms.release import Guard
-from stirred.mechanisms.swapping.guards.identifiers import Identifying, identifying
 from stirred.mechanisms.swapping.guards.measured import SAMPLE, Found, on_records, on_tables
 from stirred.mechanisms.swapping.guards.reversal import LEVEL
 from stirred.mechanisms.swapping.roles import Roles
@@ -49,8 +50,8 @@ class Accepting(Protocol):
         ...
 
     @property
-    def release_identifiers(self) -> tuple[str, ...]:
-        """Identifying columns that are released on purpose."""
+    def release_identifiers(self) -> Mapping[str, str]:
+        """Identifying columns that are released on purpose, with the reason of each."""
         ...
 
     @property
@@ -80,22 +81,31 @@ def require_named(law: Accepting, roles: Roles) -> None:
 
 
 def identified(law: Accepting, census: "Census", roles: Roles, engine: Engine) -> Guard:
-    """Refuse released columns that identify records, unless they are named; places are not judged."""
-    own = tuple(name for name in (*roles.match, *roles.hold) if name not in roles.spine)
-    if not law.microdata:
-        asked = {name for by in law.tables for name in by}
-        own = tuple(name for name in own if name in asked)
+    """Refuse released columns that identify records, and levels of places that hold one record, unless they are named."""
+    asked = {name for by in law.tables for name in by}
+    shown = [name for name in roles.released if law.microdata or name in asked]
+    places = [name for name in shown if name in roles.spine or name in roles.moving]
+    own = [name for name in shown if name not in places]
     found = [*identifying(census, roles.record_type, own, engine=engine)]
+    found += lone_areas(census, roles.record_type, places, engine=engine)
     for record_type, names in roles.members:
         found += identifying(census, record_type, names, engine=engine)
-    named = {*(law.hold or ()), *law.release_identifiers}
-    refused = [one for one in found if one.column not in named]
+    refused = [one for one in found if one.column not in law.release_identifiers]
     if refused:
         columns = sorted({one.column for one in refused})
         raise PrivacyError(
             f"{', '.join(columns)} would identify records in the release",
             why="; ".join(_told(one) for one in refused[:3]),
-            fix=f"leave out what identifies: drop={columns}; or release it on purpose: release_identifiers={columns}",
+            fix="; or ".join(
+                part
+                for part in (
+                    f"leave it out: drop={columns}",
+                    next((one.fix for one in refused if one.fix), ""),
+                )
+                if part
+            )
+            + "; or release it on purpose, with the reason: "
+            f"release_identifiers = {toml(dict.fromkeys(columns, 'why'))}",
         )
     if not found:
         return Guard(name=IDENTIFIERS, finding=Phrase("guard.none_identifies"))

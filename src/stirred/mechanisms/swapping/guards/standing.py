@@ -5,6 +5,7 @@ A stratum can move if it has two swap values and two held combinations. Sizes an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 
 import numpy as np
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 
 from stirred.errors import PrivacyError
 from stirred.languages import Phrase
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.budget.shapes import Shapes
+from stirred.mechanisms.swapping.numbers.closed_forms import effective_rate
 from stirred.mechanisms.swapping.records.participation import Stay
 
 NAME = Phrase("guard.standing")
@@ -82,6 +85,18 @@ class Standing:
                 fix="match on fewer or coarser variables, and swap variables that differ within strata",
             )
         return Guard(name=NAME, finding=self.finding)
+
+
+def share_moved(shapes: Shapes, stays: Sequence[Stay], rate: Fraction) -> ExpectedEffect:
+    """Return the expected share of all records that change places: the effective rate in strata that can move.
+
+    Records that take no part, or whose stratum has one swap value or one held combination, never move.
+    """
+    movable = (shapes.swap_types >= 2) & (shapes.hold_types >= 2)
+    taking = shapes.n * shapes.strata
+    moved = float((effective_rate(shapes.n, rate) * taking)[movable].sum())
+    records = int(taking.sum()) + sum(stay.records for stay in stays)
+    return ExpectedEffect(kind="records", share=moved / max(records, 1), records=records)
 
 
 def _counted(shapes: Shapes, chosen: NDArray[np.bool_]) -> tuple[int, int]:

@@ -35,4 +35,8 @@ def copied(census: "Census", record_type: str, copies: int) -> tuple["Census", s
 def matched_by_copy(match: Sequence[str], roles: Roles, name: str) -> dict[str, object]:
     """The settings of a swap within copies; its guards, which are about real files, refuse nothing here."""
     held = [column for column in roles.held if column != name]
-    return {"match": [*match, name], "release_identifiers": [name, *held], "accept_reversal": held}
+    return {
+        "match": [*match, name],
+        "release_identifiers": dict.fromkeys([name, *held], "copies"),
+        "accept_reversal": held,
+    }

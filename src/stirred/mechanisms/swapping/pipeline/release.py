@@ -104,6 +104,7 @@ def release(
                 input_digest=run.digest(b"input", before.digest).hex(),
                 private=key.private,
                 internal=swapped.internal,
+                effect=law.effect_on(strata.shapes, strata.frame.stays),
                 schema=census.schema,
                 folder=census.folder,
             )

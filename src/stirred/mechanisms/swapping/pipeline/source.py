@@ -1,6 +1,6 @@
 """What a release asks of the records, wherever they lie, and of the mechanism, whatever its law."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,14 @@ import pyarrow as pa
 from stirred.arrow import pads
 from stirred.chance import Key
 from stirred.engine import Engine
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.guards.checks import Accepting
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.publish import After, Logged
 from stirred.mechanisms.swapping.pipeline.survey import Before
 from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.swapping.records.participation import Stay
 from stirred.mechanisms.swapping.roles import Roles, SwapChoice
 from stirred.spec import Specification
 
@@ -65,6 +67,10 @@ class SwapLaw(SwapChoice, Accepting, Protocol):
 
     def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
         """The promise for these strata."""
+        ...
+
+    def effect_on(self, shapes: Shapes, stays: Sequence[Stay]) -> ExpectedEffect | None:
+        """Return the expected share of records that change places in strata of these shapes."""
         ...
 
     def remarks(self, shapes: Shapes) -> tuple[str, ...]:

@@ -121,6 +121,10 @@ class VaryingRates(PermutationSwapping):
         """The largest of all rates."""
         return float(max(self.all_rates()))
 
+    def lowest_rate(self) -> Fraction:
+        """Return the smallest of all rates: how many records have which one may be no invariant."""
+        return min(self.all_rates())
+
     def law(self, held: Sequence[str]) -> str:
         """The name of the law: 1a if the rate depends only on held variables."""
         if self.rarity:

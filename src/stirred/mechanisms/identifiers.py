@@ -1,0 +1,323 @@
+"""Find released columns that identify records: identifiers, open texts and numbers, places that hold one record.
+
+A released column is one of four things: a variable whose levels the codebook lists (bands of a number are listed levels), an
+open column whose few values are shared by many records, a place of the spine that is an area, or a column that the settings
+release on purpose. Everything else is refused.
+
+How many values a held column or a place has, how many of them occur once, and how many look like a telephone number, are
+functions of its margin, which a swap keeps exactly: finding them before a release reveals nothing beyond the invariants. In
+a large file they are estimated from the values whose fixed hash is small, which is a function of the same margin.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stirred.census.census import Census, redact_errors
+from stirred.census.codebook.schema import VariableSchema
+from stirred.chance.words import Hasher, is_text, one
+from stirred.engine import Engine, Local
+from stirred.frames import frame_of
+from stirred.languages import Phrase, unit
+
+MAX_RANGE_LEVELS = 200  # a range with more levels is a number that was not coarsened, such as an income
+MAX_OPEN_VALUES = 200  # that a column without listed levels may have
+MAX_OPEN_DECIMALS = 20  # values that a column of decimals may have
+MAX_SINGLE_SHARE = 0.01  # of the records with a value: those whose value no other record has
+MAX_SINGLE_RECORDS = 20
+MIN_RECORDS_JUDGED = 50  # in a smaller file nearly every column has values that occur once
+MIN_AREAS_JUDGED = 10
+MAX_LONE_AREAS_SHARE = 0.5  # areas that hold one record, from which a level is no area but an identifier
+MAX_VALUES_COUNTED = 1 << 17  # of a larger file only the values with a small hash are counted
+MIN_LOOKALIKES = 3  # values that look like a telephone number, from which a column is said to hold them
+MIN_NAMES_SHARE = 0.6  # of the values of a column of names that look like one
+MIN_NAMES = 20
+
+# what a text looks like; each is searched in the whole text, so that a note with a number in it is found
+PATTERNS: Mapping[str, str] = {
+    "mail": r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}",
+    "iban": r"\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,4})?\b",
+    "number": r"\b([0-9]{3}-[0-9]{2}-[0-9]{4}|[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}|[0-9]{6,8}[-+][0-9]{4}"
+    r"|[XYZ]?[0-9]{7,8}-?[A-Z]|[A-Z]{6}[0-9]{2}[A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z]|[A-Z]{4}[0-9]{6}[HM][A-Z]{5}[A-Z0-9][0-9]|[12][0-9]{12,14})\b",
+    "phone": r"(\+|\b00)[0-9]{1,3}[ 0-9/().-]{6,}[0-9]|\b0[0-9]{2,4}[ /.-][0-9][ 0-9/.-]{3,}[0-9]"
+    r"|\(?\b[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4}\b",
+}
+NAMES = r"^\p{Lu}[\p{L}\p{M}'’.-]+([ ,]+\p{Lu}[\p{L}\p{M}'’.-]*){0,4}$"
+NAME_OF_NAMES = (
+    r"surname|(first|last|given|family|full|middle|sur|maiden)_?name|^name$|nachname|vorname|familienname|apellido|^nombres?$"
+    r"|prenom|prénom|^nom$|cognome|^nome$|sobrenome|achternaam|voornaam|efternamn|förnamn|nazwisko|^imie$"
+)
+KINDS = (*PATTERNS, "names")
+VALUE, FILLED, FIRST_PATTERN = 0, 1, 2  # what a row of a batch's counts is about
+
+COUNTS = pa.schema([("column", pa.int32()), ("about", pa.int32()), ("word", pa.uint64()), ("n", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifying:
+    """Name a column whose values tell who a record is, with the rule that it breaks and counts."""
+
+    record_type: str
+    column: str
+    rule: str  # link, lookalike, single, open, decimals, area
+    unique: int = 0  # records (of places: areas) whose value no other record has
+    records: int = 0  # with a value
+    values: int = 0
+    links_to: str = ""  # the record type that the column names
+    looks_like: str = ""  # what its values look like
+
+    @property
+    def why(self) -> Phrase:
+        """Return the reason in words, with counts and no value."""
+        records = unit(self.record_type, "records")
+        if self.rule == "link":
+            return Phrase("guard.names_linked", linked=self.links_to or self.record_type)
+        if self.rule == "lookalike":
+            kind = Phrase(f"guard.looks_like.{self.looks_like}")
+            return Phrase("guard.lookalike", number=self.unique, kind=kind)
+        if self.rule == "area":
+            return Phrase("guard.lone_areas", number=self.unique, all=self.values, records=records)
+        if self.rule == "single":
+            return Phrase("guard.unique", number=self.unique, all=self.records, records=records)
+        return Phrase("guard.open_values", values=self.values)
+
+    @property
+    def fix(self) -> str:
+        """Return what makes the column releasable; empty where nothing does."""
+        if self.rule in ("link", "lookalike"):
+            return ""
+        if self.rule == "area":
+            return f"take {self.column} out of the spine, or name a coarser level"
+        return (
+            f"list the levels of {self.column} in census.toml, or coarsen a number there: "
+            f'{self.column} = {{ bands = [0, 1000, 5000] }} or {{ bands = "1-2-5" }}'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCounts:
+    """Hold what was counted of one column: records with a value, different values, values of one record, lookalikes."""
+
+    filled: int
+    values: int
+    unique: int
+    lookalikes: Mapping[str, int]
+
+
+def identifying(
+    census: Census, record_type: str, columns: Sequence[str], *, engine: Engine | None = None
+) -> tuple[Identifying, ...]:
+    """Return which of these columns identify records, by the schema or by counts; places are judged by ``lone_areas``.
+
+    >>> homes = {"hid": range(60), "rooms": [1, 2] * 30}
+    >>> census = Census.of({"record": {"household": {}}}, {"household": homes})
+    >>> [(found.column, found.rule, found.unique) for found in identifying(census, "household", ["hid", "rooms"])]
+    [('hid', 'single', 60)]
+    """
+    place = engine or Local()
+    record = census.schema.record(record_type)
+    kinds = census.scan(record_type).collect_schema()
+    asked = [name for name in dict.fromkeys(columns) if name in kinds]
+    names = {other.id: other.name for other in census.schema.records if other.id}
+    links = {record.household: record.linked_to or record_type} if record.household else {}
+    found = [
+        Identifying(
+            record_type=record_type,
+            column=name,
+            rule="link",
+            links_to=links.get(name) or (names[name] if name != record.id else ""),
+        )
+        for name in asked
+        if name in names or name in links or name == record.id
+    ]
+    known = {column.column for column in found}
+    declared = {variable.name: variable for variable in record.variables}
+    open_ones = [name for name in asked if name not in known and _open(declared.get(name), kinds[name])]
+    counted = count_values(census, record_type, open_ones, place)
+    for name in open_ones:
+        found += _judged(record_type, name, counted[name], decimals=kinds[name].is_float())
+    return tuple(found)
+
+
+def lone_areas(
+    census: Census, record_type: str, levels: Sequence[str], *, engine: Engine | None = None
+) -> tuple[Identifying, ...]:
+    """Return the levels of places most of whose areas hold a single record: these name records, not areas.
+
+    >>> homes = {"unit": range(60), "county": ["a", "b"] * 30}
+    >>> census = Census.of({"geography": {"spine": ["county", "unit"]}}, {"household": homes})
+    >>> [(found.column, found.unique) for found in lone_areas(census, "household", ["county", "unit"])]
+    [('unit', 60)]
+    """
+    kinds = census.scan(record_type).collect_schema()
+    asked = [name for name in dict.fromkeys(levels) if name in kinds]
+    counted = count_values(census, record_type, asked, engine or Local())
+    return tuple(
+        Identifying(
+            record_type=record_type,
+            column=name,
+            rule="area",
+            unique=counts.unique,
+            records=counts.filled,
+            values=counts.values,
+        )
+        for name, counts in counted.items()
+        if counts.filled >= MIN_RECORDS_JUDGED
+        and counts.values >= MIN_AREAS_JUDGED
+        and counts.unique > MAX_LONE_AREAS_SHARE * counts.values
+    )
+
+
+def _open(variable: VariableSchema | None, kind: pl.DataType) -> bool:
+    """Return whether a column has no listed levels; a wide range of whole numbers lists nothing."""
+    if kind == pl.Boolean:
+        return False
+    levels = None if variable is None else variable.levels
+    return levels is None or (isinstance(levels, range) and len(levels) > MAX_RANGE_LEVELS)
+
+
+def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool) -> Iterator[Identifying]:
+    """Yield the rule that an open column breaks, if any."""
+    rule = ""
+    alike = next((kind for kind in PATTERNS if counts.lookalikes.get(kind, 0) >= MIN_LOOKALIKES), "")
+    names = counts.lookalikes.get("names", 0) >= MIN_NAMES_SHARE * max(counts.filled, 1)
+    if not alike and names and re.search(NAME_OF_NAMES, name.casefold()):
+        alike = "names"
+    if alike:
+        yield Identifying(
+            record_type=record_type,
+            column=name,
+            rule="lookalike",
+            unique=counts.lookalikes[alike],
+            looks_like=alike,
+        )
+        return
+    if counts.filled < MIN_RECORDS_JUDGED:
+        return
+    if counts.unique > MAX_SINGLE_SHARE * counts.filled or counts.unique > MAX_SINGLE_RECORDS:
+        rule = "single"
+    elif counts.values > (MAX_OPEN_DECIMALS if decimals else MAX_OPEN_VALUES):
+        rule = "open"
+    if rule and names and counts.values >= MIN_NAMES:
+        yield Identifying(
+            record_type=record_type,
+            column=name,
+            rule="lookalike",
+            unique=counts.lookalikes["names"],
+            looks_like="names",
+        )
+    elif rule:
+        yield Identifying(
+            record_type=record_type,
+            column=name,
+            rule=rule,
+            unique=counts.unique,
+            records=counts.filled,
+            values=counts.values,
+        )
+
+
+def count_values(
+    census: Census, record_type: str, columns: Sequence[str], engine: Engine
+) -> dict[str, ColumnCounts]:
+    """Count values, values of one record and lookalikes of columns, in one pass over their records."""
+    if not columns:
+        return {}
+    records = engine.census(census).count(record_type)
+    share = min(1.0, MAX_VALUES_COUNTED / max(records, 1))
+    kernel = CountValues(tuple(columns), np.uint64(min(share * 2.0**64, 2**64 - 1)))
+    with redact_errors(record_type):
+        cells = frame_of(engine.records(census, record_type, list(columns)).map(kernel, COUNTS).gathered())
+    summed = cells.group_by("column", "about", "word").agg(pl.col("n").sum())
+    found = {}
+    for number, name in enumerate(columns):
+        own = summed.filter(pl.col("column") == number)
+        values = own.filter(pl.col("about") == VALUE)
+        others = dict(own.filter(pl.col("about") != VALUE).select("about", "n").iter_rows())
+        filled = int(others.get(FILLED, 0))
+        found[name] = ColumnCounts(
+            filled=filled,
+            values=min(filled, round(values.height / share)),
+            unique=min(filled, round(int((values["n"] == 1).sum()) / share)),
+            lookalikes={
+                kind: int(n) for i, kind in enumerate(KINDS) if (n := others.get(FIRST_PATTERN + i, 0))
+            },
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CountValues:
+    """Count how often each value with a small hash occurs in a batch, and how many texts look like what names a person.
+
+    The hash is fixed and has no key.
+    """
+
+    names: tuple[str, ...]
+    below: np.uint64
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        parts = []
+        for number, name in enumerate(self.names):
+            array = one(table.column(name))
+            values, counts = _counted(array)
+            words = _mixed(values)
+            kept = words <= self.below
+            parts.append(_rows(number, np.full(int(kept.sum()), VALUE), words[kept], counts[kept]))
+            others = [(FILLED, len(array) - array.null_count)]
+            if is_text(array.type):
+                others += _lookalikes(array)
+            about, n = (np.array(column, np.int64) for column in zip(*others, strict=True))
+            parts.append(_rows(number, about, np.zeros(len(others), np.uint64), n))
+        return pa.concat_tables(parts)
+
+
+def _rows(
+    number: int, about: NDArray[np.int64], words: NDArray[np.uint64], counts: NDArray[np.int64]
+) -> pa.Table:
+    columns = (np.full(len(words), number, np.int32), about.astype(np.int32), words, counts)
+    return pa.table([pa.array(column) for column in columns], schema=COUNTS)
+
+
+def _lookalikes(array: pa.Array) -> list[tuple[int, int]]:
+    """Return how many texts match each pattern; every different text of a batch is tried once."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    cells = pc.value_counts(array.cast(pa.large_string()).drop_null())
+    texts = cells.field("values")
+    counts = cells.field("counts").to_numpy(zero_copy_only=False)
+    found = []
+    for i, pattern in enumerate((*PATTERNS.values(), NAMES)):
+        matches = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False).astype(bool)
+        found.append((FIRST_PATTERN + i, int(counts[matches].sum())))
+    return found
+
+
+def _counted(array: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the values of a batch as words, and how often each occurs; whole numbers in a small range by position."""
+    array = array.drop_null()
+    if pa.types.is_integer(array.type) and len(array):
+        numbers = array.to_numpy(zero_copy_only=False)
+        low = int(numbers.min())
+        if int(numbers.max()) - low < 4 * len(array) and low < 2**62:
+            counts = np.bincount(numbers.astype(np.int64, copy=False) - low)
+            there = np.flatnonzero(counts)
+            return (there + low).astype(np.int64).view(np.uint64), counts[there].astype(np.int64)
+    cells = pc.value_counts(array)
+    counts = cells.field("counts").to_numpy(zero_copy_only=False)
+    return Hasher().words(cells.field("values")), counts.astype(np.int64)
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64, one-to-one on words: whether a value is counted does not follow its size."""
+    u = np.uint64
+    with np.errstate(over="ignore"):
+        words = (words ^ (words >> u(30))) * u(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> u(27))) * u(0x94D049BB133111EB)
+    return words ^ (words >> u(31))

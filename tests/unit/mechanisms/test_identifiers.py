@@ -1,0 +1,115 @@
+"""Columns that identify records are found by counts, before a release."""
+
+import numpy as np
+import pytest
+
+from stirred.census import Census
+from stirred.mechanisms.identifiers import identifying, lone_areas
+
+ROWS = 400
+
+
+def homes(**more: object) -> dict[str, object]:
+    rng = np.random.default_rng(1)
+    return {
+        "hid": [f"H{i:05d}" for i in range(ROWS)],
+        "county": rng.integers(0, 5, ROWS),
+        "rooms": rng.integers(1, 9, ROWS),
+        "income": np.round(rng.gamma(2.0, 20_000.0, ROWS), 2),
+        "weight": np.repeat(np.round(rng.gamma(4.0, 200.0, 20), 3), 20),
+        **more,
+    }
+
+
+def census(record: dict[str, object]) -> Census:
+    return Census.of(
+        {"geography": {"spine": ["county"]}, "record": {"household": record}}, {"household": homes()}
+    )
+
+
+def names(found: object) -> list[str]:
+    return [one.column for one in found]  # type: ignore[attr-defined]
+
+
+def test_an_unrecognised_identifier_and_an_exact_income_are_found() -> None:
+    found = identifying(census({}), "household", ["hid", "rooms", "income", "weight"])
+    assert names(found) == ["hid", "income"]
+    assert found[0].why == "400 of 400 household records have a value of their own"
+
+
+def test_a_declared_identifier_is_found_without_counting() -> None:
+    assert names(identifying(census({"id": "hid"}), "household", ["hid", "rooms"])) == ["hid"]
+
+
+def test_a_variable_with_few_declared_levels_is_not_counted() -> None:
+    declared = {"variables": {"rooms": "1..8", "county": "integer"}}
+    assert identifying(census(declared), "household", ["rooms"]) == ()
+
+
+def test_a_link_to_records_that_are_left_out_is_found() -> None:
+    persons = {"hid": np.repeat(np.arange(ROWS // 4), 4), "age": np.arange(ROWS) % 90}
+    tables = {"household": homes(hid=np.arange(ROWS)), "person": persons}
+    schema = {
+        "geography": {"spine": ["county"]},
+        "record": {"household": {"id": "hid"}, "person": {"household": "hid"}},
+    }
+    both = Census.of(schema, tables)
+    (found,) = identifying(both, "person", ["hid", "age"])
+    assert (found.column, found.links_to) == ("hid", "household")
+    assert "household" in found.why
+
+
+def test_a_file_of_a_few_records_is_not_judged() -> None:
+    few = Census.of({"record": {"household": {}}}, {"household": {"age": range(10)}})
+    assert identifying(few, "household", ["age"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("telephone numbers", [f"tel 0664 {i:07d}" for i in range(40)]),
+        ("telephone numbers", [f"+43 1 {i:07d}" for i in range(40)]),
+        ("mail addresses", [f"n{i}@example.org" for i in range(40)]),
+        ("numbers of bank accounts", [f"AT61 1904 3002 3457 {i:04d}" for i in range(40)]),
+        ("national numbers of persons", [f"123-45-{i:04d}" for i in range(40)]),
+        ("national numbers of persons", [f"{i:08d}Z" for i in range(40)]),
+    ],
+)
+def test_what_names_a_person_is_recognised_by_its_values(kind: str, values: list[str]) -> None:
+    """One record in ten has such a value, the others have none: empty fields do not dilute it."""
+    notes = [values[i // 10] if i % 10 == 0 else None for i in range(ROWS)]
+    made = Census.of({"record": {"household": {}}}, {"household": homes(note=notes)})
+    (found,) = identifying(made, "household", ["note"])
+    assert found.why == f"40 values look like {kind}"
+
+
+def test_surnames_of_which_a_few_are_unique() -> None:
+    common = ["Gruber", "Huber", "Wagner", "Pichler", "Moser"]
+    names = [common[i % 5] if i % 10 < 6 else "Na" + "mexyzuvw"[i % 8] * (i // 8) for i in range(ROWS)]
+    made = Census.of({"record": {"household": {}}}, {"household": homes(surname=names)})
+    (found,) = identifying(made, "household", ["surname"])
+    assert (found.rule, found.looks_like) == ("lookalike", "names")
+
+
+def test_open_columns_of_few_shared_values_and_truth_values_pass() -> None:
+    made = Census.of(
+        {"record": {"household": {}}},
+        {"household": homes(water=["pipe", "well"] * (ROWS // 2), owned=[True, False] * (ROWS // 2))},
+    )
+    assert identifying(made, "household", ["rooms", "water", "owned", "county"]) == ()
+
+
+def test_a_wide_range_is_a_number_and_its_bands_are_levels() -> None:
+    incomes = {"income": np.arange(ROWS) * 137}
+    wide = {"variables": {"income": "0..999999"}}
+    banded = {"variables": {"income": {"bands": "1-2-5"}}}
+    for declared, names in ((wide, ["income"]), (banded, [])):
+        made = Census.of({"record": {"household": declared}}, {"household": incomes})
+        assert [one.column for one in identifying(made, "household", ["income"])] == names
+
+
+def test_a_level_of_places_that_hold_one_record_each_is_no_area() -> None:
+    frame = {"unit": np.arange(ROWS), "county": np.arange(ROWS) % 5}
+    made = Census.of({"geography": {"spine": ["county", "unit"]}}, {"household": frame})
+    (found,) = lone_areas(made, "household", ["county", "unit"])
+    assert found.why == "400 of 400 areas hold one of the household records"
