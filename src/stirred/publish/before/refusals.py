@@ -11,12 +11,13 @@ from stirred.engine.choice import engine_named
 from stirred.errors import DataError, InputError, PlanError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.effect import require_effect
+from stirred.mechanisms.effect import ACCEPT, require_effect
 from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, Questions, TablePlan
 from stirred.publish.plan.totals import public_totals, require_totals
 from stirred.publish.run.part import PartFolder
 from stirred.spec import Specification
+from stirred.spec.nearest.distance import smallest_distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +66,26 @@ def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False
     for step, effect in zip(plan.steps, promise.effects, strict=True):
         if not (rehearsal and step.mechanism.noiseless):
             notes += require_effect(effect, plan.accept_small_effect, mechanism=step.label)
+    notes += _require_choice(promise.whole, plan.accept_small_effect)
     if not notes:
         return promise
     return replace(promise, whole=replace(promise.whole, notes=(*notes, *promise.whole.notes)))
+
+
+def _require_choice(whole: Specification, reason: str) -> tuple[Phrase, ...]:
+    """Refuse a plan whose exact tables fix everything that is released: no other data set could have given it."""
+    counted_by = whole.input_premetric.unrestricted
+    near = smallest_distance(whole.domain, whole.multiverse, counted_by, whole.views)
+    if near.value is not None:
+        return ()
+    if not reason.strip():
+        raise PrivacyError(
+            "the plan publishes the truth",
+            why=f"what is exact leaves nothing open: {near.because}",
+            fix="keep fewer tables exact; or accept it with a reason, which stands on the first line of the card: "
+            f'{ACCEPT} = "why" in the plan, or --{ACCEPT.replace("_", "-")} on the command line',
+        )
+    return (Phrase("effect.accepted", effect=near.because, reason=reason.strip()),)
 
 
 def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
