@@ -1,4 +1,4 @@
-"""Mechanisms that are not Stirred's: counts with noise of OpenDP, right and wrong in many ways; what an audit must tell apart.
+"""Mechanisms that are not Stirred's: counts with noise of OpenDP, right and wrong in many ways, for audits to tell apart.
 
 OpenDP draws from the operating system, so a wrapper keeps what it drew for a key and a census: a retry must not draw again.
 """
@@ -95,7 +95,8 @@ class PeerCounts(Mechanism):
         )
 
     def _noisy(self, true: list[int], key: Key) -> list[int]:
-        scale = self.scale / 2 if self.fault == "half the scale" else self.scale
+        parts = {"half the scale": 2, "a quarter of the scale": 4}
+        scale = self.scale / parts.get(self.fault, 1)
         if self.fault == "ignores the key":
             own = np.random.default_rng(len(true)).normal(0, self.scale, len(true)).round()
             return [count + int(noise) for count, noise in zip(true, own, strict=True)]

@@ -1,7 +1,8 @@
-"""The verdicts on right and wrong mechanisms, most of them around OpenDP: none that is wrong passes, none that is right fails.
+"""The verdicts on right and wrong mechanisms, many around OpenDP: none that is wrong passes, none that is right fails.
 
-A right mechanism fails with probability 1e-6 at most. ``PYTHONPATH=tests python tests/unit/audit/test_verdicts.py`` prints the
-table of docs/how-to/audit.md.
+A right mechanism fails with probability 1e-6 at most. OpenDP draws from the operating system, so its cases differ from run to
+run: bounds are taken at a confidence of 1 - 1e-7, and what is wrong is wrong by so much that a miss is as rare.
+``PYTHONPATH=tests python tests/unit/audit/test_verdicts.py`` prints the table of docs/how-to/audit.md.
 """
 
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from stirred.mechanisms.gaussian_tables.mechanism import GaussianTables
 from stirred.mechanisms.swapping import PermutationSwapping
 from third_party import PeerCounts, many
 
+CONFIDENCE = 1 - 1e-7
 SWAP: dict[str, Any] = {"swap": ["county"], "rate": "1/2"}
 
 
@@ -94,24 +96,24 @@ CASES = [
     Case("exact margins, right", ExactMargins(**MARGINS), many, "pass"),
     Case("exact margins, half the variance", NarrowNoise(**MARGINS), many, "fail", "noise"),
     Case("Gaussian tables, right", GaussianTables(tables=[["tenure"]], rho_squared="1/20"), many, "pass"),
-    Case("OpenDP Gaussian, right", PeerCounts(), many, "pass", runs=8000),
-    Case("OpenDP Laplace, right", PeerCounts(law="geometric", scale=8), many, "pass", runs=8000),
+    Case("OpenDP Gaussian, right", PeerCounts(), many, "pass", runs=6000),
+    Case("OpenDP Laplace, right", PeerCounts(law="geometric", scale=8), many, "pass", runs=6000),
     Case("OpenDP Gaussian, right, states no law", PeerCounts(states_law=False), many, "unknown"),
     Case("OpenDP Gaussian, half the scale", PeerCounts(fault="half the scale"), many, "fail", "noise"),
     Case(
         "OpenDP Laplace, half the scale", PeerCounts(law="geometric", scale=8, fault="half the scale"), many, "fail", "noise"
     ),
     Case(
-        "OpenDP Gaussian, half the scale, states no law",
-        PeerCounts(fault="half the scale", states_law=False),
+        "OpenDP Gaussian, a quarter of the scale, states no law",
+        PeerCounts(fault="a quarter of the scale", states_law=False),
         many,
         "fail",
         "sensitivity",
-        32_000,
+        16_000,
     ),
     Case("OpenDP Gaussian, every record counted three times", PeerCounts(fault="counts thrice"), many, "fail", "noise"),
     Case(
-        "the same, states no law", PeerCounts(fault="counts thrice", states_law=False), many, "fail", "sensitivity", 16_000
+        "the same, states no law", PeerCounts(fault="counts thrice", states_law=False), many, "fail", "sensitivity", 32_000
     ),
     Case("OpenDP Gaussian, a tenth of the loss claimed", PeerCounts(fault="claims a tenth"), many, "fail", "sensitivity"),
     Case("OpenDP Gaussian, one noise for all counts", PeerCounts(fault="one noise for all"), many, "fail", "noise"),
@@ -125,10 +127,21 @@ CASES = [
 
 def audited(case: Case) -> AuditResult:
     """The audit of a case on its records; without a limit of time, so that nothing depends on the machine."""
-    return audit(case.mechanism, case.census(), runs=case.runs, on_records=True, seconds=None)
+    return audit(
+        case.mechanism, case.census(), runs=case.runs, on_records=True, seconds=None, confidence=CONFIDENCE
+    )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+MANY_RUNS = 8000  # cases with so many are slow
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.what, marks=[pytest.mark.slow] if case.runs >= MANY_RUNS else [])
+        for case in CASES
+    ],
+)
 def test_wrong_mechanisms_fail_and_right_ones_do_not(case: Case) -> None:
     found = audited(case)
     assert found.verdict == case.verdict, found.reason
@@ -161,14 +174,10 @@ def test_a_part_that_was_not_tested_is_named() -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
-    CASES = [case for case in CASES if not sys.argv[1:] or any(word in case.what for word in sys.argv[1:])]
     print("| mechanism | verdict | by |\n|---|---|---|")
     for one in CASES:
         result = audited(one)
-        by = ", ".join(part for part, outcome in result.parts.items() if outcome == result.verdict)
-        print(
-            f"| {one.what} | `{result.verdict}` | {'all parts' if result.verdict == 'pass' else by} |",
-            flush=True,
-        )
+        by = [part for part, outcome in result.parts.items() if outcome == "fail"]
+        if result.verdict == "unknown":
+            by = [f"{part}: {outcome}" for part, outcome in result.parts.items() if outcome != "pass"]
+        print(f"| {one.what} | `{result.verdict}` | {', '.join(by) or 'all parts'} |", flush=True)

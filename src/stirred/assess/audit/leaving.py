@@ -1,9 +1,9 @@
 """Test what a law of contents is silent about: the order of the rows, and every text that leaves with a release.
 
 The order says nothing where it is always the same, where rows are sorted by what they show, or where it is a uniform
-shuffle. Texts say nothing where they are the same in every run on two data sets of one universe. Whatever else varies is held against
-the data set: within runs with equal contents a guess of the data set from order and texts must not beat chance, and by
-themselves they must not tell two data sets apart better than the claim allows. What is neither is unknown.
+shuffle. Texts say nothing where they are the same in every run on two data sets of one universe. Whatever else varies is
+held against the data set: within runs with equal contents a guess of the data set from order and texts must not beat
+chance, and by themselves they must not tell two data sets apart better than the claim allows. The rest is unknown.
 """
 
 from collections import Counter, defaultdict

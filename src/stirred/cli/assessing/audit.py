@@ -12,11 +12,12 @@ listed, and the mechanism is held against its claim, per unit of the input preme
   sampled   a lower bound from runs of the real release on one pair, and agreement of what it shows with the exact law
   one-run   a lower bound from one release in which coins exchange the values of many pairs of records
 
-Mechanisms that add noise are audited by their noise: its law, and the trade-off that it allows between two data sets.
+Mechanisms that add noise are audited by it: released numbers minus true ones, against the law that is claimed; and by
+runs on neighbouring data sets, which show what one record changes. Order of rows, notes, names and metadata are compared too.
 
-  pass      the exact loss is at most the claim and runs follow the stated law, or bounds on every output are near it
-  fail      the loss is above the claim, or runs do not follow the stated law; by chance alone with probability 1e-6
-  unknown   the time or the runs did not suffice, or the mechanism claims nothing; an audit never passes for want of data
+  pass      every part passes: loss and law, or noise and sensitivity; order, texts and repeated runs
+  fail      the loss is above the claim, or a part fails; by chance alone with probability 1e-6
+  unknown   a part was not tested (it is named), the time or the runs did not suffice, or the mechanism claims nothing
 """
 
 import argparse
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
             out.print(f"  {one.scope}")
         for test in one.tests:
             if test.finding != one.reason:
-                out.print(f"  {test.name}: {test.finding}")
+                out.print(f"  {test.name}: {test.outcome}: {test.finding}")
         if one.worst is not None:
             out.print(_pair(one.worst))
     whose = "the plan's own records: confidential" if arguments.on_confidential_data else "invented records"
