@@ -1,12 +1,14 @@
 """For each guarantee a wrong program that the checks catch: a check that cannot fail proves nothing."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
 import pytest
 
+from stirred.errors import IncompatibleError
 from stirred.spec import (
     Answer,
     Budget,
@@ -56,7 +58,14 @@ def squares_add() -> bool:
 
 
 def movers_count_twice() -> bool:
-    return (spec("1", "household") + spec("1", "person")).rho_squared == Budget.of(5)
+    homes = spec("1", "household").given(Margin("household"))
+    return (homes + spec("1", "person")).rho_squared == Budget.of(5)
+
+
+def the_number_of_homes_must_be_fixed() -> bool:
+    with suppress(IncompatibleError):
+        return not spec("1", "household").per("person").budget.is_finite
+    return True
 
 
 def households_count_for_their_members() -> bool:
@@ -104,6 +113,7 @@ MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
     (rounded_up, rounding, "ceil", floor),
     (squares_add, NormalizedRenyi, "compose", lambda self, budgets: Budget.total(budgets)),
     (movers_count_twice, units, "_household_to_person", lambda *_: Constant(Fraction(1))),
+    (the_number_of_homes_must_be_fixed, units, "_require_fixed_number", lambda *_: None),
     (households_count_for_their_members, units, "_person_to_household", lambda *_: Constant(Fraction(1))),
     (copies_square, units, "_copies", lambda *_: Constant(Fraction(1))),
     (pure_is_halved, Multiplicative, "converted", lambda self, budget, to: budget),

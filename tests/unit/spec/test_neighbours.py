@@ -45,6 +45,7 @@ TOY = Domain(
 )
 HOUSEHOLD = Hamming("household")
 SWAP = Multiverse.of(Margin("household", ("h",)), Margin("household", ("s",)))
+HOMES = Multiverse.of(Margin("household"))
 FREE = Multiverse.none()
 
 
@@ -128,14 +129,17 @@ def test_another_unit_among_neighbours() -> None:
     assert near.per("person").budget == Budget.log(3)
     assert stated(Neighbours(HOUSEHOLD), domain=both, multiverse=SWAP).per("person").budget == Budget.log(3)
     # a move alters two households, which is two steps between neighbours
-    moving = near.per("person", link="free")
+    moving = stated(Neighbours(HOUSEHOLD), domain=both, multiverse=HOMES).per("person", link="free")
     assert (moving.input_premetric, moving.budget) == (
         Neighbours(Hamming("person", link="free")),
         Budget.log(9),
     )
     with pytest.raises(IncompatibleError, match="no neighbours"):
         stated(Neighbours(HOUSEHOLD), domain=both, multiverse=SWAP).per("person", link="free")
-    approximate = stated(Neighbours(HOUSEHOLD), Approximate("1/100"), domain=both)
+    # and it may found a household of its own
+    with pytest.raises(IncompatibleError, match="different numbers of households"):
+        near.per("person", link="free")
+    approximate = stated(Neighbours(HOUSEHOLD), Approximate("1/100"), HOMES, domain=both)
     assert approximate.per("person", link="free").output_premetric == Approximate("4/100")
 
 

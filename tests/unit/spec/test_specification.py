@@ -58,6 +58,8 @@ POPULATION = Margin("person", ("state",))
 HOUSING = Margin("housing unit", ("block",))
 QUARTERS = Margin("group quarters", ("block", "type"))
 TOPDOWN = Multiverse.of(POPULATION, HOUSING, QUARTERS)
+# with the number of homes fixed a promise per household is one per person
+HOMES = Multiverse.of(Margin("housing unit"), Margin("group quarters"))
 
 
 def zcdp(
@@ -76,7 +78,7 @@ def zcdp(
 def pure(epsilon: Budget, unit: str = "household", multiverse: Multiverse | None = None) -> Specification:
     return Specification(
         domain=DOMAIN,
-        multiverse=Multiverse.none() if multiverse is None else multiverse,
+        multiverse=HOMES if multiverse is None else multiverse,
         input_premetric=Hamming(unit),
         output_premetric=Multiplicative(),
         budget=epsilon,
@@ -112,7 +114,7 @@ def test_composition_is_associative_and_commutative(
 
 counted = st.builds(
     lambda kind, unit, link, copies, epsilon: replace(
-        pure(Budget.of(epsilon), multiverse=Multiverse.of(Margin("person"), Margin("household"))),
+        pure(Budget.of(epsilon), multiverse=HOMES & Margin("person")),
         input_premetric=kind(unit, link=link, copies=copies),
     ),
     st.sampled_from([Hamming, SymmetricDifference]),
@@ -211,10 +213,9 @@ def test_without_takes_back_what_was_given() -> None:
     assert (swap + pure(Budget.of(2))).given(HOUSING).without(HOUSING) == swap + pure(Budget.of(2))
     assert not (swap + pure(Budget.of(2))).without(tenure).budget.is_finite
     # a constant between units that needed the invariant does not outlive it
-    total = Margin("household")
-    added = pure(Budget.of(1)).given(total).per(SymmetricDifference("household"))
+    added = pure(Budget.of(1)).per(SymmetricDifference("household"))
     assert added.budget == Budget.of("1/2")
-    assert not added.without(total).budget.is_finite
+    assert not added.without(Margin("housing unit")).budget.is_finite
 
 
 def test_given_keeps_the_budget_and_refines() -> None:
@@ -240,7 +241,7 @@ def test_implications_across_premetrics_and_units() -> None:
     )
     verdict = pure(Budget.of(1), "person").implies(household)
     assert verdict.answer is Answer.UNKNOWN
-    assert zcdp(1, "household", Multiverse.none()).implies(household).answer is Answer.NO  # a Gaussian
+    assert zcdp(1, "household", HOMES).implies(household).answer is Answer.NO  # a Gaussian
     assert household.implies(replace(household, domain=Domain(name="other"))).answer is Answer.UNKNOWN
     assert household.implies(replace(household, budget=Budget.infinite(), domain=Domain(name="other")))
 
@@ -303,7 +304,7 @@ def test_a_budget_that_differs_by_universe_is_not_decided_by_the_realised_one() 
     assert bounded.implies(replace(here, varies=None, budget=Budget.of(10)))
     assert (here + there).varies is not None
     # converting the unit converts the bounds with it, and raising the budget here says nothing about elsewhere
-    moved = bounded.per("person", link="free")
+    moved = bounded.given(Margin("housing unit")).per("person", link="free")
     assert moved.varies is not None
     assert moved.varies.most == Budget.of(20)
     assert moved.budget == here.budget * 2

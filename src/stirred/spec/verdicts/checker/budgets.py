@@ -72,11 +72,11 @@ def changes_alone(spec: Specification) -> str:
     kinds = spec.domain.record_types
     if not isinstance(inner, Hamming | SymmetricDifference) or not counts_records(inner) or inner.copies != 1:
         return "the records cannot be written out"
-    if [kind.name for kind in kinds] != [inner.record_type] or spec.domain.rules(inner.record_type):
+    # rules between variables leave fewer records than are written out, and so fewer neighbours
+    if [kind.name for kind in kinds] != [inner.record_type]:
         return "the records cannot be written out"
+    # an invariant that is no table may forbid some changes; here they count as possible
     tables = [invariant for invariant in spec.multiverse if type(invariant) is Margin]
-    if len(tables) < len(spec.multiverse):
-        return "the records cannot be written out"
     levels = []
     for variable in kinds[0].variables:
         if variable.name in spec.domain.identifiers(inner.record_type):
@@ -118,8 +118,6 @@ def budgets(first: Specification, second: Specification, step: Derivation) -> st
     factor = distance_factor(first.input_premetric, first.multiverse, measures[0], second, step.premises)
     if isinstance(factor, str):
         return factor
-    if first.varies is not None and first.varies.law is not None:
-        return "the first budget has no bound over all universes"
     if first.varies is not None and factor != 1 and isinstance(measures[0], Approximate):
         return "the δ of the first is another one in each universe"
     if not _covers_small_universes(first, second):
@@ -307,8 +305,6 @@ def _converted(part: Part, factor: Fraction, to: OutputPremetric) -> tuple[Budge
         return budget * Budget.sqrt("1/2"), Fraction(0)
     if measure == to:
         return budget, Fraction(0)
-    if known(measure) and known(to):
-        return None
     found = measure.converted(budget, to)  # what somebody else's premetric says of itself is its definition
     return None if found is None else (found, Fraction(0))
 

@@ -125,10 +125,8 @@ def _same(first: Specification, second: Specification) -> bool:
 def _promises_something(spec: Specification) -> str:
     """Whether δ stays below 1 at some distance that may occur."""
     measure = spec.output_premetric
-    if type(measure) is not Approximate or spec.varies is not None or not spec.budget.is_finite:
+    if type(measure) is not Approximate or spec.varies is not None:
         return "the second is not an (ε, δ) promise"
-    if not counts_records(inner_of(spec.input_premetric)):
-        return "the smallest distance is not known"
     least = 1 if changes_alone(spec) else 2
     return (
         ""
@@ -332,7 +330,7 @@ def _repeated(pair: Witness, copies: int) -> Witness:
 def _distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fraction | None:
     """The pair's distance; None where it is not known."""
     inner = inner_of(premetric)
-    if not isinstance(inner, Hamming | SymmetricDifference) or not counts_records(inner) or inner.copies != 1:
+    if not isinstance(inner, Hamming | SymmetricDifference) or inner.copies != 1:
         return None
     if isinstance(inner, Hamming):
         if inner.record_type == "person" and _moves(pair, domain):
