@@ -483,6 +483,9 @@ def ask_composition(
     verdict = total.implies(other)
     found = judge(town, parts, promised(other))
     tally.note("implies, of a sum", f"{verdict.answer.value}, truth {found.found}")
+    if verdict.answer is sp.Answer.NO and found.found == "holds" and fits(town, verdict):
+        words = f"no is false: {specs[0]} + {specs[1]} => {other}: {verdict.because}\n    {verdict.why}"
+        tally.blame("implies, of a sum", case, words)
     if verdict and found.found == "broken":
         words = f"yes is false: {specs[0]} + {specs[1]} => {other}: {verdict.because}\n    {shown_pair(town, found)}"
         tally.blame("implies, of a sum", case, words)

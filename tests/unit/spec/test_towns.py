@@ -175,6 +175,23 @@ def test_enumeration_refutes_no_answer_of_many(kind: str, part: int) -> None:
     assert not tally.faults, str(tally)
 
 
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [
+        (
+            "compose",
+            10423,
+        ),  # neighbours only where two blocks lie in one county, which the domain does not say
+        ("distance", 448),  # idem for the smallest distance
+        ("distance", 356),  # the distance of persons does not fix the number of households
+        ("distance", 3561),  # a person of a household of two does not change its place alone
+    ],
+)
+def test_cases_that_were_once_refuted(kind: str, case: int) -> None:
+    tally = run(range(case, case + 1), (kind,))
+    assert not tally.faults, str(tally)
+
+
 def test_a_specification_reads_back_as_it_was_written() -> None:
     random = Random("read back")
     for _ in range(40):

@@ -82,7 +82,8 @@ def _neighbouring(multiverse: Multiverse, domain: Domain, inner: InputPremetric)
         return Example(singletons=Derivation(rule="no neighbours", claim=claim))
     near = smallest_distance(domain, multiverse, inner)
     kept = tuple(multiverse)
-    if near.value != 1 or near.pair is None or fault(domain, kept, None, near.pair):
+    # a pair that depends on which area lies in which, or on rules of the domain, refutes nothing
+    if near.value != 1 or not near.safe or near.pair is None or fault(domain, kept, None, near.pair):
         return Example()
     step = Derivation(
         rule="pair", claim="two neighbours of one universe", witness=near.pair, facts={"given": kept}
