@@ -44,8 +44,8 @@ def draw_pairs(
             total = rounded(run.stream("targeted", "swaps"), int(taking_part.sum()) * rate / cycle)
             quota = shared(run.stream("targeted", "areas"), total, sizes)
         buckets = Buckets.of(tiers, area, by_risk(run, ("targeted", level), ids, risk))
-        # Seekers have keys of their own, as in recordSwap. With the partners' keys a household that has to move would find
-        # others like it gone before it, would take one that need not move, and more would move in all.
+        # Seekers have keys of their own and come area by area, as in recordSwap. In one order with the partners, over all
+        # areas, a household that has to move finds others like it gone, takes one that need not move, and more move in all.
         seekers = by_risk(run, ("targeted-seekers", level), ids, np.where(forced, 1.0, risk))
         likely = last & (risk > 0) & (pairing.state == FREE)
         seekers = seekers[(forced | likely)[seekers]]
