@@ -185,7 +185,8 @@ def test_a_flat_person_file(tmp_path: Path, file: str) -> None:
     assert (home["household_from"], home["size"], home["weight"]) == ("hhid", "hsize", "clustwgt")
     assert set(home["variables"]) == {"hsize", "water"}
     assert person["household"] == "hhid"
-    assert set(person["variables"]) == {"pid", "sex", "age"}
+    assert person["id"] == ["hhid", "pid"]  # a number within the household is no variable
+    assert set(person["variables"]) == {"sex", "age"}
     assert document["geography"]["spine"] == ["region", "district", "ea"]
     census = read(tmp_path)
     assert (census.count("household"), census.count("person")) == (homes.height, persons.height)

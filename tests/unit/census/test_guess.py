@@ -59,7 +59,7 @@ def test_a_flat_table_gives_households_and_persons() -> None:
         census = Census.of(given)
         assert census.schema.record_types == ("household", "person")
         assert census.count("household") == homes.height
-        assert set(census.columns("person")) == {"hhid", "pid", "sex", "age"}
+        assert set(census.columns("person")) == {"hhid", "hhid+pid", "sex", "age"}
         assert any("hhid tells the households apart" in guess for guess in census.guesses)
         again = Census.of(census.describe(), flat)
         assert again.counts("person", ["ea"]).equals(census.counts("person", ["ea"]))

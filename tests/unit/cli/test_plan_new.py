@@ -16,6 +16,7 @@ from stirred.publish.before.check import explain
 from stirred.publish.plan.proposing import proposed
 
 NAMES = [item.name for item in OWN]
+TABLES = ("exact-margins", "cell-key", "gaussian-tables", "special-tabulations")
 MARK = "planted-value"
 
 
@@ -243,6 +244,12 @@ def test_a_census_without_geography_is_told_what_it_lacks(name: str, tmp_path: P
     census = brazil(tmp_path)
     text = census.read_text(encoding="utf-8").replace('spine = ["uf", "municipio"]\n', "")
     census.write_text(text, encoding="utf-8")
+    if name in TABLES:  # tables need no areas
+        found = proposed(find(name), census, tmp_path / "plan.toml")
+        settings = tomllib.loads(found.text)["mechanism"][0]
+        counted = settings.get("tables") or [[settings["rows"], settings["columns"]]]
+        assert {variable for by in counted for variable in by} == {"cor ou raça", "sexo"}
+        return
     with pytest.raises(PlanError, match="no geography") as caught:
         proposed(find(name), census, tmp_path / "plan.toml")
     assert "[geography] spine" in str(caught.value)

@@ -68,8 +68,7 @@ def with_keys(sheet: Sheet) -> Sheet:
     if number is None or not parts or number in parts:
         return home
     person = _with_key(home, [*parts, number])
-    made = next(reversed(person.keys))
-    if person.columns[made].unique:
+    if person.columns[person.home_key].unique:  # the key that was added last
         return replace(person, home_key=home.home_key)
     return home
 
@@ -88,7 +87,7 @@ def _as_fine(sheet: Sheet, facts: ColumnFacts, key: ColumnFacts) -> bool:
         return True
     values = [pl.col(facts.name).n_unique(), pl.struct(facts.name, key.name).n_unique().alias("\x00both")]
     row = collected(sheet.frame.select(*values, pl.col(key.name).n_unique()), streaming=True).row(0)
-    return row[0] == row[1] == row[2]
+    return bool(row[0] == row[1] == row[2])
 
 
 def names_household(sheet: Sheet, column: str) -> bool:
