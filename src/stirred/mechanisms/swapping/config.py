@@ -48,7 +48,6 @@ class SwappedConfig(MechanismConfig):
         default={},
         description="columns to publish although they tell who a record is, each with the reason",
         examples=[{"income": "public register"}],
-        json_schema_extra={"overrides": True},
     )
     accept_reversal: list[str] = Field(
         default=[],
