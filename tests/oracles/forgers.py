@@ -529,6 +529,7 @@ def another_unit(rng: Random) -> Forgery:
         (HAM, Hamming("person", copies=2), LINKED, (homes,)),  # two copies in two households
         (HAM, Halved(UNIT), FREE, ()),
         (Halved(UNIT), HAM, FREE, ()),
+        (Halved(UNIT), SYM, FREE, ()),
         (HAM, Elsewhere(), FREE, ()),
         (Elsewhere(), HAM, FREE, ()),
         (Hamming("business"), Hamming("person"), Domain(name="toy"), (Margin("business"),)),
@@ -1279,6 +1280,15 @@ QUARTERS = replace(
 )
 
 
+PETS = replace(
+    SIZED, record_types=(*SIZED.record_types, RecordType(name="pet", variables=variables("county")))
+)
+UNSEEN = replace(
+    SIZED,
+    record_types=(*SIZED.record_types, RecordType(name="group quarters", variables=variables("county"))),
+)
+
+
 @forges("size")
 def persons_that_sizes_do_not_count(rng: Random) -> Forgery:
     """Persons in group quarters; persons by race; households without their size; another area."""
@@ -1286,6 +1296,7 @@ def persons_that_sizes_do_not_count(rng: Random) -> Forgery:
     cases = [
         (QUARTERS, sized, Margin("person", ("county",))),
         (SIZED, Margin(UNIT, ("county", "race", "size")), Margin("person", ("race",))),
+        (PETS, sized, Margin("pet", ("county",))),
         (SIZED, Margin(UNIT, ("county",)), Margin("person", ("county",))),
         (SIZED, Margin(UNIT, ("size",)), Margin("person", ("county",))),
         (replace(SIZED, size_variable=""), sized, Margin("person", ("county",))),
@@ -1314,10 +1325,16 @@ def persons_that_homes_do_not_count(rng: Random) -> Forgery:
         (replace(QUARTERS, size_variable=""), [sized, outside], Margin("person", ("county",))),
         (SIZED, [Margin(UNIT, ("county",))], Margin("person", ("county",))),
         (QUARTERS, [Margin(UNIT, ("size",)), inside], Margin("person", ("county",))),
+        (UNSEEN, [sized, Margin("person", ("county",), {"quarters": []})], Margin("person", ("county",))),
+        (
+            replace(QUARTERS, record_types=(*QUARTERS.record_types, PETS.record_types[-1])),
+            [sized, Margin("person", ("county",), {"quarters": ["gq"]})],
+            Margin("pet", ("county",)),
+        ),
     ]
     on, given, wanted = rng.choice(cases)
     proofs = [step("kept", wanted=table) for table in (*given, sized, outside)]
-    chosen = rng.sample(proofs, rng.randint(1, len(proofs)))
+    chosen = proofs if rng.random() < 0.5 else rng.sample(proofs, rng.randint(1, len(proofs)))
     return refinement(given, wanted, step("homes", *chosen, wanted=wanted, given=tuple(given)), on)
 
 
@@ -1523,22 +1540,30 @@ def the_realised_universe_by_a_pair(rng: Random) -> Forgery:
 
 
 @forges("mechanism")
-def distances_and_measures_of_somebody_else(rng: Random) -> Forgery:
-    """Nothing says which data sets are at finite distance, or which mechanisms keep the promise."""
+def distances_of_somebody_else(rng: Random) -> Forgery:
+    """Nothing says which data sets are at finite distance."""
     value, kept = amount(rng), (AB,)
     cases = [
-        (spec(value, *kept, output=NormalizedRenyi()), spec(value + 9, *kept, unit=Elsewhere())),
-        (spec(value, *kept, output=NormalizedRenyi(), unit=Elsewhere()), spec(value + 9, *kept)),
-        (spec(value + 9, *kept, unit=Halved(UNIT)), spec(value, *kept)),
-        (spec(value + 9, *kept), spec(value, *kept, unit=Halved(UNIT))),
-        (spec(value, *kept, output=Bounded()), spec(value + 9, *kept)),
-        (spec(value, *kept, output=NormalizedRenyi()), spec(value + 9, *kept, output=Lenient())),
-        (spec(value + 9, *kept, output=NOTHING_KNOWN), spec(value, *kept, output=NOTHING_KNOWN)),
+        (spec(value, *kept, output=NormalizedRenyi()), spec(value + 9, *kept, unit=Elsewhere()), "gaussian"),
+        (spec(value, *kept, output=NormalizedRenyi(), unit=Elsewhere()), spec(value + 9, *kept), "gaussian"),
+        (spec(value + 9, *kept, unit=Halved(UNIT)), spec(value, *kept), "randomised response"),
+        (spec(value + 9, *kept), spec(value, *kept, unit=Halved(UNIT)), "randomised response"),
     ]
-    first, second = rng.choice(cases)
-    pair = Witness(data("000"), data("001"))
-    likely = "gaussian" if isinstance(first.output_premetric, NormalizedRenyi) else "randomised response"
-    return Implication(first, second, no(pair, rng.choice([likely, likely, *MECHANISMS[:4]])))
+    first, second, mechanism = rng.choice(cases)
+    return Implication(first, second, no(CHANGED, mechanism))
+
+
+@forges("mechanism")
+def measures_of_somebody_else(rng: Random) -> Forgery:
+    """Nothing says which mechanisms keep the first promise, or break the second."""
+    value, kept = amount(rng), (AB,)
+    cases = [
+        (spec(value, *kept, output=Bounded()), spec(value + 9, *kept), "gaussian"),
+        (spec(value, *kept, output=NormalizedRenyi()), spec(value + 9, *kept, output=Lenient()), "gaussian"),
+        (spec(value + 9, *kept, output=NOTHING_KNOWN), spec(value, *kept, output=NOTHING_KNOWN), "gaussian"),
+    ]
+    first, second, mechanism = rng.choice(cases)
+    return Implication(first, second, no(CHANGED, mechanism))
 
 
 @forges("mechanism")

@@ -31,8 +31,8 @@ def factor(source: InputPremetric, to: InputPremetric, multiverse: Multiverse = 
     ("source", "to", "multiverse", "expected"),
     [
         (Hamming("household"), Hamming("household"), NONE, 1),
-        (Hamming("household"), Hamming("person"), NONE, 1),
-        (Hamming("household"), Hamming("person", link="free"), NONE, 2),
+        (Hamming("household"), Hamming("person"), UNITS, 1),
+        (Hamming("household"), Hamming("person", link="free"), UNITS, 2),
         (SymmetricDifference("household"), Hamming("household"), NONE, 2),
         (SymmetricDifference("person"), Hamming("person"), NONE, 2),
         (Hamming("person"), SymmetricDifference("person"), POPULATION, 1),
@@ -45,7 +45,7 @@ def factor(source: InputPremetric, to: InputPremetric, multiverse: Multiverse = 
         (Hamming("person", link="free"), Hamming("person"), NONE, 1),
         (Hamming("person"), Hamming("person", link="free"), NONE, 2),
         (Hamming("person"), Hamming("person", copies=2), NONE, 2),
-        (Hamming("household"), Hamming("person", link="free", copies=3), NONE, 6),
+        (Hamming("household"), Hamming("person", link="free", copies=3), UNITS, 6),
         (Hamming("person", copies=2), Hamming("person"), NONE, 1),
     ],
 )
@@ -121,8 +121,8 @@ def test_the_constants_hold_and_are_attained_on_an_enumerated_census() -> None:
             for pair in worst:
                 top, bottom = pair.split("/")
                 worst[pair] = max(worst[pair], Fraction(distances[top], distances[bottom]))
-    assert worst["household/kept"] <= factor(Hamming("household"), Hamming("person")) == 1
-    assert worst["household/free"] == factor(Hamming("household"), Hamming("person", link="free")) == 2
+    assert worst["household/kept"] <= factor(Hamming("household"), Hamming("person"), UNITS) == 1
+    assert worst["household/free"] == factor(Hamming("household"), Hamming("person", link="free"), UNITS) == 2
     assert worst["kept/household"] == factor(Hamming("person"), Hamming("household"), POPULATION) == 3
     assert worst["kept/free"] <= factor(Hamming("person"), Hamming("person", link="free")) == 2
 
