@@ -61,7 +61,7 @@ def lowered_law(values: Floats, variance: float, *, start: float, mono: bool = T
     not V, the bound falls by 0.05, at most 19 times. A count that cannot stay (1 to ``js``) has one step.
 
     >>> [round(float(p), 4) for p in lowered_law(np.arange(-2.0, 3.0), 1.0, start=0.9)]
-    [0.05, 0.3, 0.3, 0.3, 0.05]
+    [0.1, 0.1, 0.6, 0.1, 0.1]
     """
     plain = law(values, variance, mono=mono)
     zero = values == 0
