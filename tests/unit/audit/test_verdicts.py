@@ -85,12 +85,16 @@ class Case:
 MARGINS: dict[str, Any] = {"rows": "county", "columns": "tenure", "rho_squared": "1/20"}
 CASES = [
     Case("swap, right", PermutationSwapping(**SWAP), lambda: square(4), "pass"),
-    Case("swap, one cycle instead of a derangement", CyclicShuffle(**SWAP), lambda: square(4), "fail", "loss"),
+    Case(
+        "swap, one cycle instead of a derangement", CyclicShuffle(**SWAP), lambda: square(4), "fail", "loss"
+    ),
     Case("swap, a lone selection is dropped", NoRedraw(**SWAP), lambda: square(4), "fail", "law", 4000),
     Case("swap, the true place in one more column", LeakedPlace(**SWAP), lambda: square(4), "fail", "law"),
     Case("swap, rows in the order of the true place", OrderLeak(**SWAP), lambda: square(4), "fail", "order"),
     Case("swap, a true place in the notes", NotesLeak(**SWAP), lambda: square(4), "fail", "texts"),
-    Case("swap, true places in the file's metadata", MetadataLeak(**SWAP), lambda: square(4), "fail", "texts"),
+    Case(
+        "swap, true places in the file's metadata", MetadataLeak(**SWAP), lambda: square(4), "fail", "texts"
+    ),
     Case("geometric counts, right", GeometricCounts(), lambda: square(2), "pass"),
     Case("geometric counts, tails cut", CutTail(), lambda: square(2), "fail", "law"),
     Case("exact margins, right", ExactMargins(**MARGINS), many, "pass"),
@@ -101,7 +105,11 @@ CASES = [
     Case("OpenDP Gaussian, right, states no law", PeerCounts(states_law=False), many, "unknown"),
     Case("OpenDP Gaussian, half the scale", PeerCounts(fault="half the scale"), many, "fail", "noise"),
     Case(
-        "OpenDP Laplace, half the scale", PeerCounts(law="geometric", scale=8, fault="half the scale"), many, "fail", "noise"
+        "OpenDP Laplace, half the scale",
+        PeerCounts(law="geometric", scale=8, fault="half the scale"),
+        many,
+        "fail",
+        "noise",
     ),
     Case(
         "OpenDP Gaussian, a quarter of the scale, states no law",
@@ -111,18 +119,57 @@ CASES = [
         "sensitivity",
         16_000,
     ),
-    Case("OpenDP Gaussian, every record counted three times", PeerCounts(fault="counts thrice"), many, "fail", "noise"),
     Case(
-        "the same, states no law", PeerCounts(fault="counts thrice", states_law=False), many, "fail", "sensitivity", 32_000
+        "OpenDP Gaussian, every record counted three times",
+        PeerCounts(fault="counts thrice"),
+        many,
+        "fail",
+        "noise",
     ),
-    Case("OpenDP Gaussian, a tenth of the loss claimed", PeerCounts(fault="claims a tenth"), many, "fail", "sensitivity"),
-    Case("OpenDP Gaussian, one noise for all counts", PeerCounts(fault="one noise for all"), many, "fail", "noise"),
-    Case("noise that ignores the key", PeerCounts(fault="ignores the key"), many, "fail", "sensitivity", 8000),
+    Case(
+        "the same, states no law",
+        PeerCounts(fault="counts thrice", states_law=False),
+        many,
+        "fail",
+        "sensitivity",
+        32_000,
+    ),
+    Case(
+        "OpenDP Gaussian, a tenth of the loss claimed",
+        PeerCounts(fault="claims a tenth"),
+        many,
+        "fail",
+        "sensitivity",
+    ),
+    Case(
+        "OpenDP Gaussian, one noise for all counts",
+        PeerCounts(fault="one noise for all"),
+        many,
+        "fail",
+        "noise",
+    ),
+    Case(
+        "noise that ignores the key", PeerCounts(fault="ignores the key"), many, "fail", "sensitivity", 8000
+    ),
     Case("OpenDP Gaussian, drawn again on a retry", PeerCounts(fault="draws again"), many, "fail", "repeat"),
-    Case("OpenDP Gaussian, one more table, exact", PeerCounts(fault="one more table, exact"), many, "fail", "sensitivity", 8000),
-    Case("OpenDP Gaussian, in the order of the true counts", PeerCounts(fault="order of the true counts"), many, "fail", "order", 8000),
+    Case(
+        "OpenDP Gaussian, one more table, exact",
+        PeerCounts(fault="one more table, exact"),
+        many,
+        "fail",
+        "sensitivity",
+        8000,
+    ),
+    Case(
+        "OpenDP Gaussian, in the order of the true counts",
+        PeerCounts(fault="order of the true counts"),
+        many,
+        "fail",
+        "order",
+        8000,
+    ),
     Case("OpenDP Gaussian, a true fact in a note", PeerCounts(fault="a note"), many, "fail", "texts", 8000),
-]  # fmt: skip
+]
 
 
 def audited(case: Case) -> AuditResult:
