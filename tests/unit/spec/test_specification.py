@@ -315,7 +315,7 @@ def test_a_budget_that_differs_by_universe_is_not_decided_by_the_realised_one() 
 
 
 def test_chaining_keeps_the_first_promise_and_says_what_is_unknown() -> None:
-    swapped, noisy = psa(10), pure(Budget.of(1))
+    swapped, noisy = psa(10), pure(Budget.of(1), multiverse=Multiverse.none())
     chained = swapped.then(noisy)
     assert chained.budget == swapped.budget
     assert chained.multiverse == swapped.multiverse
