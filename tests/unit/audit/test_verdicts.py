@@ -1,7 +1,7 @@
 """The verdicts on right and wrong mechanisms, many around OpenDP: none that is wrong passes, none that is right fails.
 
-A right mechanism fails with probability 1e-6 at most. OpenDP draws from the operating system, so its cases differ from run to
-run: bounds are taken at a confidence of 1 - 1e-7, and what is wrong is wrong by so much that a miss is as rare.
+A right mechanism fails with probability 1e-6 at most. OpenDP draws from the operating system, so its cases differ from run
+to run: bounds are taken at a confidence of 1 - 1e-7, and what is wrong is wrong by so much that a miss is as rare.
 ``PYTHONPATH=tests python tests/unit/audit/test_verdicts.py`` prints the table of docs/how-to/audit.md.
 """
 

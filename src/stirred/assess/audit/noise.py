@@ -262,7 +262,7 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
         inquiry.seen = [one for one in inquiry.seen if one.name not in unseen]
     factors = _judge_noise(inquiry, reported)
     if vectors and len({len(one) for one in vectors}) == 1:
-        inquiry.tests.append(independence_test(np.array(vectors), alarm=FALSE_ALARM / 4))
+        inquiry.tests.append(independence_test(np.array(vectors), alarm=FALSE_ALARM / 8))
     if inquiry.pairs:
         made_runs = [NumberRuns(pair, (numbers[0], numbers[i + 1])) for i, pair in enumerate(run_pairs)]
         _judge_sensitivity(inquiry, claims, made_runs, list(covered), factors, reported=bool(reported))
@@ -274,7 +274,7 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
             inquiry.claimed,
             partial(_loss_of_event, inquiry, run_pairs[-1].distance),
             error=(1 - inquiry.confidence) / 2,
-            alarm=FALSE_ALARM / 4,
+            alarm=FALSE_ALARM / 8,
         )
         inquiry.tests += tests
     inquiry.tests.append(repeat_test(mechanism, inquiry.census, key=inquiry.key.bind("repeat")))
@@ -298,11 +298,11 @@ def _judge_noise(inquiry: NoiseInquiry, reported: Sequence[MeasuredNoise]) -> di
     found: dict[str, Judged] = {}
     share = max(len(groups) + len(told), 1)
     for group in groups:
-        one = judged(group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM / (4 * share))
+        one = judged(group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM / (8 * share))
         inquiry.tests.append(one.test)
         found |= dict.fromkeys(group.names, one)
     for group in told:
-        one = judged(group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM / (4 * share))
+        one = judged(group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM / (8 * share))
         said = f"{one.test.finding}; this noise is what the mechanism reports, not taken from a release"
         outcome: Outcome = "fail" if one.test.outcome == "fail" else "unknown"
         inquiry.tests.append(AuditTest(name=one.test.name, part="noise", outcome=outcome, finding=said))
@@ -368,7 +368,7 @@ def _judge_sensitivity(
                 partial(_loss_of_event, inquiry, one.pair.distance),
                 unit="ρ²" if inquiry.zcdp else "ε",
                 error=(1 - inquiry.confidence) / (2 * len(runs)),
-                alarm=FALSE_ALARM / (4 * len(runs)),
+                alarm=FALSE_ALARM / (8 * len(runs)),
             )
         )
     kinds = {claim.kind for claim in claims}

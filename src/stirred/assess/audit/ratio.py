@@ -38,7 +38,7 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Specification
 
-TESTS = 10  # of one audit that can raise a false alarm
+TESTS = 20  # the false alarms of up to ten tests here, and as many of an audit of noise that may follow
 SINGLE = (
     24  # single releases of each data set whose order and texts are compared; more where they say too little
 )
