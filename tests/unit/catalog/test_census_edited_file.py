@@ -78,7 +78,7 @@ UNTOUCHED = [
     ("housing unit", 2, {"block": "2"}),
     ("group quarters", 0, {"type": "dormitory"}),
     ("group quarters", 1, {"block": "1"}),
-    ("group quarters", 1, {"occupancy": "occupied"}),
+    ("group quarters", 1, {"type": "dormitory"}),
     ("person", 1, {"age": "41"}),
     ("person", 1, {"relationship": "s"}),
     ("person", 1, {"household": "g2"}),

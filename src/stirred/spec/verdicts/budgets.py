@@ -6,7 +6,7 @@ from fractions import Fraction
 from stirred.errors import IncompatibleError
 from stirred.spec.algebra.accounting import account, constant_of, is_free
 from stirred.spec.algebra.stated import Stated
-from stirred.spec.domain import HOUSEHOLDS, PERSON, QUARTERS, Domain
+from stirred.spec.domain import PERSON, Domain
 from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
@@ -20,6 +20,7 @@ from stirred.spec.verdicts.examples import (
     Example,
     largest_stratum,
     no_neighbours,
+    places_of,
 )
 from stirred.spec.verdicts.reach import refines_within_reach
 from stirred.spec.verdicts.witness import Witness
@@ -65,10 +66,8 @@ def distance_of(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fra
 
 def _stay(pair: Witness, domain: Domain) -> bool:
     """Whether as many persons live in each place on both sides, or the domain lists no homes."""
-    if not any(domain.has(kind) for kind in (*HOUSEHOLDS, QUARTERS)):
-        return True
-    places = Margin(PERSON, {"household", "quarters", *domain.spine, *domain.identifiers("household")})
-    return pair.first.table(places) == pair.second.table(places)
+    places = Margin(PERSON, places_of(domain))
+    return not places.by or pair.first.table(places) == pair.second.table(places)
 
 
 def at_pair(spec: Stated, pair: Witness | None) -> Budget | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
+from stirred.spec.domain import HOUSEHOLDS, PERSON, QUARTERS, Domain
 from stirred.spec.invariants.axes import Model, UndecidedError, models
 from stirred.spec.invariants.determine import keys
 from stirred.spec.laws.stratum import LargestStratum
@@ -48,9 +48,11 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
     kinds = [premetric.unit, *(kind for kind in listed if kind != premetric.unit)]
     totals = frozenset() if fixed.is_vacuous else frozenset(Margin(kind) for kind in kinds)
     tables = [Margin(kind, _names(multiverse, domain, kind)) for kind in kinds]
-    for kept in dict.fromkeys(
-        (multiverse & fixed & Multiverse(totals), _with_homes(multiverse, premetric, kinds))
-    ):
+    even = multiverse & fixed & Multiverse(totals)
+    # persons who stay where they are first: a move counts once or twice
+    places = Margin(PERSON, _names(multiverse, domain, PERSON) & places_of(domain))
+    tried = (even & places, even) if premetric.unit == PERSON and places.by else (even,)
+    for kept in dict.fromkeys((*tried, _with_homes(multiverse, premetric, kinds))):
         for table in tables:
             found = determined(tuple(kept), table, domain)
             # a pair for each way in which areas may lie in each other is no single pair
@@ -66,6 +68,13 @@ def different_pair(multiverse: Multiverse, domain: Domain, premetric: InputPreme
     claim = "the invariants determine every table, so each universe is a single data set"
     premises = tuple(step for step in steps if step is not None)
     return Example(singletons=Derivation(rule="all of", claim=claim, premises=premises))
+
+
+def places_of(domain: Domain) -> frozenset[str]:
+    """The variables that say where a person lives, in a domain that lists homes."""
+    if not any(domain.has(kind) for kind in (*HOUSEHOLDS, QUARTERS)):
+        return frozenset()
+    return frozenset({"household", "quarters", *domain.spine, *domain.identifiers("household")})
 
 
 def _with_homes(multiverse: Multiverse, premetric: InputPremetric, kinds: Sequence[str]) -> Multiverse:

@@ -318,8 +318,6 @@ def _no_nesting(axis: Axis, domain: Domain, kind: str) -> str:
     for place, name in enumerate(names):
         if {level[place] for level in levels} != {*(domain.levels(kind, name) or ())}:
             return f"levels of {name} are missing"
-    if len({level[-1] for level in levels}) < len(levels):
-        return f"a {names[-1]} lies in two areas"
     for place in range(len(names) - 1):
         above = {(level[place + 1], level[place]) for level in levels}
         if len({fine for fine, _ in above}) < len(above):
@@ -328,9 +326,7 @@ def _no_nesting(axis: Axis, domain: Domain, kind: str) -> str:
 
 
 def _every_map(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    if not step.premises or any(
-        premise.rule != "sums" or wanted != premise.facts.get("wanted") for premise in step.premises
-    ):
+    if any(premise.rule != "sums" or wanted != premise.facts.get("wanted") for premise in step.premises):
         return "a step is about another table"
     faults = (_sums(premise, given, wanted, domain) for premise in step.premises)
     kind = wanted.needs()[0].record_type
