@@ -315,16 +315,14 @@ def test_a_budget_that_differs_by_universe_is_not_decided_by_the_realised_one() 
 
 
 def test_chaining_keeps_the_first_promise_and_says_what_is_unknown() -> None:
-    swapped, noisy = psa(10), pure(Budget.of(1), multiverse=Multiverse.none())
+    swapped, noisy = psa(10), pure(Budget.of(1))
     chained = swapped.then(noisy)
     assert chained.budget == swapped.budget
     assert chained.multiverse == swapped.multiverse
     assert any("unknown" in note for note in chained.notes)
     assert chain(swapped, noisy).sharper.answer is Answer.UNKNOWN
     # a stable first step hands the second promise on, scaled
-    stable = chain(
-        replace(swapped, varies=None, multiverse=HOMES, budget=Budget.of(20)), noisy, stability=2
-    )
+    stable = chain(replace(swapped, varies=None, multiverse=HOMES, budget=Budget.of(20)), noisy, stability=2)
     assert stable.specification.budget == Budget.of(2)
     other = chain(PL_PERSONS, pure(Budget.of(100)), stability=1)
     assert other.also is not None
