@@ -322,9 +322,7 @@ def test_chaining_keeps_the_first_promise_and_says_what_is_unknown() -> None:
     assert any("unknown" in note for note in chained.notes)
     assert chain(swapped, noisy).sharper.answer is Answer.UNKNOWN
     # a stable first step hands the second promise on, scaled
-    stable = chain(
-        replace(swapped, varies=None, multiverse=HOMES, budget=Budget.of(20)), noisy, stability=2
-    )
+    stable = chain(replace(swapped, varies=None, multiverse=HOMES, budget=Budget.of(20)), noisy, stability=2)
     assert stable.specification.budget == Budget.of(2)
     other = chain(PL_PERSONS, pure(Budget.of(100)), stability=1)
     assert other.also is not None
